@@ -271,11 +271,11 @@ def test_a_wave_that_does_not_follow_is_refused(run) -> None:
     hidden = replace(white, mean=white.mean * (1 + 2.0**-40))  # bits in which something is written
     lesser = second.agreement.wave.chart
     forged = [
-        chosen.agreement(agreement.wave.follows, replace(chart, whitening=nudged)),
-        chosen.agreement(agreement.wave.follows, replace(chart, whitening=hidden)),
-        chosen.agreement(agreement.wave.follows, replace(chart, constant=0.25)),
-        chosen.agreement(agreement.wave.follows[::-1], chart),
-        chosen.agreement(agreement.wave.follows, replace(lesser, radius=2.0)),
+        chosen.following(agreement.wave.follows, replace(chart, whitening=nudged)),
+        chosen.following(agreement.wave.follows, replace(chart, whitening=hidden)),
+        chosen.following(agreement.wave.follows, replace(chart, constant=0.25)),
+        chosen.following(agreement.wave.follows[::-1], chart),
+        chosen.following(agreement.wave.follows, replace(lesser, radius=2.0)),
         Agreement.propose_wave(
             chosen.schema,
             msgspec.structs.replace(chosen.terms, quorum=chosen.quorums[2] - 1),

@@ -194,11 +194,11 @@ def test_a_map_that_is_not_a_function_of_the_releases_is_detected() -> None:
         Whitening(white.mean, white.matrix * 1.001, white.coefficients, white.intercept),
         Whitening(white.mean, white.matrix, white.coefficients + 1e-3, white.intercept),
     ):
-        other = chosen.agreement(honest.wave.follows, replace(chart, whitening=changed))
+        other = chosen.following(honest.wave.follows, replace(chart, whitening=changed))
         other.verify()  # her privacy does not rest on the map
         with pytest.raises(NotCertifiedError, match="published releases"):
             follows(chosen, found[:1], other)
-    wider = chosen.agreement(honest.wave.follows, replace(chart, radius=chart.radius * 1.01))
+    wider = chosen.following(honest.wave.follows, replace(chart, radius=chart.radius * 1.01))
     with pytest.raises(NotCertifiedError, match="'radius'"):
         follows(chosen, found[:1], wider)
 
@@ -210,7 +210,7 @@ def test_a_map_has_no_bits_to_spare() -> None:
     chart, white = honest.wave.chart, honest.wave.chart.whitening
     assert (np.ldexp(np.frexp(white.matrix)[0], 24) % 1 == 0).all()
     moved = Whitening(white.mean * (1 + 1e-9), white.matrix, white.coefficients, white.intercept)
-    elsewhere = chosen.agreement(honest.wave.follows, replace(chart, whitening=moved))
+    elsewhere = chosen.following(honest.wave.follows, replace(chart, whitening=moved))
     with pytest.raises(NotCertifiedError, match="'mean' differs"):
         follows(chosen, found[:1], elsewhere)
 

@@ -78,12 +78,12 @@ class Published(Struct, forbid_unknown_fields=True):
 
 
 class ReleasedWave(Struct, forbid_unknown_fields=True):
-    """What the first of a plan's two databases has published of a wave, and the fingerprint of the
-    wave that follows, if one does.
+    """What the first of a plan's two databases has published of a wave, and the text of the
+    agreement that follows, if one does.
     """
 
     moments: str
-    following: Fingerprint | None
+    following: str | None
 
 
 class ToldPlan(Struct, forbid_unknown_fields=True):
