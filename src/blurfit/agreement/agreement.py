@@ -132,7 +132,7 @@ class Agreement(Fingerprinted):
         schema: Schema,
         terms: Terms,
         wave: Wave,
-        stated: tuple[MomentCalibration, Grid] | None = None,
+        stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
     ) -> "Agreement":
         """The agreement of a wave: the first one's weights, noise and grid are `stated` by its plan,
         a later one has its map, for which noise is calibrated.

@@ -26,14 +26,17 @@ def moment_contract(
     schema: Schema,
     terms: Terms,
     wave: Wave | None = None,
-    stated: tuple[MomentCalibration, Grid] | None = None,
+    stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
 ) -> dict[str, Any]:
-    """Public weights or a later wave's map, the noise for how far records reach, and its grid: both
-    calibrated here, unless they are stated already.
+    """Public weights or a later wave's map, the noise for how far records reach, and its grid: all
+    of them found here, unless they are stated already.
     """
     promise = kept_promise(terms)
     is_later = wave is not None and wave.chart is not None
-    weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
+    if stated is not None:
+        weights: PublicWeights | None = stated[0]
+    else:
+        weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
     if wave is not None and terms.sends != "everything":
         raise InvalidValueError(
             f"Expected sends='everything' with waves, and got {terms.sends!r}: a wave's map "
@@ -53,7 +56,7 @@ def moment_contract(
         )
         grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
     else:
-        calibration, grid = stated
+        _, calibration, grid = stated
     if shared:
         refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
     return {

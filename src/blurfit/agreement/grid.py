@@ -119,7 +119,7 @@ class Grid:
         """Refuse steps that are no powers of two, or coarser than the budget allows by more than
         rounding, which would cost privacy that nothing pays for; or absurdly fine.
 
-        A 2⁻¹⁶th beyond the budget is covered: of ξ one half pays for rounding the record, and the
+        A 2⁻²⁴th beyond the budget is covered: of ξ one half pays for rounding the record, and the
         other for far less; noise spans 2¹⁰ steps where 2⁹ are needed; and of what is kept back of ε
         for `dither` half is spent.
         """
@@ -132,9 +132,8 @@ class Grid:
             and _suits(dither, min(linear, most[2]))
         ):
             raise NotCertifiedError(
-                f"Expected steps that are powers of two, at most {most} and not far below, as "
-                f"follows from the noise, but {self} is stated. Do not send anything under this "
-                "agreement."
+                f"Expected a grid of powers of two, at most {most} and not far below, which follows "
+                f"from the noise, but {self} is stated. Do not send anything under this agreement."
             )
 
 

@@ -34,10 +34,11 @@ from blurfit.agreement.contracts import kept_promise, local_delta, moment_contra
 from blurfit.agreement.databases import Database
 from blurfit.agreement.fingerprinted import Fingerprinted, alike
 from blurfit.agreement.grid import Grid
+from blurfit.agreement.numbers import PublicWeights
 from blurfit.agreement.terms import LATER_TERMS, Terms, later_read, later_written
 from blurfit.agreement.wave import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.schema.schema import INTERCEPT, Schema
+from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import ResidualMap, WaveMap
@@ -56,8 +57,6 @@ _TERMS = (
     "local_epsilon",
     "local_delta",
     "databases",
-    "constant",
-    "weights",
 )
 _SAME = ("databases", "public_rows", *LATER_TERMS)  # of a plan's terms and of each agreement
 
@@ -72,12 +71,12 @@ class Plan(Fingerprinted):
         task: whether a "number", a "label" or a "count" is learned.
         kinds: what each wave sends: "joint" products, "residual"s or "newton"'s quadratic.
         quorums: the least number of honest people in each wave.
-        calibration, grid: of the first wave, whose weights are among the terms.
+        weights, calibration, grid: of the first wave.
     """
 
     CALLED = "a plan"
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
-    FIELDS = frozenset(["schema", "task", "waves", "calibration", "grid", *_TERMS])
+    FIELDS = frozenset(["schema", "task", "waves", "weights", "calibration", "grid", *_TERMS])
     OPTIONAL = frozenset(LATER_TERMS)
 
     schema: Schema
@@ -85,6 +84,7 @@ class Plan(Fingerprinted):
     task: Task
     kinds: tuple[StageKind, ...]
     quorums: tuple[int, ...]
+    weights: PublicWeights
     calibration: MomentCalibration
     grid: Grid
 
@@ -103,10 +103,6 @@ class Plan(Fingerprinted):
             raise InvalidValueError(
                 "Expected no public_rows with waves: public rows give the exact curve from one "
                 "wave, and waves give it without them."
-            )
-        if self.terms.constant is None or self.terms.weights is None:
-            raise InvalidValueError(
-                "Expected the weights of the first wave in its plan: Plan.propose states them."
             )
         if self.terms.proofs is not False:  # nor is it left open, which would be a second text
             raise InvalidValueError(
@@ -160,15 +156,11 @@ class Plan(Fingerprinted):
     ) -> "Plan":
         """These waves: weights are chosen for the first one, and its noise is calibrated."""
         made = moment_contract(schema, msgspec.structs.replace(terms, quorum=quorums[0]))
-        weights = made["weights"].to_dict(schema)
-        constant = weights.pop(INTERCEPT)
-        stated = msgspec.structs.replace(terms, constant=constant, weights=weights)
-        plan = cls(schema, stated, task, kinds, quorums, made["calibration"], made["grid"])
+        stated = made["weights"], made["calibration"], made["grid"]
+        terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
+        plan = cls(schema, terms, task, kinds, quorums, *stated)
         plan.first()  # which refuses what cannot be kept
         return plan
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
 
     def __repr__(self) -> str:
         stages = ", ".join(
@@ -205,7 +197,8 @@ class Plan(Fingerprinted):
     def _first(self) -> Agreement:
         terms = msgspec.structs.replace(self.terms, quorum=self.quorums[0])
         wave = Wave(self.fingerprint, 1)
-        return Agreement.propose_wave(self.schema, terms, wave, (self.calibration, self.grid))
+        stated = self.weights, self.calibration, self.grid
+        return Agreement.propose_wave(self.schema, terms, wave, stated)
 
     def following(self, follows: tuple[str, ...], chart: WaveMap) -> Agreement:
         """An agreement of the wave after these releases, with this map, for whoever announces it."""
@@ -213,11 +206,10 @@ class Plan(Fingerprinted):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
             )
-        given = {name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)}
-        later = {"constant": None, "weights": None, "quorum": self.quorums[len(follows)]}
+        terms = msgspec.structs.replace(self.terms, quorum=self.quorums[len(follows)])
         wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
         wave.verify()
-        return Agreement.propose_wave(self.schema, Terms(**given | later), wave)
+        return Agreement.propose_wave(self.schema, terms, wave)
 
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is not one of this plan's waves. `Agreement.verify` it as well.
@@ -296,6 +288,7 @@ class Plan(Fingerprinted):
                 for kind, quorum in zip(self.kinds, self.quorums, strict=True)
             ],
             **terms,
+            "weights": self.weights.to_dict(self.schema),
             "calibration": self.calibration.to_dict(),
             "grid": asdict(self.grid),
             "databases": [one.to_dict() for one in self.terms.databases],
@@ -307,12 +300,14 @@ class Plan(Fingerprinted):
         databases = [Database(**one) for one in document["databases"]]
         given = {name: document[name] for name in _TERMS} | later_read(document)
         terms = Terms.of(**given | {"databases": databases})
+        schema = Schema.from_dict(document["schema"])
         return cls(
-            Schema.from_dict(document["schema"]),
+            schema,
             terms,
             document["task"],
             tuple(one["kind"] for one in document["waves"]),
             tuple(one["quorum"] for one in document["waves"]),
+            PublicWeights.from_dict(document["weights"], schema),
             MomentCalibration.from_dict(document["calibration"]),
             Grid(**document["grid"]),
         )
@@ -321,4 +316,4 @@ class Plan(Fingerprinted):
 def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:
     """Whether a little more μ, which is a little less noise, would break a promise."""
     assert delta is not None
-    return gaussian.log_delta_of(mu * (1 + BEYOND), epsilon) > math.log(delta)
+    return gaussian.log_delta_of(mu * (1 + 4 * BEYOND), epsilon) > math.log(delta)

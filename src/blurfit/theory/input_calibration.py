@@ -105,15 +105,14 @@ class InputCalibration:
         require_equal("proved", self.model.proved, self.rule == "certified")
         if self.shares is None:
             raise NotCertifiedError("Expected shares of delta: without them nothing is proved.")
-        inside_unit_interval(gram=self.shares.gram, record=self.shares.record)
-        inside_unit_interval(gradient=self.shares.gradient)
         if self.rule == "published":
             self._verify_published(self.shares)
             return
         require_equal("kept and local_claim", (self.kept, self.local_claim), (self.model, None))
         if self.loss is None or self.split is None:
             raise NotCertifiedError("Expected loss and split: without them nothing is proved.")
-        inside_unit_interval(split=self.split)
+        inside_unit_interval(split=self.split, gram=self.shares.gram, record=self.shares.record)
+        inside_unit_interval(gradient=self.shares.gradient)
         exact = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
         self.loss.verify(exact, self.ridge)
         spent = log_gradient_delta(
@@ -125,7 +124,9 @@ class InputCalibration:
         _promise(spent <= math.log(self.shares.gradient), self.model, "sigma_b")
 
     def _verify_published(self, shares: DeltaShares) -> None:
-        require_equal("split and loss", (self.split, self.loss), (None, None))
+        unused = (self.split, self.loss, shares.spectrum)  # its ridge is not negative
+        require_equal("split, loss and shares.spectrum", unused, (None, None, 0.0))
+        inside_unit_interval(gram=shares.gram, record=shares.record, gradient=shares.gradient)
         scales = paper.scales(self.setting, self.model.epsilon, self.model.delta)
         for name, value in asdict(scales).items():
             require_close(name, getattr(self, name), value)

@@ -13,14 +13,15 @@ verifies one computes the reach from the form, and never takes it from the sende
 
 **What is stated** (`blurfit.theory.stated`). Δ, Δ₁ and σ are rounded up, and then μ ≥ Δ/σ, the
 submission's μ ≥ √n·Δ₁/σ and its ε. A reader checks that each is no less than what follows, and that
-δ(ε; Δ/σ) ≤ δ for the reach that the reader has found; σ was raised above its least value by 2⁻³⁰
-at least, so that this holds on every machine.
+δ(ε; μ) ≤ δ for the stated μ.
 
-Where a promise about submissions was asked for, μ ≤ μ*, σ is raised by `FOR_ROUNDING` = 2⁻²⁵ more,
-so that the stated ε is never above the one that was asked for, ε*. With h = ε/μ held fixed,
-∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0, b = h + μ/2, since Φ(−b) < φ(b)/b (Mills): so at one δ, λ ≤ 1
-times the μ has at most λ times the ε. The stated μ is at most μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵),
-its ε at most ε* times that, and is rounded up by as much again: below ε*. ∎
+So that rounding never makes a stated promise weaker than the one that was asked for, σ is larger
+than its least value, Δ/μ*, by a 2⁻²⁵th (`FOR_ROUNDING`). The stated μ is at most
+μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵) < μ*, with room: it keeps (ε, δ) on every machine. For a submission
+the same holds of its ε as well. With h = ε/μ held fixed, ∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0,
+b = h + μ/2, since Φ(−b) < φ(b)/b (Mills): at one δ, λ ≤ 1 times the μ has at most λ times the ε. So
+the ε of the stated μ is below the one that was asked for by that factor, and is rounded up by
+(1 + 2⁻³⁰)(1 + 2⁻²⁷) once more: still below. ∎
 """
 
 import math
@@ -40,7 +41,7 @@ from blurfit.theory.stated import (
 )
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
 
-FOR_ROUNDING = 1 + 2.0**-25  # more noise where the ε of a submission must not be rounded up
+FOR_ROUNDING = 1 + 2.0**-25  # more noise than the least, so that what is stated may be rounded
 _EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
 
 
@@ -111,7 +112,7 @@ class MomentCalibration:
         require_above("reach of a submission", self.reach.submission, reach.submission)
         require_above("mu", self.mu, reach.sums / self.sigma)
         require_local(self.local, _submission_mu(reach, self.sigma, self.quorum))
-        if gaussian.delta_of(reach.sums / self.sigma, self.model.epsilon) > self.model.delta:
+        if gaussian.delta_of(self.mu, self.model.epsilon) > self.model.delta:
             raise NotCertifiedError(
                 f"The noise does not keep epsilon={self.model.epsilon:g}, "
                 f"delta={self.model.delta:g}: sigma={self.sigma!r} is too small. Do not send "
@@ -164,7 +165,7 @@ def calibrate_moment(
     positive(**reach._asdict())
     one_of(NEIGHBOURS, neighbours=neighbours)
     reach = Reach(*map(rounded_up, reach))
-    sigma = reach.sums / gaussian.mu_of(epsilon, delta)
+    sigma = reach.sums / gaussian.mu_of(epsilon, delta) * FOR_ROUNDING
     if local_epsilon is not None:
         positive(local_epsilon=local_epsilon)
         if local_delta is None:

@@ -28,7 +28,7 @@ from blurfit.theory import gaussian
 from blurfit.theory.setting import LocalGuarantee
 
 BITS = 28
-BEYOND = 2.0**-16  # how much further than necessary a stated number may lie on its safe side
+BEYOND = 2.0**-24  # how much further than necessary a stated number may lie on its safe side
 _MARGIN = 2.0**-30  # far more than machines differ by
 
 

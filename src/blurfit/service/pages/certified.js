@@ -2,9 +2,10 @@
 // `blurfit.theory.certified`, whose proof it rests upon.
 //
 // The agreement states the theorem's intermediate numbers. Each quantile among them is checked by
-// evaluating the probability that it must not exceed, so nothing has to be searched for here;
-// everything else is computed again.
+// evaluating the probability that it must not exceed, so nothing has to be searched for here; each
+// of the others must bound what follows from those that are stated before it.
 
+import { demand, isAbove, isBelow } from "./checks.js";
 import { lowerTail, noncentralUpperTail, upperTail } from "./chisquare.js";
 import { logUpperTail } from "./gaussian.js";
 import { logGradientDelta } from "./gradient.js";
@@ -21,7 +22,7 @@ export function submissionMu({ setting, sigma_u, sigma_b }) {
   return 2 * Math.sqrt(setting.quorum) * reach;
 }
 
-export function verifyInput(calibration, { agree, demand }) {
+export function verifyInput(calibration) {
   const { setting, model, shares, loss, sigma_u, sigma_b, ridge, rule } = calibration;
   demand(rule === "certified", "rule", rule, "certified, which is proved");
   demand(model.releases === 1, "releases", model.releases, 1);
@@ -33,14 +34,14 @@ export function verifyInput(calibration, { agree, demand }) {
   const floor = loss.gram_floor / HAIR;
   demand(energyIsEnough(energy, d, radius, s, shares.record), "record_energy", energy, "larger");
   demand(floorIsLow(floor / s ** 2, n - d, shares.gram), "gram_floor", floor, "smaller");
-  const spectrum = spectrumFloor(s, d, n, shares.spectrum);
-  agree("spectrum_floor", loss.spectrum_floor, spectrum);
+  const { spectrum_floor: spectrum } = loss;
+  isBelow("spectrum_floor", spectrum, spectrumFloor(s, d, n, shares.spectrum));
   if (ridge < 0) demand(-ridge < spectrum, "ridge", ridge, `more than ${-spectrum}`);
   const convexity = ridge < 0 ? loss.gram_floor * (1 + ridge / spectrum) : loss.gram_floor + ridge;
   demand(convexity > 0, "strong_convexity", convexity, "positive");
-  agree("strong_convexity", loss.strong_convexity, convexity);
-  const determinant = Math.log1p(loss.record_energy / convexity);
-  agree("determinant_loss", loss.determinant_loss, determinant);
+  isBelow("strong_convexity", loss.strong_convexity, convexity);
+  const determinant = Math.log1p(loss.record_energy / loss.strong_convexity);
+  isAbove("determinant_loss", loss.determinant_loss, determinant);
   demand(
     movingIsEnough(setting, loss, s, shares.record),
     "moving_sensitivity",
@@ -49,13 +50,13 @@ export function verifyInput(calibration, { agree, demand }) {
   );
   const fixed = (setting.neighbours === "replace" ? 2 : 1) * setting.p_bound;
   const spent = logGradientDelta(
-    model.epsilon - determinant,
+    model.epsilon - loss.determinant_loss,
     fixed / sigma_b,
     loss.moving_sensitivity / sigma_b,
     d,
   );
   const total = shares.gram + 2 * shares.record + shares.spectrum + shares.gradient;
-  return total <= model.delta * (1 + 1e-12) && spent <= Math.log(shares.gradient);
+  return total <= model.delta && spent <= Math.log(shares.gradient);
 }
 
 /** P(‖v + N(0, s²I)‖² > energy) ≤ γ for every ‖v‖ ≤ radius. */

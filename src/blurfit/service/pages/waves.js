@@ -6,7 +6,7 @@ import { checkedInWords, waveInWords } from "./wavewords.js";
 
 export { ENDED, HELD, LATE, MOVED, ONCE } from "./wavewords.js";
 
-/** {plan, status, taught} of a wave, checked to follow. */
+/** {plan, status, taught} of a wave, checked to follow; `taught` are the maps so far. */
 export async function courseOf(agreement) {
   const address = `/plans/${agreement.wave.plan}`;
   const [plan, status, { follows }] = await Promise.all([
@@ -38,7 +38,7 @@ export function waveList(agreement, { plan, status, taught }) {
       "ol",
       {},
       status.waves.map((one, i) =>
-        h("li", { class: one.state }, waveInWords(one, taught[i], target)),
+        h("li", { class: one.state }, waveInWords(one, taught[i], plan, target)),
       ),
     ),
   );
