@@ -381,7 +381,7 @@ def test_shares_that_the_papers_rule_has_no_use_for_pay_for_no_coarser_dither() 
     document["calibration"]["shares"] = paid
     calibration = InputCalibration.from_dict(document["calibration"])
     document["grid"] = asdict(Grid.of(calibration, size=5))
-    with pytest.raises(NotCertifiedError, match="shares.spectrum"):
+    with pytest.raises(NotCertifiedError, match=r"shares\.spectrum"):
         Agreement.from_dict(document).verify(allow_unproved=True)
 
 

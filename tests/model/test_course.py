@@ -273,7 +273,7 @@ def test_a_target_for_submissions_is_kept_in_later_waves() -> None:
     terms = Terms.of(epsilon=1.0, delta=1e-6, quorum=asked.quorums[1], local_delta=1e-6)
     less = Agreement.propose_wave(schema, terms, honest.wave)
     less.verify()
-    with pytest.raises(NotCertifiedError, match="local.epsilon"):
+    with pytest.raises(NotCertifiedError, match=r"local\.epsilon"):
         follows(asked, [first], less)
 
 

@@ -6,9 +6,9 @@ import sqlalchemy as sa
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,
-    NotCertifiedError,
     DateClosedError,
     InfeasibleError,
+    NotCertifiedError,
     ServiceError,
     WaveClosedError,
 )

@@ -1,8 +1,8 @@
 """The contract that all parties share before anything is collected.
 
 Its canonical JSON (RFC 8785) has a SHA-256 fingerprint that every message carries, so nobody can be
-asked for one thing and used for another. `verify` finds every promise kept by the noise as it is stated: a
-contributor need not trust the database that sent the agreement.
+asked for one thing and used for another. `verify` finds every promise kept by the noise as it is
+stated: a contributor need not trust the database that sent the agreement.
 
 **Changing the format.** `version` is part of the fingerprint. A reader refuses versions that it
 does not know; a field is never given a new meaning, nor removed, without a new version.
@@ -134,8 +134,8 @@ class Agreement(Fingerprinted):
         wave: Wave,
         stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
     ) -> "Agreement":
-        """The agreement of a wave: the first one's weights, noise and grid are `stated` by its plan,
-        a later one has its map, for which noise is calibrated.
+        """The agreement of a wave: weights, noise and grid of the first are `stated` by its plan; a
+        later one has its map, for which noise is calibrated.
         """
         found = cls(**moment_contract(schema, terms, wave, stated))
         refuse_unless_blurrable(found.parts)

@@ -132,8 +132,9 @@ class Grid:
             and _suits(dither, min(linear, most[2]))
         ):
             raise NotCertifiedError(
-                f"Expected a grid of powers of two, at most {most} and not far below, which follows "
-                f"from the noise, but {self} is stated. Do not send anything under this agreement."
+                f"Expected a grid of powers of two, at most {most} and not far below, which "
+                f"follows from the noise, but {self} is stated. Do not send anything under this "
+                "agreement."
             )
 
 

@@ -201,7 +201,7 @@ class Plan(Fingerprinted):
         return Agreement.propose_wave(self.schema, terms, wave, stated)
 
     def following(self, follows: tuple[str, ...], chart: WaveMap) -> Agreement:
-        """An agreement of the wave after these releases, with this map, for whoever announces it."""
+        """The agreement of the wave after these releases, to be announced with this map."""
         if len(follows) >= len(self):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."

@@ -17,8 +17,8 @@ do is bounded by the same radius, up to its being rounded.
 The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
 very same T, and computers differ in the last digits of a quantile; T itself is rounded up to a
 multiple of three, which its digits need (`blurfit.proofs.circuits`). Where it is so close to being
-rounded otherwise that they could differ in more, an agreement is refused: within 10⁻⁶ of it by whoever
-proposes one, within 10⁻⁷ by whoever reads it. Computers differ by far less than what is between.
+rounded otherwise that they could differ in more, an agreement is refused: within 10⁻⁶ of it by
+whoever proposes one, within 10⁻⁷ by whoever reads it. Computers differ by far less than that.
 
 **How unlikely it is that a lie is believed.** With M inputs and gadget polynomials of degree
 4(p − 1) one proof is believed with probability at most M/|F| + 4p/(|F| − p) + 1/|F|: less than 2⁻⁵²

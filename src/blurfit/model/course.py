@@ -73,7 +73,9 @@ class Course:
 
     def next_agreement(self) -> Agreement:
         """The agreement of the wave that comes now."""
-        return self.plan.following(self.marks, self._chart()) if self.releases else self.plan.first()
+        return (
+            self.plan.following(self.marks, self._chart()) if self.releases else self.plan.first()
+        )
 
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is not the next one: see the module's docstring."""

@@ -109,7 +109,7 @@ class PublishedFile(ABC):
 
     def to_json(self) -> str:
         """The file's text: equal contents give equal bytes."""
-        return _text(self.to_dict())
+        return as_text(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -122,7 +122,7 @@ class PublishedFile(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
+        Path(path).writeas_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -134,7 +134,7 @@ def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
     """The text of a file with signatures of it, instead of those that it may have."""
     document = json.loads(text)
     document.pop(SIGNATURES, None)
-    return _text(document | _written(signatures))
+    return as_text(document | _written(signatures))
 
 
 def signatures_in(document: Mapping[str, Any]) -> tuple[Signature, ...]:
@@ -147,5 +147,6 @@ def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
     return {SIGNATURES: [asdict(one) for one in signatures]} if signatures else {}
 
 
-def _text(document: Mapping[str, Any]) -> str:
+def as_text(document: Mapping[str, Any]) -> str:
+    """The one text of a document."""
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -47,6 +47,7 @@ from blurfit.learning.sums import Totals
 from blurfit.model.learner import learn, moments_of
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
 from blurfit.model.published import PublishedModel
+from blurfit.model.published_file import as_text
 
 ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
 
@@ -125,18 +126,21 @@ class Release:
             wanted = self.model is None and agreement.sends != "everything"
             return wanted and shown.to_json() == self.moments
         found = PublishedModel.from_json(self.model)
-        if (found.to_json(), shown.to_json()) != (self.model, self.moments):
+        document = json.loads(self.model)
+        if (as_text(document), shown.to_json()) != (self.model, self.moments):
             return False
         draws = agreement.database_draws
-        return alike(found, learn(agreement, Totals(count, shown.sums, shown.fingerprint, draws)))
+        again = learn(agreement, Totals(count, shown.sums, shown.fingerprint, draws))
+        return _alike(document, json.loads(found.to_json())) and alike(found, again)
 
 
 def alike(stated: PublishedModel, again: PublishedModel) -> bool:
     """Whether a model is the one that was learned again from the same sums, but for rounding.
 
-    Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise dominates, weights are found by sampling
-    (`blurfit.learning.posterior_mean`), and another rounding takes another path: there they are
-    compared to a tenth. No promise depends on it: the sums are public.
+    Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
+    dominates, weights are found by sampling (`blurfit.learning.posterior_mean`), and another
+    rounding takes another path: there they are compared to a tenth. No promise depends on it: the
+    sums are public.
     """
     one, other = stated.to_dict(), again.to_dict()
     if "posterior" in again.method and stated.weights.shape == again.weights.shape:

@@ -143,7 +143,7 @@ def take_news(connection: Connection, fingerprint: str, told: News) -> None:
             publication.record(connection, wave, dropped(wave))
         plan_rows.end(connection, fingerprint, told.reason)
         found = None if told.model is None else PublishedModel.from_json(told.model)
-        plan_rows.learned(connection, fingerprint, found)
+        plan_rows.learned(connection, fingerprint, found, told.model)
     else:
         held.refuse_if_ended()
     tell(connection, fingerprint, told.state)

@@ -146,7 +146,6 @@ class _LocalTarget:
         return cls(delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING)
 
 
-
 def _calibrate_certified(
     setting: Setting,
     target: ModelGuarantee,

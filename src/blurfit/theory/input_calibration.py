@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.theory import certified, excess_risk, gaussian, paper, search
+from blurfit.theory import certified, excess_risk, paper, search
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.paper import LocalClaim

@@ -17,8 +17,8 @@ submission's μ ≥ √n·Δ₁/σ and its ε. A reader checks that each is no l
 
 So that rounding never makes a stated promise weaker than the one that was asked for, σ is larger
 than its least value, Δ/μ*, by a 2⁻²⁵th (`FOR_ROUNDING`). The stated μ is at most
-μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵) < μ*, with room: it keeps (ε, δ) on every machine. For a submission
-the same holds of its ε as well. With h = ε/μ held fixed, ∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0,
+μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵) < μ*, with room: it keeps (ε, δ) on every machine. The same holds
+for a submission, and of its ε as well. With h = ε/μ held fixed, ∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0,
 b = h + μ/2, since Φ(−b) < φ(b)/b (Mills): at one δ, λ ≤ 1 times the μ has at most λ times the ε. So
 the ε of the stated μ is below the one that was asked for by that factor, and is rounded up by
 (1 + 2⁻³⁰)(1 + 2⁻²⁷) once more: still below. ∎

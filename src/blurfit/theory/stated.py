@@ -1,4 +1,4 @@
-"""What a document states: rounded to the safe side when it is made, checked by inequality when read.
+"""What a document states: rounded to the safe side when made, checked by inequality when read.
 
 Two machines do not compute the same bits: another kernel of the linear algebra, another library or
 a browser rounds otherwise. So nobody computes a stated number again to compare it for equality.
