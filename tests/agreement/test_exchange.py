@@ -33,12 +33,12 @@ KERNELS = {
     "Nehalem": {"OPENBLAS_CORETYPE": "Nehalem"},
     "narrow": {"OPENBLAS_CORETYPE": "Sandybridge", "NPY_DISABLE_CPU_FEATURES": NARROW},
 }
-PLANS, ALONE = 18, 12  # that each of them makes; a plan has three waves
+PLANS, ALONE = 15, 8  # that each of them makes; a plan has three waves
 DATABASES = [("Office", "https://first.example"), ("University", "https://second.example")]
 
 
 def schema(generator: np.random.Generator, target: Any) -> Schema:
-    features = [Numeric(f"x{place}", 0, 10) for place in range(generator.integers(1, 5))]
+    features = [Numeric(f"x{place}", 0, 10) for place in range(generator.integers(6, 13))]
     levels = ["north", "south", "west", "east"][: generator.integers(2, 5)]
     return Schema([*features, Binary("married"), Categorical("region", levels)], target)
 
@@ -61,7 +61,7 @@ def made(seed: int) -> Iterator[dict[str, Any]]:
         target = Binary("y") if task == "label" else Numeric("y", 0, 12)
         promise = {
             "epsilon": float(np.exp(generator.uniform(-1, 1.5))),
-            "delta": 10.0 ** -int(generator.integers(4, 9)),
+            "delta": float(10.0 ** -generator.uniform(4, 9)),
             "quorum": int(generator.integers(2000, 40_000)),
             "neighbours": ("replace", "zero-out")[place % 2],
             "databases": DATABASES if place % 5 == 0 else (),
