@@ -122,7 +122,7 @@ class PublishedFile(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
-        Path(path).writeas_text(self.to_json(), encoding="utf-8")
+        Path(path).write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
