@@ -11,7 +11,6 @@ import { logUpperTail } from "./gaussian.js";
 import { logGradientDelta } from "./gradient.js";
 import { spectrumFloor } from "./grid.js";
 
-const HAIR = 1 + 1e-9; // to how many digits a stated number is taken for what it should be
 const EXACT_FREEDOM = 1e6;
 const EXACT_NONCENTRALITY = 1e6;
 const SHARE_OF_REST = 0.01;
@@ -30,8 +29,7 @@ export function verifyInput(calibration) {
   const { dimension: d, quorum: n, q_bound: radius } = setting;
   demand(n > d, "quorum", n, `more than ${d}`);
   const s = sigma_u / Math.sqrt(n);
-  const energy = loss.record_energy * HAIR;
-  const floor = loss.gram_floor / HAIR;
+  const { record_energy: energy, gram_floor: floor } = loss;
   demand(energyIsEnough(energy, d, radius, s, shares.record), "record_energy", energy, "larger");
   demand(floorIsLow(floor / s ** 2, n - d, shares.gram), "gram_floor", floor, "smaller");
   const { spectrum_floor: spectrum } = loss;
@@ -84,8 +82,8 @@ function floorIsLow(x, freedom, probability) {
 function movingIsEnough({ neighbours, ...setting }, loss, s, probability) {
   const cross = neighbours === "replace" ? 4 : 2;
   const { q_bound: radius, weight_bound: ball, dimension: d } = setting;
-  const bracket = (loss.moving_sensitivity * HAIR) / ball;
-  if (bracket >= loss.record_energy) return true;
+  const bracket = loss.moving_sensitivity / ball;
+  if (energyIsEnough(bracket, d, radius, s, probability)) return true;
   const noise = (bracket - radius ** 2) / (cross * radius);
   return noise > 0 && upperTail((noise / s) ** 2, d) <= probability;
 }

@@ -41,13 +41,15 @@ export const BEYOND = 2 ** -24;
 
 /** No less than what follows from the noise, and hardly more. */
 export function isAbove(name, stated, follows) {
-  const isFine = stated >= follows && stated <= follows + BEYOND * Math.abs(follows);
+  const most = follows + BEYOND * Math.abs(follows);
+  const isFine = finite(stated) && stated >= follows && stated <= most;
   demand(isFine, name, stated, `at least ${follows}, which follows from the noise, and hardly more`);
 }
 
 /** No more than what follows from the noise, and hardly less. */
 export function isBelow(name, stated, follows) {
-  const isFine = stated <= follows && stated >= follows - BEYOND * Math.abs(follows);
+  const least = follows - BEYOND * Math.abs(follows);
+  const isFine = finite(stated) && stated <= follows && stated >= least;
   demand(isFine, name, stated, `at most ${follows}, which follows from the noise, and hardly less`);
 }
 
