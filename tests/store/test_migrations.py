@@ -1,6 +1,6 @@
 """Each step is taken once or not at all, and a store of the version before goes on.
 
-`older/version2.sql` was dumped from a store that the code of version 2 had filled: five collections
+`older/version2.sql` was dumped from a store with the tables of version 2: six collections
 (one takes submissions, one is published, one is by invitation, one is closed, one is a released
 wave whose plan collects in its second), a further token, and a deed.
 """

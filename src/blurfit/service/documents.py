@@ -152,6 +152,9 @@ class PlanDocument(Struct):
     epsilon: float
     delta: float
     quorum: Count  # of all waves together
+    weights: dict[str, float]  # these, and what follows, of the first wave
+    calibration: dict[str, Any]
+    grid: dict[str, float]
 
 
 class Moments(Struct):
