@@ -230,7 +230,8 @@ def test_every_changed_number_of_moments_is_refused_or_the_promise_is_kept(name:
                 continue
             assert promise_is_kept(found), (path, forged)
             assert found.fingerprint != AGREEMENTS[name].fingerprint
-            assert path[0] == "schema" or path[:2] == ("calibration", "model"), (path, forged)
+            weaker = path[:2] == ("calibration", "model") or path[1:] == ("local", "delta")
+            assert path[0] == "schema" or weaker, (path, forged)
             accepted += 1
     assert accepted > 0, "wider bounds, or a weaker promise, are other honest contracts"
 
@@ -381,7 +382,7 @@ def test_shares_that_the_papers_rule_has_no_use_for_pay_for_no_coarser_dither() 
     document["calibration"]["shares"] = paid
     calibration = InputCalibration.from_dict(document["calibration"])
     document["grid"] = asdict(Grid.of(calibration, size=5))
-    with pytest.raises(NotCertifiedError, match="split, shares and loss"):
+    with pytest.raises(NotCertifiedError, match=r"shares\.spectrum"):
         Agreement.from_dict(document).verify(allow_unproved=True)
 
 

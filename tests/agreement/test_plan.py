@@ -90,7 +90,7 @@ def test_the_first_wave_is_the_agreement_without_a_plan_but_for_its_place() -> N
 def test_the_noise_of_a_wave_keeps_the_promise_whatever_map_is_announced(task: str) -> None:
     """Hostile maps, hostile records: the exact numbers stay within what the noise is sized for."""
     made = plan(task, waves=2)
-    agreement = made.agreement((MARK,), charts()[task])
+    agreement = made.following((MARK,), charts()[task])
     agreement.verify()
     read = Agreement.from_json(agreement.to_json())
     assert read == agreement
@@ -114,7 +114,7 @@ def test_the_noise_of_a_wave_keeps_the_promise_whatever_map_is_announced(task: s
 
 
 def test_a_quieter_wave_is_refused() -> None:
-    agreement = plan().agreement((MARK,), charts()["number"])
+    agreement = plan().following((MARK,), charts()["number"])
     quiet = replace(agreement.calibration, sigma=agreement.calibration.sigma * 0.99)
     with pytest.raises(NotCertifiedError):
         replace(agreement, calibration=quiet).verify()
@@ -122,7 +122,7 @@ def test_a_quieter_wave_is_refused() -> None:
 
 def test_a_map_that_makes_a_solver_fail_is_refused_before_any_record() -> None:
     """Each of these is refused from the document alone; what is accepted is total."""
-    agreement = plan().agreement((MARK,), charts()["number"])
+    agreement = plan().following((MARK,), charts()["number"])
     document = json.loads(agreement.to_json())
     document.pop("fingerprint")
     whitening = document["wave"]["map"]["whitening"]
@@ -154,16 +154,16 @@ def test_a_map_that_makes_a_solver_fail_is_refused_before_any_record() -> None:
 )
 def test_a_place_that_no_plan_has_is_refused(wave: Wave) -> None:
     with pytest.raises(BlurfitError):
-        replace(plan().agreement((MARK,), charts()["number"]), wave=wave).verify()
+        replace(plan().following((MARK,), charts()["number"]), wave=wave).verify()
 
 
 def test_a_map_for_another_target_is_refused() -> None:
     for task, chart in (("number", "label"), ("label", "count"), ("number", "count")):
         with pytest.raises(InvalidValueError):
-            plan(task, waves=2).agreement((MARK,), charts()[chart])
+            plan(task, waves=2).following((MARK,), charts()[chart])
     other = NewtonMap(charts()["count"].whitening, PoissonNewton(11.0))
     with pytest.raises(InvalidValueError, match="count_bound"):
-        plan("count", waves=2).agreement((MARK,), other)
+        plan("count", waves=2).following((MARK,), other)
 
 
 def test_input_has_no_waves() -> None:
@@ -191,7 +191,7 @@ def test_two_databases_share_every_wave() -> None:
             databases=databases,
         )
         assert Plan.from_json(made.to_json()) == made
-        later = made.agreement((MARK,), charts()[task])
+        later = made.following((MARK,), charts()[task])
         later.verify()
         assert later.trust == "shared"
         (part,) = later.parts

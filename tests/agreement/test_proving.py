@@ -172,8 +172,9 @@ def test_soundness_is_far_below_what_is_asked_for() -> None:
 @pytest.mark.parametrize("reach", [3.7, 1000.3, 87_654.32])
 def test_every_computer_proves_with_the_same_ceiling(reach) -> None:
     """Their quantiles differ in the last digits; where that could matter nothing is agreed on."""
-    found = _rounded(reach)
+    found = _rounded(reach, 1e-6)
     assert reach <= found <= reach * (1 + 2**-7) + 1
-    assert _rounded(reach * (1 + 1e-12)) == _rounded(reach * (1 - 1e-12)) == found
+    for factor in (1 + 1e-12, 1 - 1e-12):
+        assert _rounded(reach * factor, 1e-7) == found
     with pytest.raises(InfeasibleError, match="rounds alike"):
-        _rounded(found * (1 - 1e-10))
+        _rounded(found * (1 - 1e-10), 1e-7)

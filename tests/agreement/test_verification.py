@@ -7,7 +7,7 @@ import pytest
 from blurfit import NotCertifiedError
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
-from blurfit.agreement.verification import compute_again
+from blurfit.agreement.verification import require_kept
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Numeric, Schema
 
@@ -29,12 +29,12 @@ INPUT = Agreement.propose(SCHEMA, **PROMISE, mechanism="input", weight_bound=2.0
 )
 def test_an_agreement_has_weights_or_an_objective(change) -> None:
     with pytest.raises(BlurfitError):
-        compute_again(Agreement.from_dict(MOMENT.to_dict() | change))
+        require_kept(Agreement.from_dict(MOMENT.to_dict() | change))
 
 
 @pytest.mark.parametrize("agreement", [MOMENT, INPUT], ids=["moment", "input"])
 def test_parts_of_two_contracts_do_not_make_one(agreement: Agreement) -> None:
-    compute_again(agreement)
+    require_kept(agreement)
     for other in (
         {"schema": Schema([Numeric("age", 18, 80), Numeric("height", 0, 3)], SCHEMA.target)},
         {"weights": MOMENT.weights, "objective": INPUT.objective},
@@ -42,16 +42,16 @@ def test_parts_of_two_contracts_do_not_make_one(agreement: Agreement) -> None:
         {"grid": (INPUT if agreement is MOMENT else MOMENT).grid},
     ):
         with pytest.raises((BlurfitError, AttributeError)):
-            compute_again(replace(agreement, **other))
+            require_kept(replace(agreement, **other))
 
 
 def test_input_has_one_database() -> None:
     two = Database("A", "https://a.example"), Database("B", "https://b.example")
     with pytest.raises(NotCertifiedError, match="only what adds can be shared"):
-        compute_again(replace(INPUT, databases=two))
+        require_kept(replace(INPUT, databases=two))
 
 
 def test_noise_for_fewer_people_is_refused() -> None:
     fewer = Agreement.propose(SCHEMA, **PROMISE | {"quorum": 6000})
     with pytest.raises(NotCertifiedError):
-        compute_again(replace(MOMENT, calibration=replace(fewer.calibration, quorum=5000)))
+        require_kept(replace(MOMENT, calibration=replace(fewer.calibration, quorum=5000)))

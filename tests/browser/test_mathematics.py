@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from blurfit.schema.vectors import values
 from blurfit.theory import certified, excess_risk, gaussian
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting
+from blurfit.theory.stated import local_guarantee, rounded_up
 from support.contracts import deviations, mutations, on_grid, records, steps, table_of
 from support.fair import CHANCE, DEVIATIONS
 
@@ -149,7 +150,7 @@ def test_canonical_json(run) -> None:
 
 
 def test_fingerprints_and_verification_of_honest_agreements(run, agreements) -> None:
-    """Each is accepted, and the page computes the same μ for a submission."""
+    """Each is accepted, and what is stated of a submission is just above the page's own μ."""
     found = agreements
     body = """
         return Promise.all(given.map(async (text) => {
@@ -162,7 +163,7 @@ def test_fingerprints_and_verification_of_honest_agreements(run, agreements) -> 
     answers = run("verify canonical", body, [one.to_json() for one in found])
     assert [name for name, _ in answers] == [one.fingerprint for one in found]
     for (_, mu), one in zip(answers, found, strict=True):
-        assert mu == pytest.approx(one.calibration.local.mu, rel=1e-12)
+        assert mu < one.calibration.local.mu < mu * (1 + 2**-24)
 
 
 def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
@@ -205,10 +206,8 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
         fields = forge("less noise")
         fields["sigma"] *= 1 - 1e-6
         fields["mu"] /= 1 - 1e-6
-        fields["local"]["mu"] /= 1 - 1e-6
-        fields["local"]["epsilon"] = gaussian.epsilon_of(
-            fields["local"]["mu"], fields["local"]["delta"]
-        )
+        local = local_guarantee(fields["local"]["mu"] / (1 - 1e-6), fields["local"]["delta"])
+        fields["local"] = asdict(local)
         fields = forge("reach")  # records are said to reach less far than they do
         fields["reach"]["sums"] *= 1 - 1e-6
         fields["mu"] *= 1 - 1e-6
@@ -255,8 +254,7 @@ def _restate(fields: dict[str, Any]) -> None:
         setting["q_bound"] / fields["sigma_u"], setting["p_bound"] / fields["sigma_b"]
     )
     mu = 2 * math.sqrt(setting["quorum"]) * reach
-    epsilon = gaussian.epsilon_of(mu, fields["local"]["delta"])
-    fields["local"] |= {"mu": mu, "epsilon": epsilon}
+    fields["local"] = asdict(local_guarantee(mu, fields["local"]["delta"]))
 
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -298,7 +296,7 @@ def restated(agreement: Agreement, by_u: float, by_b: float) -> Agreement:
     """Other noise under the same promise, and every other number as it follows from that."""
     old = agreement.calibration
     sigma_u, sigma_b = old.sigma_u * by_u, old.sigma_b * by_b
-    loss = certified.curvature_loss(old.setting, sigma_u, old.ridge, old.shares)
+    loss = certified.curvature_loss(old.setting, sigma_u, old.ridge, old.shares).bounded(old.ridge)
     new = replace(old, sigma_u=sigma_u, sigma_b=sigma_b, loss=loss)
     fields = new.to_dict()
     _restate(fields)
@@ -308,7 +306,8 @@ def restated(agreement: Agreement, by_u: float, by_b: float) -> Agreement:
 
 def _forecast(fields: dict[str, Any]) -> None:
     scales = certified.Scales(fields["sigma_u"], fields["sigma_b"], fields["ridge"])
-    fields["excess_risk"] = excess_risk.input_excess_risk(Setting(**fields["setting"]), scales)
+    follows = excess_risk.input_excess_risk(Setting(**fields["setting"]), scales)
+    fields["excess_risk"] = rounded_up(follows)
 
 
 @pytest.mark.parametrize("quorum", [2000, 60_000, 8_000_000])

@@ -59,7 +59,7 @@ def test_each_wave_is_checked_shown_and_sent_once(visit, service, begin, fill_in
     visitor = visit(viewport={"width": 320, "height": 800})
     page = visitor.go(f"/c/{plan.fingerprint}")  # the plan's own link
     expect(page.get_by_text("Wave 3 of 3.")).to_be_visible()
-    expect(page.get_by_text("that was computed again on this device")).to_be_visible()
+    expect(page.get_by_text("it keeps the promise whatever is announced")).to_be_visible()
     expect(page.get_by_text(re.compile("Wave 1, done: .* say yes"))).to_be_visible()
     expect(page.get_by_text("Wave 3, collecting now: 0 of")).to_be_visible()
     look_at(page, "wave-1-answers", NARROW)

@@ -9,6 +9,7 @@ from blurfit.errors import (
     ConflictError,
     InfeasibleError,
     InvalidValueError,
+    NotCertifiedError,
 )
 from blurfit.model.course import learn_plan
 from blurfit.store import (
@@ -59,7 +60,7 @@ def test_a_second_that_is_asked_for_another_set_before_the_release(two) -> None:
     assert two.first.read(plans.release_texts, two.name) == []
 
 
-def test_no_other_sums_and_no_other_map_are_taken(two) -> None:
+def test_no_other_sums_and_no_wave_of_another_plan_are_taken(two) -> None:
     two.send(FIRST)
     other = joint_plan(quorum=61)  # of whom nothing follows here
     peer = two.follower.wave(PLAN.first())
@@ -77,12 +78,12 @@ def test_no_other_sums_and_no_other_map_are_taken(two) -> None:
 
             def release(moments, following):
                 kept.append((moments, following))
-                tell(moments, other.first().fingerprint)
+                tell(moments, other.first().to_json())
 
             found.release = release
             return found
 
-    with pytest.raises(ConflictError, match="Expected wave 2 to have the fingerprint"):
+    with pytest.raises(NotCertifiedError, match="Expected an agreement of the plan"):
         two.lead(Announcing(two.second, PLAN))
     assert two.states() == [["released", "collecting"], ["closing", "planned"]]
     with pytest.raises(BetweenWavesError):

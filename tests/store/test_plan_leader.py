@@ -6,9 +6,9 @@ import sqlalchemy as sa
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,
-    ConflictError,
     DateClosedError,
     InfeasibleError,
+    NotCertifiedError,
     ServiceError,
     WaveClosedError,
 )
@@ -170,21 +170,22 @@ def test_a_full_wave_is_released_when_the_date_comes_and_none_without_its_quorum
             assert [two.status(side).state for side in (0, 1)] == ["ended", "ended"]
 
 
-def test_its_date_ends_it_also_if_the_second_finds_another_map() -> None:
-    """One plan in some thousands: two machines round a number of the map differently."""
+def test_its_date_ends_it_also_if_the_second_takes_no_further_wave() -> None:
+    """Because what was announced does not follow there."""
 
     class Rounds(Direct):
         def wave(self, agreement):
             found = super().wave(agreement)
             take = found.release
-            found.release = lambda moments, following: take(moments, following and "0" * 64)
+            stranger = joint_plan(quorum=61).first().to_json()
+            found.release = lambda moments, following: take(moments, following and stranger)
             return found
 
     with both(PLAN) as two:
         two.send(FIRST)
         other = Rounds(two.second, PLAN)
         for _ in range(2):
-            with pytest.raises(ConflictError, match="Expected wave 2 to have the fingerprint"):
+            with pytest.raises(NotCertifiedError, match="Expected an agreement of the plan"):
                 two.lead(other)
         pass_the_date(two.first, two.current())
         two.lead(other)

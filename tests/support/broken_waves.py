@@ -35,7 +35,7 @@ def plan(kind: str) -> Plan:
     """Two waves of two people each."""
     schema = Schema(FEATURES, TARGETS[kind])
     made = Plan.propose(schema, waves=1, epsilon=1.0, delta=1e-5, quorum=2 * PEOPLE)
-    return Plan(schema, made.terms, made.task, ("joint", kind), (PEOPLE, PEOPLE))
+    return Plan.of(schema, made.terms, made.task, ("joint", kind), (PEOPLE, PEOPLE))
 
 
 def maps(kind: str) -> tuple[WaveMap, WaveMap]:
@@ -58,7 +58,7 @@ class Sequence:
     def __init__(self, kind: str) -> None:
         made = plan(kind)
         self.first = made.first()
-        self.later = tuple(made.agreement((MARK,), chart) for chart in maps(kind))
+        self.later = tuple(made.following((MARK,), chart) for chart in maps(kind))
         self.promise = self.first.epsilon, self.first.delta
         self.one = collection_pairs(self.first)[0]
         self.two = [farthest_under_a_map(agreement.form) for agreement in self.later]

@@ -253,7 +253,8 @@ def test_no_excess_risk_is_stated_of_a_penalised_model() -> None:
 def test_forecast_is_what_the_split_minimises() -> None:
     found = calibrate(1, 1e-6, **CENSUS)
     scales = Scales(found.sigma_u, found.sigma_b, found.ridge)
-    assert found.excess_risk == input_excess_risk(Setting(14, 2**21, 1.0, 1.0, 1.0), scales)
+    follows = input_excess_risk(Setting(14, 2**21, 1.0, 1.0, 1.0), scales)
+    assert follows <= found.excess_risk <= follows * (1 + 2**-26)
 
 
 @pytest.mark.parametrize("extreme", [(1e-6, 1e-300), (1e4, 0.4), (1e-6, 0.4), (50.0, 1e-300)])

@@ -1,4 +1,4 @@
-"""Calibrations of `input` to the last digits: a change of the code that moves one shows here.
+"""Calibrations of `input`: a change of the code that moves one shows here, on every machine.
 
 After a change that is meant to move them, run this file as a script to write them anew.
 """
@@ -6,13 +6,10 @@ After a change that is meant to move them, run this file as a script to write th
 import itertools
 import json
 import math
-import platform
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import scipy
 
 from blurfit import calibrate
 
@@ -55,35 +52,33 @@ def numbers(call: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def written_by() -> dict[str, str]:
-    """What decides the last bits of a function of the libraries."""
-    return {
-        "machine": f"{platform.system()} {platform.machine()} {' '.join(platform.libc_ver())}",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
+ENTRIES = json.loads(FILE.read_text())
+ROUNDED, DIFFERENCE, SEARCHED = 2.0**-26, 2.0**-20, 2e-5
 
 
-GOLDEN = json.loads(FILE.read_text())
-
-
-@pytest.mark.parametrize("entry", GOLDEN["entries"])
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_calibrations_stay_as_they_are(entry: dict[str, Any]) -> None:
-    """To the last bit where the file was written; elsewhere to 1e-11, because other libraries
-    differ in their last digits, and where a search adds to that, to 1e-5.
+    """To what the algorithm itself leaves open.
+
+    Without a search numbers are computed to 1e-11 and rounded up to 28 bits: two machines differ by
+    2⁻²⁷ at most, and by twice that where one follows from another; Δ_in is a difference of such
+    numbers, and has some bits less. The search for the best split,
+    or the best shares of δ, ends where the logarithm of what it minimises is found to 1e-5
+    (`blurfit.theory.simplex`): that much of `excess_risk` and of `kept`. The optimum is flat, so
+    the noise there may differ by the square root of it.
     """
     found = numbers(entry["call"])
-    searched = "split" not in entry["call"] and "rule" not in entry["call"]
-    tolerance = 1e-5 if searched else 1e-11
-    if GOLDEN["written_by"] == written_by():
-        tolerance = 0.0
+    split, published = "split" in entry["call"], entry["call"].get("rule") == "published"
     for name, value in entry["numbers"].items():
+        tolerance = DIFFERENCE if name == "ridge" else ROUNDED
+        if published and name == "kept":
+            tolerance = SEARCHED
+        elif not split and not published:
+            tolerance = SEARCHED if name in ("excess_risk", "kept") else SEARCHED**0.5
         near = math.isclose(found[name], value, rel_tol=tolerance)
         assert near, (name, found[name], value)
 
 
 if __name__ == "__main__":
     entries = [{"call": call, "numbers": numbers(call)} for call in cases()]
-    golden = {"written_by": written_by(), "entries": entries}
-    FILE.write_text(json.dumps(golden, indent=1) + "\n")
+    FILE.write_text(json.dumps(entries, indent=1) + "\n")

@@ -23,19 +23,39 @@ SMALL = tuple(
 
 @pytest.mark.usefixtures("short_chains")
 @pytest.mark.parametrize("figure", SMALL, ids=lambda figure: figure.name)
-def test_golden(figure, people, tmp_path) -> None:
-    found = read_csv(run(figure, people, trials=3, workers=1, out=tmp_path))
+def test_golden(figure, people) -> None:
+    """As far as the algorithms fix them, on every machine.
+
+    Other kernels round otherwise. Noise of some millionths of η is seeded by the sums' last bits;
+    a label next to the boundary may change with that, and so does the path of a posterior mean:
+    short chains move it by 0.01 of an RMSE, or by two labels of 32. Of ridges that are as good as
+    each other any may be the best: the golden ones are used, and must be as good here.
+    """
     expected = read_csv(GOLDEN / f"{figure.name}.csv")
-    assert [(r.line, r.variant, r.epsilon, r.n, r.trial) for r in found] == [
-        (r.line, r.variant, r.epsilon, r.n, r.trial) for r in expected
-    ]
-    # other builds of BLAS round otherwise; a label next to the boundary may change with that, and
-    # so does the seed of a posterior mean, which the last bits of the sums decide; short chains
-    # move it no further: by 0.01 of an RMSE, and by two labels of 32
-    for row, known in zip(found, expected, strict=True):
+    tuned = [row for row in expected if row.variant == "ridge"]
+    assert {row.line for row in tuned} == set(TUNED)
+    for row in tuned:
+        scores = _scores_of_ridges(figure, people, row.line)
+        best = max(scores.values()) if figure.label else min(scores.values())
+        slack = 3 * 0.04 if figure.label else 1e-5
+        assert scores[row.value] == pytest.approx(best, abs=slack), row
+    _, *cells = figure.cells(people, 3)
+    found = [row for cell in cells for row in figure.compute(people, cell, {"tuning": tuned})]
+    assert len(found) == len(expected) - len(tuned)
+    values = {(r.line, r.variant, r.epsilon, r.n, r.trial): r.value for r in expected}
+    for row in found:
         sampled = row.line in (MOMENT, WAVES) and row.variant == "default"
-        slack = (0.15 if sampled else 0.04) if figure.label else (0.03 if sampled else 1e-6)
-        assert row.value == pytest.approx(known.value, rel=1e-6, abs=slack), row
+        slack = (0.15 if sampled else 0.04) if figure.label else (0.03 if sampled else 1e-5)
+        known = values[row.line, row.variant, row.epsilon, row.n, row.trial]
+        assert row.value == pytest.approx(known, abs=slack), row
+
+
+def _scores_of_ridges(figure: PaperFigure, people: Cohort, line: str) -> dict[float, float]:
+    """Summed over the trials that tuning looks at."""
+    trials = [(people.window(512, trial), trial) for trial in range(3)]
+    asked = [(line, ridge) for ridge in RIDGES]
+    found = [figure.scores(people, window, asked, trial) for window, trial in trials]
+    return dict(zip(RIDGES, np.sum(found, axis=0).tolist(), strict=True))
 
 
 def test_the_largest_n_comes_first_and_tuning_before_it(people) -> None:
@@ -49,14 +69,8 @@ def test_tuning_finds_the_best_ridge_of_each_line(people) -> None:
     assert {row.line for row in rows} == set(TUNED)
     assert {row.value for row in rows} <= set(RIDGES)
     for row in rows:
-        scores = {
-            ridge: sum(
-                SMALL[0].scores(people, people.window(512, t), [(row.line, ridge)], t)[0]
-                for t in range(3)
-            )
-            for ridge in RIDGES
-        }
-        assert row.value == min(scores, key=scores.get)
+        scores = _scores_of_ridges(SMALL[0], people, row.line)
+        assert scores[row.value] == pytest.approx(min(scores.values()), rel=1e-9)
 
 
 def test_scores_of_no_privacy_are_least_squares(people) -> None:

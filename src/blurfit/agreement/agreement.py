@@ -1,8 +1,8 @@
 """The contract that all parties share before anything is collected.
 
 Its canonical JSON (RFC 8785) has a SHA-256 fingerprint that every message carries, so nobody can be
-asked for one thing and used for another. `verify` evaluates every promise again from the noise: a
-contributor need not trust the database that sent the agreement.
+asked for one thing and used for another. `verify` finds every promise kept by the noise as it is
+stated: a contributor need not trust the database that sent the agreement.
 
 **Changing the format.** `version` is part of the fingerprint. A reader refuses versions that it
 does not know; a field is never given a new meaning, nor removed, without a new version.
@@ -40,7 +40,7 @@ from blurfit.agreement.terms import (
     later_read,
     later_written,
 )
-from blurfit.agreement.verification import compute_again
+from blurfit.agreement.verification import require_kept
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
@@ -128,13 +128,21 @@ class Agreement(Fingerprinted):
         found = cls(**contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
         if found.proofs:
-            _ = found.proving  # is refused where it could prove nothing
+            Proving.of(found, proposed=True)  # is refused where it could prove nothing
         return found
 
     @classmethod
-    def propose_wave(cls, schema: Schema, terms: Terms, wave: Wave) -> "Agreement":
-        """The agreement of a wave: the first one's weights are chosen, a later one has its map."""
-        found = cls(**moment_contract(schema, terms, wave))
+    def propose_wave(
+        cls,
+        schema: Schema,
+        terms: Terms,
+        wave: Wave,
+        stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
+    ) -> "Agreement":
+        """The agreement of a wave: weights, noise and grid of the first are `stated` by its plan; a
+        later one has its map, for which noise is calibrated.
+        """
+        found = cls(**moment_contract(schema, terms, wave, stated))
         refuse_unless_blurrable(found.parts)
         return found
 
@@ -277,10 +285,12 @@ class Agreement(Fingerprinted):
         """Refuse a contract whose noise keeps less than it promises, or that is not the expected
         one.
 
-        Everything that is stated is computed again: how far records of this schema reach, the
-        guarantees from the noise, the grid from its budget. What the paper's own rule promises
-        (rule="published") does not follow from its noise, so it is refused too, unless
-        `allow_unproved`: for experiments, and to read what says that it is not proved.
+        Everything that is stated is checked against what follows: how far records of this schema
+        reach, the guarantees from the noise, the grid from its budget. Each check is an inequality
+        with room for rounding (`blurfit.theory.stated`), so that one machine never refuses what
+        another has made. What the paper's own rule promises (rule="published") does not follow from
+        its noise, so it is refused too, unless `allow_unproved`: for experiments, and to read what
+        says that it is not proved.
         """
         if fingerprint is not None and not alike(fingerprint, self.fingerprint):
             raise NotCertifiedError(
@@ -288,7 +298,7 @@ class Agreement(Fingerprinted):
                 f"{self.fingerprint}: it is not the one that you were invited to."
             )
         try:
-            compute_again(self)
+            require_kept(self)
         except BlurfitError:
             raise
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:

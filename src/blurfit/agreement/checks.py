@@ -45,7 +45,7 @@ def refuse_narrow_bounds(
         ("q_bound", setting.q_bound, loss.q_bound),
         ("p_bound", setting.p_bound, loss.p_bound),
     ):
-        if stated < needed * (1 + ROUNDING) * (1 - 1e-12):
+        if not stated >= needed * (1 + ROUNDING):
             raise NotCertifiedError(
                 f"Expected {name}={stated!r} to be at least {needed * (1 + ROUNDING)!r}, "
                 "as far as records of this schema reach: the noise is calibrated for less."

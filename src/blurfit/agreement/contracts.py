@@ -1,8 +1,8 @@
 """From terms to the parts of a contract: weights or objective, calibrated noise, and its grid.
 
 Everything is a function of public facts: the schema, the terms, and for a later wave the map that
-follows from published releases. `Agreement.propose` puts the parts together; `Agreement.verify`
-computes them again.
+follows from published releases. `Agreement.propose` puts the parts together, each number rounded to
+the safe side (`blurfit.theory.stated`); `Agreement.verify` checks what is stated by inequality.
 """
 
 from dataclasses import replace
@@ -17,15 +17,26 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.schema.vectors import joint_form
 from blurfit.theory.calibrate import calibrate
-from blurfit.theory.moment_calibration import calibrate_moment
+from blurfit.theory.moment_calibration import MomentCalibration, calibrate_moment
+from blurfit.theory.stated import rounded_up
 from blurfit.theory.target_form import TargetForm
 
 
-def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> dict[str, Any]:
-    """Public weights or a later wave's map, the noise for how far records reach, and its grid."""
-    promise = terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
+def moment_contract(
+    schema: Schema,
+    terms: Terms,
+    wave: Wave | None = None,
+    stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
+) -> dict[str, Any]:
+    """Public weights or a later wave's map, the noise for how far records reach, and its grid: all
+    of them found here, unless they are stated already.
+    """
+    promise = kept_promise(terms)
     is_later = wave is not None and wave.chart is not None
-    weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
+    if stated is not None:
+        weights: PublicWeights | None = stated[0]
+    else:
+        weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
     if wave is not None and terms.sends != "everything":
         raise InvalidValueError(
             f"Expected sends='everything' with waves, and got {terms.sends!r}: a wave's map "
@@ -33,16 +44,19 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         )
     form = form_of(schema, weights, wave, terms.sends)
     proofs = terms.proved if wave is None else False
-    calibration = calibrate_moment(
-        *promise,
-        reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
-        quorum=terms.quorum,
-        neighbours=terms.neighbours,
-        local_epsilon=terms.local_epsilon,
-        local_delta=_local_delta(terms),
-    )
     shared = bool(terms.databases)
-    grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
+    if stated is None:
+        calibration = calibrate_moment(
+            *promise,
+            reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
+            quorum=terms.quorum,
+            neighbours=terms.neighbours,
+            local_epsilon=terms.local_epsilon,
+            local_delta=local_delta(terms),
+        )
+        grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
+    else:
+        _, calibration, grid = stated
     if shared:
         refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
     return {
@@ -104,14 +118,14 @@ def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
         float(terms.delta) * (1 - DISCRETE_SHARE),
         dimension=schema.dimension,
         quorum=terms.quorum,
-        q_bound=function.q_bound * (1 + ROUNDING),
-        p_bound=function.p_bound * (1 + ROUNDING),
+        q_bound=rounded_up(function.q_bound * (1 + ROUNDING)),
+        p_bound=rounded_up(function.p_bound * (1 + ROUNDING)),
         weight_bound=terms.weight_bound,
         rule=terms.rule,
         neighbours=terms.neighbours,
         split=terms.split,
         local_epsilon=terms.local_epsilon,
-        local_delta=_local_delta(terms),
+        local_delta=local_delta(terms),
         local_share=terms.local_share,
         debias=terms.debias,
     )
@@ -128,7 +142,12 @@ def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
     }
 
 
-def _local_delta(terms: Terms) -> float | None:
+def kept_promise(terms: Terms) -> tuple[float, float]:
+    """(ε, δ) that the noise of `moment` has to keep: a thousandth of δ is kept back."""
+    return terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
+
+
+def local_delta(terms: Terms) -> float | None:
     """The agreement's own δ for what is said of a submission, unless there is a target for it."""
     if terms.local_delta is None and terms.local_epsilon is None:
         return terms.delta

@@ -61,6 +61,7 @@ from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.certified import spectrum_floor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration, Reach
+from blurfit.theory.stated import BEYOND
 
 ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
 PROVED_ROUNDING = 2.0**-7  # ξ where submissions are proved to be short
@@ -103,20 +104,9 @@ class Grid:
         between two databases, every number's noise spans at least 2¹⁰ steps; with `proofs` that of
         the sums does.
         """
-        if isinstance(calibration, MomentCalibration):
-            rounding = PROVED_ROUNDING if proofs else ROUNDING
-            slack = rounding * calibration.reach.sums / (1 + rounding) / 2
-            coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
-            if proofs:
-                fine = _SHARED_RESOLUTION * math.sqrt(calibration.quorum)
-                coarse = min(_PROVED_RESOLUTION, fine)
-            step = power_of_two_below(min(slack / size, calibration.noise * coarse))
-            return cls(step, step, step)
-        quadratic = calibration.q_noise * _RESOLUTION["input"]
-        linear = power_of_two_below(calibration.p_noise * _RESOLUTION["input"])
-        errors = _ERRORS_IN_A_SCALE * size / min(1.0, calibration.model.epsilon)
-        finest = _finest_scale(calibration) * _least_curvature(calibration) / errors
-        return cls(power_of_two_below(quadratic), linear, min(linear, power_of_two_below(finest)))
+        most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
+        quadratic, linear, dither = map(power_of_two_below, most)
+        return cls(quadratic, linear, min(linear, dither))
 
     def verify(
         self,
@@ -126,15 +116,52 @@ class Grid:
         shared: bool = False,
         proofs: bool = False,
     ) -> None:
-        """Refuse all steps but those that follow from the noise: a coarser grid costs privacy that
-        nothing pays for.
+        """Refuse steps that are no powers of two, or coarser than the budget allows by more than
+        rounding, which would cost privacy that nothing pays for; or absurdly fine.
+
+        A 2⁻²⁴th beyond the budget is covered: of ξ one half pays for rounding the record, and the
+        other for far less; noise spans 2¹⁰ steps where 2⁹ are needed; and of what is kept back of ε
+        for `dither` half is spent.
         """
-        expected = Grid.of(calibration, size=size, shared=shared, proofs=proofs)
-        if self != expected:
+        most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
+        quadratic, linear, dither = self.quadratic, self.linear, self.dither
+        alike = not isinstance(calibration, MomentCalibration) or quadratic == linear == dither
+        if not alike or not (
+            _suits(quadratic, most[0])
+            and _suits(linear, most[1])
+            and _suits(dither, min(linear, most[2]))
+        ):
             raise NotCertifiedError(
-                f"Expected the grid {expected}, which follows from the noise, but {self} is "
-                "stated. Do not send anything under this agreement."
+                f"Expected a grid of powers of two, at most {most} and not far below, which "
+                f"follows from the noise, but {self} is stated. Do not send anything under this "
+                "agreement."
             )
+
+
+def _coarsest(
+    calibration: InputCalibration | MomentCalibration, *, size: int, shared: bool, proofs: bool
+) -> tuple[float, float, float]:
+    """How large the three steps may be; `dither` no larger than `linear` besides."""
+    if isinstance(calibration, MomentCalibration):
+        rounding = PROVED_ROUNDING if proofs else ROUNDING
+        slack = rounding * calibration.reach.sums / (1 + rounding) / 2
+        coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
+        if proofs:
+            fine = _SHARED_RESOLUTION * math.sqrt(calibration.quorum)
+            coarse = min(_PROVED_RESOLUTION, fine)
+        step = min(slack / size, calibration.noise * coarse)
+        return step, step, step
+    errors = _ERRORS_IN_A_SCALE * size / min(1.0, calibration.model.epsilon)
+    return (
+        calibration.q_noise * _RESOLUTION["input"],
+        calibration.p_noise * _RESOLUTION["input"],
+        _finest_scale(calibration) * _least_curvature(calibration) / errors,
+    )
+
+
+def _suits(step: float, most: float) -> bool:
+    """Whether a step is a power of two, at most so large and not far below, but for rounding."""
+    return math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
 
 
 def enlarged(reach: Reach, *, proofs: bool = False) -> Reach:

@@ -27,6 +27,7 @@ from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.public_weights import public_weights, weights_beside_public_rows
 from blurfit.theory.setting import APPROXIMATIONS, Approximation
+from blurfit.theory.stated import ceiling
 from blurfit.theory.wave_form import WaveForm
 from blurfit.validate import nonnegative, one_of, positive
 
@@ -145,7 +146,11 @@ class PublicWeights:
 
     @classmethod
     def chosen(cls, schema: Schema, terms: Terms, promise: tuple[float, float]) -> "PublicWeights":
-        """What the terms say; else the default, by kinds of columns, quorum and promise alone."""
+        """What the terms say; else the default, by kinds of columns, quorum and promise alone.
+
+        Defaults are stated in 28 bits. Noise is calibrated for the weights as they are stated,
+        whatever they are.
+        """
         asked = schema.questions
         if terms.weights is None:
             kinds = [kind_of(one) for one in asked[:-1]]
@@ -155,8 +160,8 @@ class PublicWeights:
                 found = public_weights(
                     kinds, terms.quorum, mu_of(*promise), neighbours=terms.neighbours
                 )
-            columns = (*found.features, found.target)
-            constant = found.constant if terms.constant is None else terms.constant
+            columns = tuple(map(ceiling, (*found.features, found.target)))
+            constant = ceiling(found.constant) if terms.constant is None else terms.constant
         else:
             missing = {one.name for one in asked} ^ set(terms.weights)
             if missing:
@@ -166,7 +171,7 @@ class PublicWeights:
                 )
             columns = tuple(float(terms.weights[one.name]) for one in asked)
             size = math.sqrt(math.fsum(weight**2 for weight in columns))
-            constant = size / 2 if terms.constant is None else terms.constant
+            constant = ceiling(size / 2) if terms.constant is None else terms.constant
         weights = cls(float(constant), columns)
         weights.verify()
         return weights

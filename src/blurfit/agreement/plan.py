@@ -6,9 +6,14 @@
 
 It has the schema, the promise, how many waves there are at most, what each of them sends, how many
 people it waits for and how many of these must be honest, and by which version of the rule the next
-map follows from the releases so far. So the agreement of every wave is a function of the plan and
-of published releases, and its fingerprint carries theirs. Which waves there are follows from public
-facts alone (`blurfit.theory.waves.choose_plan`); releases decide the maps, and nothing else.
+map is found from the releases so far. Which waves there are follows from public facts alone
+(`blurfit.theory.waves.choose_plan`); releases decide the maps, and nothing else.
+
+**Documents state, readers check.** The plan states the first wave's weights, noise and grid, so
+whoever reads it has the same first agreement, byte by byte, without calibrating anything. A later
+wave's agreement is announced by whoever collects, with its map and its noise, and everybody else
+checks it against the plan by `Plan.require`: nobody makes it a second time, since another machine
+would round otherwise.
 
 **Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
 her; by the theorem of `blurfit.theory.waves` so does everything that is ever published under the
@@ -18,24 +23,31 @@ plan. Which wave that is a lot decides, and how many of a wave's people may coll
 plan's.
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.contracts import kept_promise, local_delta, moment_contract
 from blurfit.agreement.databases import Database
-from blurfit.agreement.fingerprinted import Fingerprinted
-from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.agreement.fingerprinted import Fingerprinted, alike
+from blurfit.agreement.grid import Grid
 from blurfit.agreement.lot import Lot, honest_among
+from blurfit.agreement.numbers import PublicWeights
 from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, Terms, later_read, later_written
 from blurfit.agreement.wave import Wave, kept_columns, task_of
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Schema
-from blurfit.theory import waves
+from blurfit.theory import gaussian, waves
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.maps import WaveMap
+from blurfit.theory.maps import ResidualMap, WaveMap
+from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.setting import ModelGuarantee
+from blurfit.theory.stated import BEYOND
 from blurfit.theory.waves import StageKind, Task, choose_plan
 from blurfit.validate import whole
 
@@ -49,9 +61,8 @@ _TERMS = (
     "local_epsilon",
     "local_delta",
     "databases",
-    "constant",
-    "weights",
 )
+_SAME = ("databases", "public_rows", *LATER_TERMS)  # of a plan's terms and of each agreement
 
 
 @dataclass(frozen=True)
@@ -65,11 +76,12 @@ class Plan(Fingerprinted):
         task: whether a "number", a "label" or a "count" is learned.
         kinds: what each wave sends: "joint" products, "residual"s or "newton"'s quadratic.
         quorums: how many people each wave waits for.
+        weights, calibration, grid: of the first wave.
     """
 
     CALLED = "a plan"
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
-    FIELDS = frozenset(["schema", "task", "waves", *_TERMS])
+    FIELDS = frozenset(["schema", "task", "waves", "weights", "calibration", "grid", *_TERMS])
     OPTIONAL = frozenset(LATER_TERMS)
 
     schema: Schema
@@ -77,6 +89,9 @@ class Plan(Fingerprinted):
     task: Task
     kinds: tuple[StageKind, ...]
     quorums: tuple[int, ...]
+    weights: PublicWeights
+    calibration: MomentCalibration
+    grid: Grid
 
     def __post_init__(self) -> None:
         whole(**{f"quorums[{place}]": one for place, one in enumerate(self.quorums)})
@@ -137,10 +152,27 @@ class Plan(Fingerprinted):
             task,
             coefficients=len(kept_columns(schema)),
             count=chosen.quorum,
-            mu=mu_of(chosen.epsilon, chosen.delta * (1 - DISCRETE_SHARE)),
+            mu=mu_of(*kept_promise(chosen)),
             waves=None if waves == "auto" else waves,
         )
-        plan = cls(schema, chosen, task, stages.kinds, stages.quorums(chosen.quorum))
+        return cls.of(schema, chosen, task, stages.kinds, stages.quorums(chosen.quorum))
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        terms: Terms,
+        task: Task,
+        kinds: tuple[StageKind, ...],
+        quorums: tuple[int, ...],
+    ) -> "Plan":
+        """These waves: weights are chosen for the first one, and its noise is calibrated."""
+        assert terms.colluders is not None
+        honest = honest_among(quorums, terms.colluders)
+        made = moment_contract(schema, msgspec.structs.replace(terms, quorum=honest[0]))
+        stated = made["weights"], made["calibration"], made["grid"]
+        terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
+        plan = cls(schema, terms, task, kinds, quorums, *stated)
         plan.first()  # which refuses what cannot be kept
         return plan
 
@@ -159,7 +191,7 @@ class Plan(Fingerprinted):
     @property
     def mu(self) -> float:
         """μ of every person, in all."""
-        return mu_of(self.terms.epsilon, self.terms.delta * (1 - DISCRETE_SHARE))
+        return mu_of(*kept_promise(self.terms))
 
     @property
     def honest(self) -> tuple[int, ...]:
@@ -183,24 +215,92 @@ class Plan(Fingerprinted):
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
 
     def first(self) -> Agreement:
-        """The agreement of the first wave."""
-        return self.agreement((), None)
+        """The agreement of the first wave: what the plan states, and nothing is computed."""
+        return self._first
 
-    def agreement(self, follows: tuple[str, ...], chart: WaveMap | None) -> Agreement:
-        """The agreement of the wave that follows so many releases, with this map.
+    @cached_property
+    def _first(self) -> Agreement:
+        terms = msgspec.structs.replace(self.terms, quorum=self.honest[0])
+        wave = Wave(self.fingerprint, 1, self.quorums)
+        stated = self.weights, self.calibration, self.grid
+        return Agreement.propose_wave(self.schema, terms, wave, stated)
 
-        Deterministic: whoever has the plan, the marks and the map gets the same fingerprint.
-        """
+    def following(self, follows: tuple[str, ...], chart: WaveMap) -> Agreement:
+        """The agreement of the wave after these releases, to be announced with this map."""
         if len(follows) >= len(self):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
             )
-        given = {name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)}
-        later = {"constant": None, "weights": None} if follows else {}
-        terms = Terms(**(given | later | {"quorum": self.honest[len(follows)]}))
+        terms = msgspec.structs.replace(self.terms, quorum=self.honest[len(follows)])
         wave = Wave(self.fingerprint, len(follows) + 1, self.quorums, follows, chart)
         wave.verify()
         return Agreement.propose_wave(self.schema, terms, wave)
+
+    def require(self, agreement: Agreement) -> None:
+        """Refuse an agreement that is not one of this plan's waves. `Agreement.verify` it as well.
+
+        Everything but the noise and the map is stated in the plan, and compared with what is stated
+        there; the noise may be no larger than the plan's promises need, but for rounding. The first
+        wave is what the plan states, to the last byte.
+
+        **Why that is enough.** `Agreement.verify` finds that the noise keeps the agreement's (ε, δ)
+        for everyone in the wave, whatever the map is (`blurfit.theory.wave_form`). These are the
+        plan's, by comparison, as are how many people and how many honest ones it waits for, the
+        neighbours and what one submission keeps; so
+        each wave by itself keeps what the plan promises, and all of them together do
+        (`blurfit.theory.waves`), since `Agreement.once` lets a person take part in one. Nothing
+        that a contributor is told, or relies on, is left for the announcer to choose: questions,
+        databases, who may take part, keys and noise of the databases are stated in both. Too large
+        a noise would harm nobody's privacy, and the model alone; so would a bad map. ∎
+        """
+        wave = agreement.wave
+        if wave is None or not alike(wave.plan, self.fingerprint):
+            raise NotCertifiedError(
+                f"Expected an agreement of the plan {self.fingerprint}, and this one belongs to "
+                f"{None if wave is None else wave.plan}. Send nothing under it."
+            )
+        if not 1 <= wave.number <= len(self):
+            raise NotCertifiedError(
+                f"Expected one of the plan's {len(self)} waves, and got wave {wave.number}."
+            )
+        wrong = self._differences(agreement, wave.number - 1)
+        if wave.number == 1 and agreement.fingerprint != self.first().fingerprint:
+            wrong.append("text")
+        if wrong:
+            raise NotCertifiedError(
+                f"Expected what the plan states in wave {wave.number}, and the agreement's "
+                f"{', '.join(wrong)} differs. Send nothing under it."
+            )
+
+    def _differences(self, agreement: Agreement, place: int) -> list[str]:
+        """The names of what a wave's agreement states differently."""
+        calibration, terms = agreement.calibration, self.terms
+        if not isinstance(calibration, MomentCalibration):
+            return ["mechanism"]
+        assert agreement.wave is not None
+        chart = agreement.wave.chart
+        later = "residual" if isinstance(chart, ResidualMap) else "newton"
+        sent = "joint" if chart is None else later
+        promise = ModelGuarantee(*kept_promise(terms), terms.neighbours, "any")
+        pairs = {
+            "schema": (agreement.schema, self.schema),
+            "promise": (calibration.model, promise),
+            "people": (agreement.wave.people, self.quorums),
+            "honest people": (agreement.honest, self.honest[place]),
+            "local.delta": (calibration.local.delta, local_delta(terms)),
+            "map": (sent, self.kinds[place]),
+            **{name: (getattr(agreement, name), getattr(terms, name)) for name in _SAME},
+        }
+        wrong = [name for name, (stated, expected) in pairs.items() if stated != expected]
+        asked = terms.local_epsilon
+        if asked is not None and calibration.local.epsilon > asked:
+            wrong.append("local.epsilon")
+        if not (
+            _would_break(calibration.mu, *kept_promise(terms))
+            or (asked is not None and _would_break(calibration.local.mu, asked, local_delta(terms)))
+        ):
+            wrong.append("noise, which is far more than enough,")
+        return wrong
 
     # ---- files
 
@@ -216,6 +316,9 @@ class Plan(Fingerprinted):
                 for kind, quorum, honest in zip(self.kinds, self.quorums, self.honest, strict=True)
             ],
             **terms,
+            "weights": self.weights.to_dict(self.schema),
+            "calibration": self.calibration.to_dict(),
+            "grid": asdict(self.grid),
             "databases": [one.to_dict() for one in self.terms.databases],
             **later_written(self.terms),
         }
@@ -225,10 +328,20 @@ class Plan(Fingerprinted):
         databases = [Database(**one) for one in document["databases"]]
         given = {name: document[name] for name in _TERMS} | later_read(document)
         terms = Terms.of(**given | {"databases": databases})
+        schema = Schema.from_dict(document["schema"])
         return cls(
-            Schema.from_dict(document["schema"]),
+            schema,
             terms,
             document["task"],
             tuple(one["kind"] for one in document["waves"]),
             tuple(one["quorum"] for one in document["waves"]),
+            PublicWeights.from_dict(document["weights"], schema),
+            MomentCalibration.from_dict(document["calibration"]),
+            Grid(**document["grid"]),
         )
+
+
+def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:
+    """Whether a little more μ, which is a little less noise, would break a promise."""
+    assert delta is not None
+    return gaussian.log_delta_of(mu * (1 + 4 * BEYOND), epsilon) > math.log(delta)

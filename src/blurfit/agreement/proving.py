@@ -17,7 +17,8 @@ do is bounded by the same radius, up to its being rounded.
 The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
 very same T, and computers differ in the last digits of a quantile; T itself is rounded up to a
 multiple of three, which its digits need (`blurfit.proofs.circuits`). Where it is so close to being
-rounded otherwise that they could differ in more, an agreement is refused.
+rounded otherwise that they could differ in more, an agreement is refused: within 10⁻⁶ of it by
+whoever proposes one, within 10⁻⁷ by whoever reads it. Computers differ by far less than that.
 
 **How unlikely it is that a lie is believed.** With M inputs and gadget polynomials of degree
 4(p − 1) one proof is believed with probability at most M/|F| + 4p/(|F| − p) + 1/|F|: less than 2⁻⁵²
@@ -54,7 +55,8 @@ PROVED_IN_WORDS = (
 )
 _HASHES, _SUBMISSIONS = 2.0**80, 2.0**32
 _LEAST_WEIGHT = 2**8
-_DIGITS, _DOUBT = 8, 1e-6
+_DIGITS = 8
+_DOUBT, _DOUBT_OF_READERS = 1e-6, 1e-7
 _LEAST_PROBABILITY = 1e-100  # below which libraries differ in more than the last digits
 
 
@@ -66,7 +68,7 @@ class Proving:
     prio3: Prio3
 
     @classmethod
-    def of(cls, agreement: "Agreement") -> "Proving":
+    def of(cls, agreement: "Agreement", *, proposed: bool = False) -> "Proving":
         """Everything follows from the agreement, whose fingerprint is part of every proof."""
         (part,), (radius,) = agreement.parts, radii(agreement)
         if refusal_probability(agreement) < _LEAST_PROBABILITY:
@@ -75,7 +77,8 @@ class Proving:
                 "epsilon nothing can be refused for its length. Choose a smaller epsilon, or "
                 "propose the agreement with proofs=False."
             )
-        reach, scale = _rounded(radius / part.step), _scale(part.counts)
+        doubt = _DOUBT if proposed else _DOUBT_OF_READERS
+        reach, scale = _rounded(radius / part.step, doubt), _scale(part.counts)
         weights = tuple(int(one) for one in np.floor(part.counts * scale))
         largest = math.floor(reach / math.sqrt(part.counts.min())) + 1
         digits = 1 + largest.bit_length() // 2  # |v| ≤ largest < 4ᵈ/2
@@ -115,11 +118,11 @@ def proved_row(agreement: "Agreement") -> str:
     )
 
 
-def _rounded(reach: float) -> int:
+def _rounded(reach: float, doubt: float) -> int:
     """The radius in steps, up to eight binary digits."""
     unit = 1 << max(0, math.frexp(reach)[1] - _DIGITS)
     units = reach / unit
-    if abs(units - round(units)) < _DOUBT:
+    if abs(units - round(units)) < doubt:
         raise InfeasibleError(
             f"Expected a radius that every computer rounds alike, and {reach!r} steps is too close "
             "to where that changes. Propose the agreement with a quorum that is larger by one."

@@ -1,7 +1,9 @@
-"""A contributor's check of an agreement: everything that it states, computed again.
+"""A contributor's check of an agreement: that everything it states follows.
 
 How far records of the schema reach, what the noise guarantees, the grid from its budget, and that
-the parts of the contract belong together. Nothing that the document says of itself is believed.
+the parts of the contract belong together. Nothing that the document says of itself is believed, and
+nothing is compared for equality with what this machine computes: what is stated has to be enough
+(`blurfit.theory.stated`).
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement  # which imports this module
 
 
-def compute_again(agreement: "Agreement") -> None:
+def require_kept(agreement: "Agreement") -> None:
     """Refuse a contract whose noise keeps less than it promises, or that no reader could use."""
     shared = bool(agreement.databases)
     one_of(ADMISSIONS, admission=agreement.admission)
@@ -38,16 +40,16 @@ def compute_again(agreement: "Agreement") -> None:
             )
     calibration = agreement.calibration
     if isinstance(calibration, InputCalibration):
-        size = _input_again(agreement, calibration)
+        size = _require_input(agreement, calibration)
     else:
-        size = _moment_again(agreement, calibration)
+        size = _require_moment(agreement, calibration)
     agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise:
         refuse_unless_drawable(agreement)
     if shared:
         require_two(agreement.databases)
-        assert isinstance(calibration, MomentCalibration)  # `_input_again` refuses databases
+        assert isinstance(calibration, MomentCalibration)  # `_require_input` refuses databases
         scale = largest_scale(agreement.form)
         refuse_unless_shareable(calibration, agreement.grid, scale, proofs=proofs)
     if proofs:
@@ -66,7 +68,7 @@ def refuse_unless_drawable(agreement: "Agreement") -> None:
         )
 
 
-def _input_again(agreement: "Agreement", calibration: InputCalibration) -> int:
+def _require_input(agreement: "Agreement", calibration: InputCalibration) -> int:
     """The paper's q and p: records of the schema reach no further than the noise is made for."""
     if agreement.weights is not None or agreement.wave is not None or agreement.objective is None:
         raise NotCertifiedError("Expected an objective and no weights with 'input'.")
@@ -78,7 +80,7 @@ def _input_again(agreement: "Agreement", calibration: InputCalibration) -> int:
     return agreement.schema.dimension
 
 
-def _moment_again(agreement: "Agreement", calibration: MomentCalibration) -> int:
+def _require_moment(agreement: "Agreement", calibration: MomentCalibration) -> int:
     """Products of columns, or a later wave's map: their reach is computed from the form."""
     weights = agreement.weights
     if agreement.objective is not None or (weights is None) != agreement.is_later_wave:

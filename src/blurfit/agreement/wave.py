@@ -3,9 +3,9 @@
 The first wave sends the products of all columns, as any collection by `moment` does. A later wave
 sends what its map makes of a record (`blurfit.theory.wave_form`). The map is public, and part of
 the agreement's fingerprint, which every submission carries: so no submission of a wave can come
-before its map. That a map follows from published releases is checked against the plan
-(`blurfit.model.course.follows`); that the noise keeps the promise *whatever map is announced* is
-checked here and in `Agreement.verify`, before a record is read.
+before its map. What else a wave states is checked against the plan
+(`blurfit.agreement.plan.Plan.require`); that the noise keeps the promise *whatever map is
+announced* is checked here and in `Agreement.verify`, before a record is read.
 """
 
 import re

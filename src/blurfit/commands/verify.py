@@ -43,7 +43,7 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
         if not isinstance(agreement, Agreement):
             raise InvalidValueError(
                 f"Expected --agreement {str(path)!r} to be an agreement, and it is a plan: give "
-                "the one of the wave that the file is from (`blurfit next`)."
+                "the one of the wave that the file is from."
             )
         agreements.append(agreement)
     text = file.read_bytes()

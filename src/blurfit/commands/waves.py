@@ -97,8 +97,8 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
 def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
 
-    Give the published moments of all earlier waves, in order; none for the first wave. Everyone who
-    has these files gets the same agreement.
+    Give the published moments of all earlier waves, in order; none for the first wave. Whoever
+    collects runs this and hands the file on; all others check it (`blurfit contribute --plan`).
     """
     from blurfit.agreement.plan import Plan
     from blurfit.commands.facts import agreement_facts

@@ -4,7 +4,7 @@
 
 Before anything is blurred **both** databases are asked which wave collects, and must name the same
 agreement, which must follow from the plan and from what was published
-(`blurfit.model.course.follows`): so neither can announce a map of its own, and nobody blurs for a
+(`blurfit.model.course.follows`): so neither can announce a wave of its own, and nobody blurs for a
 wave that only one of them has open. While the two publish a wave there is none, and the client
 waits.
 

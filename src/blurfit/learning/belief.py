@@ -9,7 +9,7 @@
 A `Belief` is everything that a release says: the model's coefficients and the covariance of their
 error, and mean and covariance of the features. All of it is computed from published sums, so it is
 post-processing, and so is the next map, which is a function of the belief and of public numbers
-alone: everybody who has the releases computes the same map.
+alone. Everybody who has the releases can compute it, and finds the announced one but for rounding.
 
 **From least squares to a curve.** The first wave, and residual waves, fit a line to labels and
 counts too. `on_curve` turns a line into log-odds or log rates, for Newton's waves and for
@@ -149,9 +149,7 @@ def next_map(belief: Belief, kind: StageKind, count: int, mu: float) -> WaveMap:
 
 
 def rounded(numbers: FloatArray) -> FloatArray:
-    """Each number in 24 bits: what earlier waves taught is far less certain, machines agree on it,
-    and nobody who announces a map has bits to spare in which something else could be written.
-    """
+    """Each number in 24 bits: what earlier waves taught is far less certain."""
     mantissa, exponent = np.frexp(numbers)
     found: FloatArray = np.ldexp(np.rint(mantissa * 2.0**24) / 2.0**24, exponent)
     return found

@@ -47,7 +47,7 @@ from blurfit.learning.belief import Belief
 from blurfit.learning.inference import Inference, infer
 from blurfit.learning.joint_sums import JointSums, Submodel
 from blurfit.learning.liars import Pull
-from blurfit.learning.wave_step import WaveSums
+from blurfit.learning.wave_step import WaveSums, start_of
 from blurfit.theory.joint_form import JointColumn
 from blurfit.theory.maps import ResidualMap
 from blurfit.theory.roots import root_of_increasing
@@ -100,11 +100,10 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
     moved = cut.shift**2 * np.array([1.0, *[_UNEVEN**2 / p] * p])
     privacy = back @ (step.privacy + np.diag(moved)) @ back.T + cut.plug_in**2 * belief.covariance
     sampling = back @ step.sampling @ back.T
-    start = np.append(chart.whitening.intercept, chart.whitening.coefficients)
     assert step.residual_variance is not None
     return replace(
         step,
-        coefficients=start + back @ step.coefficients,
+        coefficients=start_of(chart) + back @ step.coefficients,
         sampling=(sampling + sampling.T) / 2,
         privacy=(privacy + privacy.T) / 2,
         residual_variance=step.residual_variance * cut.spread * chart.scale**2,

@@ -33,12 +33,12 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.learning.belief import Belief, on_curve
+from blurfit.learning.belief import Belief
 from blurfit.learning.inference import Inference
 from blurfit.learning.liars import Pull
 from blurfit.learning.residual_inference import cut_of, residual_estimates, residual_pull
 from blurfit.learning.step import StepSums
-from blurfit.learning.wave_step import WaveSums, coordinates, step_sums
+from blurfit.learning.wave_step import WaveSums, coordinates, start_of, step_sums
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton
@@ -55,7 +55,7 @@ def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
     """
     if isinstance(chart, ResidualMap):
         return residual_estimates(belief, chart, sums)
-    return newton_estimates(belief, chart, sums)
+    return newton_estimates(chart, sums)
 
 
 def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, FloatArray]:
@@ -82,7 +82,7 @@ def _solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
     return inverse, inverse @ read.linear
 
 
-def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Inference:
+def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     """Of the exact curve, one step after the model that the map announced."""
     read = step_sums(chart, sums)
     values = np.linalg.eigvalsh(read.gram)
@@ -111,7 +111,7 @@ def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Infere
     return Inference(
         names=(INTERCEPT, *(f"v{place}" for place in range(chart.whitening.dimension))),
         count=sums.count,
-        coefficients=on_curve(belief).coefficients + back @ theta,
+        coefficients=start_of(chart) + back @ theta,
         sampling=(sampling + sampling.T) / 2,
         privacy=(privacy + privacy.T) / 2,
         residual_variance=None,

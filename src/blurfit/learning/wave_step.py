@@ -3,6 +3,10 @@
 A wave's sums are a noisy quadratic in θ, the change of the coefficients in the coordinates of its
 map (`coordinates`). The belief before the wave is the prior of θ, and `blurfit.learning.step` gives
 the posterior; a residual wave also tells more about the features.
+
+The step starts from the map *as it was announced*, for that is what records were blurred under: its
+score, its centre and its whitening. The belief gives the error that is expected of them. Whoever
+computes the belief on another machine, and so has other last digits than the map, starts alike.
 """
 
 import math
@@ -51,9 +55,14 @@ def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
     back = np.linalg.inv(into)
     error = back @ step.covariance @ back.T
     learned = replace(
-        at, coefficients=at.coefficients + back @ step.theta, covariance=(error + error.T) / 2
+        at, coefficients=start_of(chart) + back @ step.theta, covariance=(error + error.T) / 2
     )
     return _features(learned, chart, read, step) if isinstance(chart, ResidualMap) else learned
+
+
+def start_of(chart: WaveMap) -> FloatArray:
+    """The coefficients that the map announced, the constant first."""
+    return np.array([chart.whitening.intercept, *chart.whitening.coefficients])
 
 
 def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
@@ -138,7 +147,7 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) ->
     left = max(read.dispersion - explained, 0.1 * read.dispersion)
     return replace(
         belief,
-        mean=belief.mean + lower @ shift,
+        mean=chart.whitening.mean + lower @ shift,
         spread=(spread + spread.T) / 2,
         scale=math.sqrt(left) / chart.target_scale * chart.scale,
     )

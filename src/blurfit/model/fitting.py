@@ -113,7 +113,7 @@ def path(
     sums = moments.joint.submodel(formula.target, schema.columns_of(formula.features))
     if penalties is None:
         whole(points=points)
-        largest = max(float(np.abs(_centred(sums)[1]).max()), 1e-12)
+        largest = max(float(np.abs(_centred(sums)[1]).max()), 1e-12) * (1 + 1e-9)  # surely
         penalties = np.geomspace(largest, largest / 1000, points).tolist()
     told = units(schema, formula.target, formula.features, references=formula.references)
     rows = [told.apply(_weights(sums, **{penalty: value})[0]) for value in penalties]

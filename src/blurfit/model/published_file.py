@@ -150,7 +150,7 @@ class PublishedFile(ABC):
 
     def to_json(self) -> str:
         """The file's text: equal contents give equal bytes."""
-        return _text(self.to_dict())
+        return as_text(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -182,10 +182,10 @@ def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
     """
     before, mark, after = text.partition(_NEXT)
     if signatures and mark and f'\n  "{SIGNATURES}": ' not in before:
-        return before + "\n" + _text(_written(signatures))[2:-3] + "," + mark + after
+        return before + "\n" + as_text(_written(signatures))[2:-3] + "," + mark + after
     document = json.loads(text)
     document.pop(SIGNATURES, None)
-    return _text(document | _written(signatures))
+    return as_text(document | _written(signatures))
 
 
 def _common(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,5 +215,6 @@ def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
     return {SIGNATURES: [asdict(one) for one in signatures]} if signatures else {}
 
 
-def _text(document: Mapping[str, Any]) -> str:
+def as_text(document: Mapping[str, Any]) -> str:
+    """The one text of a document."""
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

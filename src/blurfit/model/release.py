@@ -50,6 +50,7 @@ from blurfit.learning.sums import Totals
 from blurfit.model.learner import learn, moments_of
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
 from blurfit.model.published import PublishedModel
+from blurfit.model.published_file import as_text
 
 ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
 
@@ -120,9 +121,7 @@ class Release:
         """Whether these are moments of so many people under an agreement, and their model if they
         have one of their own.
 
-        Up to rounding, which differs from machine to machine. Where noise dominates, weights are
-        found by sampling (`blurfit.learning.posterior_mean`), and another rounding takes another
-        path: there they are compared to a tenth. No promise depends on it: the sums are public.
+        Up to rounding, which differs from machine to machine: see `alike`.
         """
         if self.moments is None:
             return False
@@ -133,25 +132,37 @@ class Release:
             wanted = self.model is None and agreement.sends != "everything"
             return wanted and shown.to_json() == self.moments
         found = PublishedModel.from_json(self.model)
-        if (found.to_json(), shown.to_json()) != (self.model, self.moments):
+        document = json.loads(self.model)
+        if (as_text(document), shown.to_json()) != (self.model, self.moments):
             return False
         draws = agreement.database_draws
-        again = learn(agreement, Totals(count, shown.sums, agreement.fingerprint, draws))
-        stated, expected = found.to_dict(), again.to_dict()
-        if "posterior" in again.method and found.weights.shape == again.weights.shape:
-            apart = float(np.abs(found.weights - again.weights).max())
-            if apart > ALIKE_IF_SAMPLED * (1 + float(np.abs(again.weights).max())):
-                return False
-            stated |= {name: expected[name] for name in ("weights", "coefficients")}
-        return alike(stated, expected)
+        again = learn(agreement, Totals(count, shown.sums, shown.fingerprint, draws))
+        return _alike(document, json.loads(found.to_json())) and alike(found, again)
 
 
-def alike(one: Any, other: Any) -> bool:
+def alike(stated: PublishedModel, again: PublishedModel) -> bool:
+    """Whether a model is the one that was learned again from the same sums, but for rounding.
+
+    Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
+    dominates, weights are found by sampling (`blurfit.learning.posterior_mean`), and another
+    rounding takes another path: there they are compared to a tenth. No promise depends on it: the
+    sums are public.
+    """
+    one, other = stated.to_dict(), again.to_dict()
+    if "posterior" in again.method and stated.weights.shape == again.weights.shape:
+        apart = float(np.abs(stated.weights - again.weights).max())
+        if apart > ALIKE_IF_SAMPLED * (1 + float(np.abs(again.weights).max())):
+            return False
+        one |= {name: other[name] for name in ("weights", "coefficients")}
+    return _alike(one | {"software": None}, other | {"software": None})
+
+
+def _alike(one: Any, other: Any) -> bool:
     """Whether two plain values are equal but for the rounding of numbers."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(alike, one, other))
+        return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=ALIKE, abs_tol=1e-9)
     return bool(one == other)

@@ -81,12 +81,12 @@ class Published(Struct, forbid_unknown_fields=True):
 
 
 class ReleasedWave(Struct, forbid_unknown_fields=True):
-    """What the first of a plan's two databases has published of a wave, and the fingerprint of the
-    wave that follows, if one does.
+    """What the first of a plan's two databases has published of a wave, and the text of the
+    agreement that follows, if one does.
     """
 
     moments: str
-    following: Fingerprint | None
+    following: str | None
 
 
 class ToldPlan(Struct, forbid_unknown_fields=True):
@@ -156,6 +156,9 @@ class PlanDocument(Struct):
     delta: float
     quorum: Count  # of all waves together
     colluders: float  # the share of any wave that may collude
+    weights: dict[str, float]  # these, and what follows, of the first wave
+    calibration: dict[str, Any]
+    grid: dict[str, float]
 
 
 class Moments(Struct):

@@ -78,7 +78,7 @@ class WavePeer(Protocol):
         """Σ mask over the set that is left without these, which it commits to."""
 
     def release(self, moments: str, following: str | None) -> None:
-        """Give it a wave's sums, and the fingerprint of the wave that follows."""
+        """Give it a wave's sums, and the agreement of the wave that follows."""
 
 
 class Follower(Protocol):
@@ -173,7 +173,7 @@ class RemoteWavePeer(RemotePeer):
         self._exchange.post(f"{self._path}/close")
 
     def release(self, moments: str, following: str | None) -> None:
-        """Give it a wave's sums, and the fingerprint of the wave that follows."""
+        """Give it a wave's sums, and the agreement of the wave that follows."""
         body = msgspec.json.encode(ReleasedWave(moments, following))
         self._exchange.post(f"{self._path}/release", body)
 

@@ -17,8 +17,8 @@ What the first does is in `blurfit.store.plan_leader`, what the second does in
     Σ shares over C − Σ mask = Σ v
     publishes Σ v and opens wave k + 1,
     or ends the plan
-    sends Σ v, and which wave follows         ─────► the same one follows here? publishes the same
-                                                     Σ v and opens it
+    sends Σ v, and the agreement that follows ─────► it states what the plan does, with enough
+                                                     noise? publishes the same Σ v and opens it
     tells if it is held, resumed or ended     ─────► is so too, with the same model at the end
 
 Every arrow is one transaction at whoever writes something down, and may be repeated: it finds what
@@ -50,9 +50,10 @@ whoever comes late is refused where her seed goes, which says nothing of her rec
 never leaves her. That enough are at both is seen before anything is closed, and shares and seeds
 are never lost, so a wave that is closed has its quorum.
 
-**Nobody needs to trust the other about the map.** Each side computes the next agreement itself, and
-the second refuses a wave that does not follow (`blurfit.model.course`). A first that lies about its
-sums makes a useless map; the noise of wave k + 1 suffices for any map whatever.
+**Nobody needs to trust the other about the map.** The first announces the next agreement, and the
+second refuses one that does not follow (`blurfit.model.course`): it checks, and does not compute it
+again, for two machines round differently. A first that lies about its sums, or announces another
+map than they say, makes a useless map; the noise of wave k + 1 suffices for any map whatever.
 
 **Consent.** The second's administrator consents to all waves by opening the plan, and takes that
 back for as long as she holds it. A store that was restored from a backup has ended its plans

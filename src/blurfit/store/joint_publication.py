@@ -211,8 +211,8 @@ def check_result(
     if not Release(model, moments).follows(collection.agreement, chosen.count):
         raise InvalidValueError(
             f"Expected the model of these sums, from the {chosen.count} contributors that were "
-            "fixed: this one is of others, or does not follow. Let both databases use the same "
-            "release of blurfit."
+            "fixed: this one is of others, or does not follow. Let both databases use releases of "
+            "blurfit that learn alike."
         )
 
 

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 from sqlalchemy.engine import Connection
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
+from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import WITHOUT_A_MODEL, Release, alike
@@ -24,7 +26,7 @@ from blurfit.store import (
     plans,
     publication,
 )
-from blurfit.store.advance import best_model, dropped, following_of, newest_wave
+from blurfit.store.advance import best_model, dropped, newest_wave
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment
 from blurfit.store.joint_plans import News, plan_of, tell
@@ -78,7 +80,8 @@ def take_release(
     """Publish what the first database has published, and open the wave that follows it, if any.
 
     Refused are other sums than before, sums of others than the set that was fixed, and a wave that
-    does not follow from the plan and the releases.
+    does not follow from the plan and the releases (`blurfit.model.course.follows`). `following` is
+    the next wave's agreement, as the first database has announced it.
     """
     held = _require_wave(connection, wave)
     plan, row = held.plan, publication.held(connection, wave)
@@ -102,14 +105,9 @@ def take_release(
     if following is None:  # the last one, or the first database has ended the plan
         plan_rows.end(connection, plan.fingerprint, None)
         return
-    found, reason = following_of(plan, published)
-    if found is None or found.fingerprint != following:
-        raise ConflictError(
-            f"Expected wave {len(published) + 1} to have the fingerprint "
-            f"{found.fingerprint if found else None}, and the first database announces "
-            f"{following}. {reason or 'Let both use the same release of blurfit.'}"
-        )
-    plan_rows.open_wave(connection, found, "second", closes)
+    announced = Agreement.from_json(following)
+    follows(plan, published, announced)
+    plan_rows.open_wave(connection, announced, "second", closes)
 
 
 def check_model(plan: Plan, releases: Sequence[PublishedMoments], model: str | None) -> None:
@@ -118,11 +116,11 @@ def check_model(plan: Plan, releases: Sequence[PublishedMoments], model: str | N
     if (found is None) != (model is None) or (
         found is not None
         and model is not None
-        and not alike(PublishedModel.from_json(model).to_dict(), found.to_dict())
+        and not alike(PublishedModel.from_json(model), found)
     ):
         raise InvalidValueError(
             "Expected the model that follows from the plan's releases, and this one does not. Let "
-            "both databases use the same release of blurfit."
+            "both databases use releases of blurfit that learn alike."
         )
 
 
@@ -145,7 +143,7 @@ def take_news(connection: Connection, fingerprint: str, told: News) -> None:
             publication.record(connection, wave, dropped(wave))
         plan_rows.end(connection, fingerprint, told.reason)
         found = None if told.model is None else PublishedModel.from_json(told.model)
-        plan_rows.learned(connection, fingerprint, found)
+        plan_rows.learned(connection, fingerprint, found, told.model)
     else:
         held.refuse_if_ended()
     tell(connection, fingerprint, told.state)

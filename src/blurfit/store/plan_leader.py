@@ -32,7 +32,9 @@ _joint, _sharing, _c = tables.joint_plans.c, tables.sharing.c, tables.collection
 
 
 class Delivery(NamedTuple):
-    """A release that the second database may not have, and which wave follows it, if any does."""
+    """A release that the second database may not have, and the agreement of the wave that follows
+    it, if any does.
+    """
 
     wave: Collection
     moments: str
@@ -152,14 +154,16 @@ def end_without_the_open_wave(connection: Connection, fingerprint: str) -> None:
 def undelivered(connection: Connection, fingerprint: str) -> list[Delivery]:
     """The releases that the second database may not have, in their order."""
     held = plan_rows.hold_row(connection, fingerprint, update=False)
-    query = tables.of_waves(fingerprint, _c.fingerprint, _c.moments, _sharing.delivered)
+    query = tables.of_waves(
+        fingerprint, _c.fingerprint, _c.agreement, _c.moments, _sharing.delivered
+    )
     rows = connection.execute(query.join(tables.sharing, _sharing.collection == _c.key)).all()
     found = []
     for row, after in zip(rows, [*rows[1:], None], strict=True):
         if row.moments is None or row.delivered:
             continue
         goes_on = after is not None and (held.state != "ended" or after.moments is not None)
-        following = after.fingerprint if after is not None and goes_on else None
+        following = after.agreement if after is not None and goes_on else None
         found.append(Delivery(find(connection, row.fingerprint), row.moments, following))
     return found
 

@@ -91,10 +91,15 @@ def unfinished(connection: Connection) -> Sequence[tuple[str, State]]:
     return [(row.fingerprint, row.state) for row in connection.execute(query)]
 
 
-def learned(connection: Connection, fingerprint: str, model: PublishedModel | None) -> None:
-    """Write down the model of a plan, with the last wave that it is from; or that it has none."""
+def learned(
+    connection: Connection, fingerprint: str, model: PublishedModel | None, text: str | None = None
+) -> None:
+    """Write down the model of a plan, with the last wave that it is from; or that it has none.
+
+    `text` is the model's own, where it came from elsewhere: written anew, last digits may differ.
+    """
     if model is not None:
-        values = {"model": model.to_json(), "state": "published", "refusal": None}
+        values = {"model": text or model.to_json(), "state": "published", "refusal": None}
         here = _c.fingerprint == model.fingerprint
         connection.execute(sa.update(tables.collections).where(here).values(values))
     _update(connection, fingerprint, learned=True)

@@ -1,21 +1,20 @@
 """From a promise to noise, and from noise to a promise: `calibrate` and its inverse `guarantee`.
 
-Both take public facts only. What `calibrate` returns has been evaluated again from the very numbers
-it returns.
+Both take public facts only. What `calibrate` returns is rounded to the safe side, and has been
+verified as whoever reads it will.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from blurfit.errors import InvalidValueError
 from blurfit.theory import excess_risk, gaussian, paper, search
-from blurfit.theory.certified import Scales
+from blurfit.theory.certified import DeltaShares, Scales
 from blurfit.theory.input_calibration import InputCalibration, kept_by_input
-from blurfit.theory.setting import RULES, LocalGuarantee, ModelGuarantee, Neighbours, Rule, Setting
+from blurfit.theory.moment_calibration import FOR_ROUNDING
+from blurfit.theory.setting import RULES, ModelGuarantee, Neighbours, Rule, Setting
+from blurfit.theory.stated import local_guarantee, rounded_down, rounded_up
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
-
-# Noise is rounded up by this much, far more than the error of any function here.
-_ROUNDING = 1 + 1e-9
 
 
 def calibrate(
@@ -144,10 +143,7 @@ class _LocalTarget:
                 f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has "
                 "two numbers. Give local_delta=1e-6, say."
             )
-        return cls(delta, gaussian.mu_of(epsilon, delta) / _ROUNDING)
-
-    def guarantee(self, mu: float) -> LocalGuarantee:
-        return LocalGuarantee(mu, gaussian.epsilon_of(mu, self.delta), self.delta)
+        return cls(delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING)
 
 
 def _calibrate_certified(
@@ -173,8 +169,8 @@ def _calibrate_certified(
         rule="certified",
         setting=setting,
         model=model,
-        local=local.guarantee(search.local_mu(setting, scales)),
-        excess_risk=excess_risk.input_excess_risk(setting, scales),
+        local=local_guarantee(search.local_mu(setting, scales), local.delta),
+        excess_risk=rounded_up(excess_risk.input_excess_risk(setting, scales)),
         sigma_u=scales.sigma_u,
         sigma_b=scales.sigma_b,
         ridge=scales.ridge,
@@ -190,21 +186,24 @@ def _calibrate_published(
     setting: Setting, target: ModelGuarantee, local: _LocalTarget
 ) -> InputCalibration:
     scales = paper.scales(setting, target.epsilon, target.delta)
+    _, shares = search.least_kept_epsilon(setting, scales, target.delta)
+    shares = DeltaShares(*map(rounded_down, astuple(shares)))
+    kept = rounded_up(search.kept_epsilon(setting, scales, shares))
     return InputCalibration(
         rule="published",
         setting=setting,
         model=ModelGuarantee(
             target.epsilon, target.delta, target.neighbours, releases=1, proved=False
         ),
-        local=local.guarantee(search.local_mu(setting, scales)),
-        excess_risk=excess_risk.input_excess_risk(setting, scales),
+        local=local_guarantee(search.local_mu(setting, scales), local.delta),
+        excess_risk=rounded_up(excess_risk.input_excess_risk(setting, scales)),
         sigma_u=scales.sigma_u,
         sigma_b=scales.sigma_b,
         ridge=scales.ridge,
         split=None,
-        shares=None,
+        shares=shares,
         loss=None,
-        kept=kept_by_input(setting, scales, None, None, target.delta),
+        kept=ModelGuarantee(kept, target.delta, target.neighbours, releases=1),
         local_claim=paper.local_claim(setting, scales, target.delta),
     )
 

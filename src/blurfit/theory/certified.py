@@ -47,6 +47,7 @@ from dataclasses import dataclass
 from blurfit.errors import InfeasibleError
 from blurfit.theory.quantiles import chi_square_ceiling, chi_square_floor, shifted_energy_ceiling
 from blurfit.theory.setting import Setting
+from blurfit.theory.stated import require_above, require_below, rounded_down, rounded_up
 from blurfit.validate import finite, nonnegative, positive
 
 
@@ -94,6 +95,31 @@ class CurvatureLoss:
     strong_convexity: float
     determinant_loss: float
     moving_sensitivity: float
+
+    def bounded(self, ridge: float) -> "CurvatureLoss":
+        """As it is stated: each number rounded to the side on which the theorem holds, those that
+        follow from others computed from what is stated of these.
+
+        The theorem is monotone: with a larger λ̃, J or S_w, or a smaller f, a or h, it promises
+        less. So it holds for any numbers that bound the exact ones so.
+        """
+        energy = rounded_up(self.record_energy)
+        floor, spectrum = rounded_down(self.gram_floor), rounded_down(self.spectrum_floor)
+        convexity = rounded_down(_strong_convexity(floor, spectrum, ridge))
+        loss = rounded_up(math.log1p(energy / convexity))
+        moving = rounded_up(self.moving_sensitivity)
+        return CurvatureLoss(energy, floor, spectrum, convexity, loss, moving)
+
+    def verify(self, exact: "CurvatureLoss", ridge: float) -> None:
+        """Refuse stated numbers that do not bound what follows from the noise, and each other."""
+        require_above("record_energy", self.record_energy, exact.record_energy)
+        require_below("gram_floor", self.gram_floor, exact.gram_floor)
+        require_below("spectrum_floor", self.spectrum_floor, exact.spectrum_floor)
+        convexity = _strong_convexity(self.gram_floor, self.spectrum_floor, ridge)
+        require_below("strong_convexity", self.strong_convexity, convexity)
+        determinant = math.log1p(self.record_energy / self.strong_convexity)
+        require_above("determinant_loss", self.determinant_loss, determinant)
+        require_above("moving_sensitivity", self.moving_sensitivity, exact.moving_sensitivity)
 
 
 def curvature_loss(

@@ -1,7 +1,10 @@
 """Noise that keeps a promise: what `calibrate` returns, and how anyone can check it.
 
 A calibration carries every number that its guarantee follows from, so whoever receives one need not
-trust the sender: `verify` evaluates the promise again from the scales alone.
+trust the sender: `verify` finds the promise kept by the numbers as they are stated. Each of them is
+rounded to the safe side when it is made, and checked by inequality (`blurfit.theory.stated`): the
+theorem's quantities bound the exact ones (`CurvatureLoss.verify`), and the noise on p, with what
+they leave of ε, spends no more than its share of δ.
 """
 
 import math
@@ -10,12 +13,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.theory import certified, excess_risk, gaussian, paper, search
+from blurfit.theory import certified, excess_risk, paper, search
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Rule, Setting
-from blurfit.theory.stated import require_close, require_equal
+from blurfit.theory.stated import require_above, require_close, require_equal, require_local
 from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
 
 
@@ -28,8 +31,9 @@ class InputCalibration:
     exceeds the best one's in the ball ‖w‖ ≤ η by no more. With l1 or l2 there is none.
 
     `split`, `shares` and `loss` are the theorem's intermediate quantities
-    (`blurfit.theory.certified`). For rule="published" they are None, `model` is the paper's claim,
-    `kept` what is proved of the same noise at the same δ, and `local_claim` is Corollary 1's.
+    (`blurfit.theory.certified`). For rule="published" `split` and `loss` are None, `model` is the
+    paper's claim, `kept` what is proved of the same noise at the same δ, spent in these `shares`,
+    and `local_claim` is Corollary 1's.
     """
 
     mechanism: Literal["input"] = "input"
@@ -83,49 +87,46 @@ class InputCalibration:
         return kept_by_input(self.setting, self.scales, count, epsilon, delta, self.shares)
 
     def verify(self, *, penalised: bool = False) -> None:
-        """Evaluate the promise again from the scales, by the theorem at the stated shares of δ, and
-        every number that is stated with it. No excess risk may be stated of a `penalised` model.
+        """Find the promise kept by what is stated, or refuse it. No excess risk may be stated of a
+        `penalised` model.
 
-        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number is not
-        what follows from the others.
+        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number does
+        not bound what follows from the others.
         """
         positive(sigma_u=self.sigma_u, sigma_b=self.sigma_b)
         require_equal("neighbours", self.model.neighbours, self.setting.neighbours)
-        local_mu = search.local_mu(self.setting, self.scales)
-        require_close("local.mu", self.local.mu, local_mu)
-        kept = gaussian.epsilon_of(local_mu, self.local.delta)
-        require_close("local.epsilon", self.local.epsilon, kept)
+        require_local(self.local, search.local_mu(self.setting, self.scales))
         risk = None if penalised else excess_risk.input_excess_risk(self.setting, self.scales)
         if risk is None or self.excess_risk is None:
             require_equal("excess_risk", self.excess_risk, risk)
         else:
-            require_close("excess_risk", self.excess_risk, risk)
+            require_above("excess_risk", self.excess_risk, risk)
         require_equal("mechanism", (self.mechanism, self.model.releases), ("input", 1))
         require_equal("proved", self.model.proved, self.rule == "certified")
+        if self.shares is None:
+            raise NotCertifiedError("Expected shares of delta: without them nothing is proved.")
         if self.rule == "published":
-            self._verify_published()
+            self._verify_published(self.shares)
             return
         require_equal("kept and local_claim", (self.kept, self.local_claim), (self.model, None))
-        if self.shares is None or self.loss is None or self.split is None:
-            raise NotCertifiedError(
-                "Expected shares, loss and split: without them nothing is proved."
-            )
+        if self.loss is None or self.split is None:
+            raise NotCertifiedError("Expected loss and split: without them nothing is proved.")
         inside_unit_interval(split=self.split, gram=self.shares.gram, record=self.shares.record)
         inside_unit_interval(gradient=self.shares.gradient)
-        loss = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
-        for name, value in asdict(loss).items():
-            require_close(name, getattr(self.loss, name), value)
+        exact = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
+        self.loss.verify(exact, self.ridge)
         spent = log_gradient_delta(
-            self.model.epsilon - loss.determinant_loss,
-            *search.standardised(self.setting, self.sigma_b, loss),
+            self.model.epsilon - self.loss.determinant_loss,
+            *search.standardised(self.setting, self.sigma_b, self.loss),
             self.setting.dimension,
         )
-        _promise(self.shares.total <= self.model.delta * (1 + 1e-12), self.model, "shares")
+        _promise(self.shares.total <= self.model.delta, self.model, "shares")
         _promise(spent <= math.log(self.shares.gradient), self.model, "sigma_b")
 
-    def _verify_published(self) -> None:
-        unused = (self.split, self.shares, self.loss)
-        require_equal("split, shares and loss", unused, (None, None, None))
+    def _verify_published(self, shares: DeltaShares) -> None:
+        unused = (self.split, self.loss, shares.spectrum)  # its ridge is not negative
+        require_equal("split, loss and shares.spectrum", unused, (None, None, 0.0))
+        inside_unit_interval(gram=shares.gram, record=shares.record, gradient=shares.gradient)
         scales = paper.scales(self.setting, self.model.epsilon, self.model.delta)
         for name, value in asdict(scales).items():
             require_close(name, getattr(self, name), value)
@@ -133,10 +134,11 @@ class InputCalibration:
         require_equal("local_claim", self.local_claim is None, False)
         for name, value in asdict(claim).items():
             require_close(f"local_claim.{name}", getattr(self.local_claim, name), value)
-        kept = self.guarantee(delta=self.kept.delta)
         stated = (self.kept.neighbours, self.kept.releases, self.kept.proved)
         require_equal("kept", stated, (self.setting.neighbours, 1, True))
-        _promise(kept.epsilon <= self.kept.epsilon * (1 + 1e-6), self.kept, "the paper's noise")
+        kept = search.kept_epsilon(self.setting, self.scales, shares)
+        _promise(shares.total <= self.kept.delta, self.kept, "the paper's noise")
+        _promise(kept <= self.kept.epsilon, self.kept, "the paper's noise")
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain numbers and words, for JSON; `from_dict` reads it."""

@@ -9,7 +9,19 @@ deviation σ/√n in a geometry in which one person moves the sums by at most Δ
 
 All of it is exact (Dong, Roth and Su 2022), and holds for everything computed from the sums.
 A form says how far its records reach (`Reach`); the calibration says what noise that takes. Whoever
-verifies one computes the reach again from the form, and never takes it from the sender.
+verifies one computes the reach from the form, and never takes it from the sender.
+
+**What is stated** (`blurfit.theory.stated`). Δ, Δ₁ and σ are rounded up, and then μ ≥ Δ/σ, the
+submission's μ ≥ √n·Δ₁/σ and its ε. A reader checks that each is no less than what follows, and that
+δ(ε; μ) ≤ δ for the stated μ.
+
+So that rounding never makes a stated promise weaker than the one that was asked for, σ is larger
+than its least value, Δ/μ*, by a 2⁻²⁵th (`FOR_ROUNDING`). The stated μ is at most
+μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵) < μ*, with room: it keeps (ε, δ) on every machine. The same holds
+for a submission, and of its ε as well. With h = ε/μ held fixed, ∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0,
+b = h + μ/2, since Φ(−b) < φ(b)/b (Mills): at one δ, λ ≤ 1 times the μ has at most λ times the ε. So
+the ε of the stated μ is below the one that was asked for by that factor, and is rounded up by
+(1 + 2⁻³⁰)(1 + 2⁻²⁷) once more: still below. ∎
 """
 
 import math
@@ -20,11 +32,16 @@ from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import gaussian
 from blurfit.theory.database_noise import total_deviation
 from blurfit.theory.setting import NEIGHBOURS, LocalGuarantee, ModelGuarantee, Neighbours
-from blurfit.theory.stated import require_close, require_equal
+from blurfit.theory.stated import (
+    local_guarantee,
+    require_above,
+    require_equal,
+    require_local,
+    rounded_up,
+)
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
 
-# Noise is rounded up by this much, far more than the error of any function here.
-_ROUNDING = 1 + 1e-9
+FOR_ROUNDING = 1 + 2.0**-25  # more noise than the least, so that what is stated may be rounded
 _EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
 
 
@@ -82,22 +99,20 @@ class MomentCalibration:
         return ModelGuarantee(epsilon, delta, self.model.neighbours, "any")
 
     def verify(self, reach: Reach) -> None:
-        """Evaluate the promise again from σ, for records that reach so far.
+        """Evaluate the promise from σ, for records that reach so far.
 
-        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number is not
-        what follows from the others.
+        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number does
+        not bound what follows from the others.
         """
         positive(sigma=self.sigma)
         whole(quorum=self.quorum)
         require_equal("mechanism", self.mechanism, "moment")
         require_equal("releases", (self.model.releases, self.model.proved), ("any", True))
-        require_close("reach of the sums", self.reach.sums, reach.sums)
-        require_close("reach of a submission", self.reach.submission, reach.submission)
-        require_close("mu", self.mu, reach.sums / self.sigma)
-        local = _local(reach, self.sigma, self.quorum, self.local.delta)
-        require_close("local.mu", self.local.mu, local.mu)
-        require_close("local.epsilon", self.local.epsilon, local.epsilon)
-        if gaussian.delta_of(reach.sums / self.sigma, self.model.epsilon) > self.model.delta:
+        require_above("reach of the sums", self.reach.sums, reach.sums)
+        require_above("reach of a submission", self.reach.submission, reach.submission)
+        require_above("mu", self.mu, reach.sums / self.sigma)
+        require_local(self.local, _submission_mu(reach, self.sigma, self.quorum))
+        if gaussian.delta_of(self.mu, self.model.epsilon) > self.model.delta:
             raise NotCertifiedError(
                 f"The noise does not keep epsilon={self.model.epsilon:g}, "
                 f"delta={self.model.delta:g}: sigma={self.sigma!r} is too small. Do not send "
@@ -149,7 +164,8 @@ def calibrate_moment(
     whole(quorum=quorum)
     positive(**reach._asdict())
     one_of(NEIGHBOURS, neighbours=neighbours)
-    sigma = reach.sums / gaussian.mu_of(epsilon, delta) * _ROUNDING
+    reach = Reach(*map(rounded_up, reach))
+    sigma = reach.sums / gaussian.mu_of(epsilon, delta) * FOR_ROUNDING
     if local_epsilon is not None:
         positive(local_epsilon=local_epsilon)
         if local_delta is None:
@@ -158,21 +174,21 @@ def calibrate_moment(
                 "promise has two numbers. Give local_delta=1e-6, say."
             )
         inside_unit_interval(local_delta=local_delta)
-        allowed = gaussian.mu_of(local_epsilon, local_delta) / _ROUNDING
+        allowed = gaussian.mu_of(local_epsilon, local_delta) / FOR_ROUNDING
         sigma = max(sigma, math.sqrt(quorum) * reach.submission / allowed)
+    sigma = rounded_up(sigma)
     stated = delta if local_delta is None else local_delta
     found = MomentCalibration(
         quorum=quorum,
         model=ModelGuarantee(epsilon, delta, neighbours, "any"),
-        local=_local(reach, sigma, quorum, stated),
+        local=local_guarantee(_submission_mu(reach, sigma, quorum), stated),
         sigma=sigma,
         reach=reach,
-        mu=reach.sums / sigma,
+        mu=rounded_up(reach.sums / sigma),
     )
     found.verify(reach)
     return found
 
 
-def _local(reach: Reach, sigma: float, quorum: int, delta: float) -> LocalGuarantee:
-    mu = math.sqrt(quorum) * reach.submission / sigma
-    return LocalGuarantee(mu, gaussian.epsilon_of(mu, delta), delta)
+def _submission_mu(reach: Reach, sigma: float, quorum: int) -> float:
+    return math.sqrt(quorum) * reach.submission / sigma

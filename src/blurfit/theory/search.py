@@ -30,6 +30,7 @@ from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_grad
 from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
 from blurfit.theory.setting import Setting
 from blurfit.theory.simplex import Point, descend
+from blurfit.theory.stated import rounded_down, rounded_up
 
 DEFAULT_FRACTION = 0.01  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
 _LARGEST_DETERMINANT_LOSS = 10.0  # e¹⁰: a smaller ridge and less noise on q would not show
@@ -103,14 +104,25 @@ def least_kept_epsilon(
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         gram, record, spectrum = _tails(scales, delta, point)
         shares = DeltaShares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
-        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
-        parts = standardised(setting, scales.sigma_b, loss, count)
-        epsilon = least_epsilon(
-            loss.determinant_loss, shares.gradient, *parts, setting.dimension, sharp=sharp
-        )
-        return epsilon, shares
+        return kept_epsilon(setting, scales, shares, count, sharp=sharp), shares
 
     return _tightest(evaluate, scales, None if known is None else _point(known, known.total))
+
+
+def kept_epsilon(
+    setting: Setting,
+    scales: Scales,
+    shares: DeltaShares,
+    count: int | None = None,
+    *,
+    sharp: bool = True,
+) -> float:
+    """The ε that the theorem gives to these scales at these shares of δ."""
+    loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
+    parts = standardised(setting, scales.sigma_b, loss, count)
+    return least_epsilon(
+        loss.determinant_loss, shares.gradient, *parts, setting.dimension, sharp=sharp
+    )
 
 
 def least_kept_delta(
@@ -171,6 +183,9 @@ def _candidate(
     """One calibration: J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, then
     all of it again.
 
+    With `sharp` every number is rounded to the safe side as it is made, and those after it follow
+    from what is stated: shares of δ down, σ_u, Δ_in and σ_b up (`blurfit.theory.stated`).
+
     σ_u is raised where a local target asks for more. Where the noise then supplies more curvature
     than J needs, Δ_in is negative: taken away again up to what is certain (−a·(1 − λ̃/((e^J −
     1)f))) with `debias`, else left (Δ_in = 0).
@@ -178,27 +193,42 @@ def _candidate(
     n, d = setting.quorum, setting.dimension
     gram, record = _probability(delta * fractions[0]), _probability(delta * fractions[1] / 2)
     spectrum = _probability(delta * fractions[2])
+    if sharp:
+        gram, record, spectrum = map(rounded_down, (gram, record, spectrum))
     growth = math.expm1(min(split * epsilon, _LARGEST_DETERMINANT_LOSS))
     sigma_u = setting.q_bound / math.sqrt(growth)
     if local_mu is not None:
         sigma_u = max(sigma_u, 2 * math.sqrt(n / local_share) * setting.q_bound / local_mu)
+    if sharp:
+        sigma_u = rounded_up(sigma_u)
     s = sigma_u / math.sqrt(n)
     needed = shifted_energy_ceiling(record, d, setting.q_bound, s) / growth
     floor = s**2 * chi_square_floor(gram, n - d)
+    if sharp:
+        floor = rounded_down(floor)
     ridge = needed - floor
     if ridge < 0:
         certain = spectrum_floor(s, d, n, spectrum) if debias else 0.0
+        if sharp:
+            certain = rounded_down(certain)
         ridge = -certain * (1 - needed / floor) * (1 - 1e-12)
+    if sharp:
+        ridge = rounded_up(ridge)
     if ridge >= 0:
         spectrum = 0.0
-    shares = DeltaShares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
+    left = delta - gram - 2 * record - spectrum
+    shares = DeltaShares(gram, record, spectrum, rounded_down(left) if sharp else left)
     loss = curvature_loss(setting, sigma_u, ridge, shares)
+    if sharp:
+        loss = loss.bounded(ridge)
     headroom = epsilon - loss.determinant_loss
     parts = fixed_sensitivity(setting), loss.moving_sensitivity
     sigma_b = least_sigma_b(headroom, shares.gradient, *parts, d, sharp=sharp)
     if local_mu is not None:
-        left = (local_mu / 2) ** 2 / n - (setting.q_bound / sigma_u) ** 2
-        sigma_b = max(sigma_b, setting.p_bound / math.sqrt(left) * (1 + 1e-12))
+        rest = (local_mu / 2) ** 2 / n - (setting.q_bound / sigma_u) ** 2
+        sigma_b = max(sigma_b, setting.p_bound / math.sqrt(rest) * (1 + 1e-12))
+    if sharp:
+        sigma_b = rounded_up(sigma_b)
     return Choice(Scales(sigma_u, sigma_b, ridge), shares, loss, split)
 
 

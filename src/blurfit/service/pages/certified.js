@@ -2,15 +2,15 @@
 // `blurfit.theory.certified`, whose proof it rests upon.
 //
 // The agreement states the theorem's intermediate numbers. Each quantile among them is checked by
-// evaluating the probability that it must not exceed, so nothing has to be searched for here;
-// everything else is computed again.
+// evaluating the probability that it must not exceed, so nothing has to be searched for here; each
+// of the others must bound what follows from those that are stated before it.
 
+import { demand, isAbove, isBelow } from "./checks.js";
 import { lowerTail, noncentralUpperTail, upperTail } from "./chisquare.js";
 import { logUpperTail } from "./gaussian.js";
 import { logGradientDelta } from "./gradient.js";
 import { spectrumFloor } from "./grid.js";
 
-const HAIR = 1 + 1e-9; // to how many digits a stated number is taken for what it should be
 const EXACT_FREEDOM = 1e6;
 const EXACT_NONCENTRALITY = 1e6;
 const SHARE_OF_REST = 0.01;
@@ -21,7 +21,7 @@ export function submissionMu({ setting, sigma_u, sigma_b }) {
   return 2 * Math.sqrt(setting.quorum) * reach;
 }
 
-export function verifyInput(calibration, { agree, demand }) {
+export function verifyInput(calibration) {
   const { setting, model, shares, loss, sigma_u, sigma_b, ridge, rule } = calibration;
   demand(rule === "certified", "rule", rule, "certified, which is proved");
   demand(model.releases === 1, "releases", model.releases, 1);
@@ -29,18 +29,17 @@ export function verifyInput(calibration, { agree, demand }) {
   const { dimension: d, quorum: n, q_bound: radius } = setting;
   demand(n > d, "quorum", n, `more than ${d}`);
   const s = sigma_u / Math.sqrt(n);
-  const energy = loss.record_energy * HAIR;
-  const floor = loss.gram_floor / HAIR;
+  const { record_energy: energy, gram_floor: floor } = loss;
   demand(energyIsEnough(energy, d, radius, s, shares.record), "record_energy", energy, "larger");
   demand(floorIsLow(floor / s ** 2, n - d, shares.gram), "gram_floor", floor, "smaller");
-  const spectrum = spectrumFloor(s, d, n, shares.spectrum);
-  agree("spectrum_floor", loss.spectrum_floor, spectrum);
+  const { spectrum_floor: spectrum } = loss;
+  isBelow("spectrum_floor", spectrum, spectrumFloor(s, d, n, shares.spectrum));
   if (ridge < 0) demand(-ridge < spectrum, "ridge", ridge, `more than ${-spectrum}`);
   const convexity = ridge < 0 ? loss.gram_floor * (1 + ridge / spectrum) : loss.gram_floor + ridge;
   demand(convexity > 0, "strong_convexity", convexity, "positive");
-  agree("strong_convexity", loss.strong_convexity, convexity);
-  const determinant = Math.log1p(loss.record_energy / convexity);
-  agree("determinant_loss", loss.determinant_loss, determinant);
+  isBelow("strong_convexity", loss.strong_convexity, convexity);
+  const determinant = Math.log1p(loss.record_energy / loss.strong_convexity);
+  isAbove("determinant_loss", loss.determinant_loss, determinant);
   demand(
     movingIsEnough(setting, loss, s, shares.record),
     "moving_sensitivity",
@@ -49,13 +48,13 @@ export function verifyInput(calibration, { agree, demand }) {
   );
   const fixed = (setting.neighbours === "replace" ? 2 : 1) * setting.p_bound;
   const spent = logGradientDelta(
-    model.epsilon - determinant,
+    model.epsilon - loss.determinant_loss,
     fixed / sigma_b,
     loss.moving_sensitivity / sigma_b,
     d,
   );
   const total = shares.gram + 2 * shares.record + shares.spectrum + shares.gradient;
-  return total <= model.delta * (1 + 1e-12) && spent <= Math.log(shares.gradient);
+  return total <= model.delta && spent <= Math.log(shares.gradient);
 }
 
 /** P(‖v + N(0, s²I)‖² > energy) ≤ γ for every ‖v‖ ≤ radius. */
@@ -83,8 +82,8 @@ function floorIsLow(x, freedom, probability) {
 function movingIsEnough({ neighbours, ...setting }, loss, s, probability) {
   const cross = neighbours === "replace" ? 4 : 2;
   const { q_bound: radius, weight_bound: ball, dimension: d } = setting;
-  const bracket = (loss.moving_sensitivity * HAIR) / ball;
-  if (bracket >= loss.record_energy) return true;
+  const bracket = loss.moving_sensitivity / ball;
+  if (energyIsEnough(bracket, d, radius, s, probability)) return true;
   const noise = (bracket - radius ** 2) / (cross * radius);
   return noise > 0 && upperTail((noise / s) ** 2, d) <= probability;
 }

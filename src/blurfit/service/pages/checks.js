@@ -32,13 +32,25 @@ export function finite(...numbers) {
 }
 
 export function atLeast(name, stated, needed) {
-  demand(stated >= needed * (1 - 1e-12), name, stated, `at least ${needed}, which records reach`);
+  demand(stated >= needed, name, stated, `at least ${needed}, which records reach`);
 }
 
-/** To nine digits, as in Python. */
-export function agree(name, stated, follows) {
-  const close = Math.abs(stated - follows) <= 1e-9 * Math.max(Math.abs(stated), Math.abs(follows));
-  demand(finite(stated) && close, name, stated, `${follows}, which follows from the noise`);
+/** How much further than necessary a stated number may lie on its safe side: as in
+ * `blurfit.theory.stated`, whose docstring says why an honest agreement is never refused. */
+export const BEYOND = 2 ** -24;
+
+/** No less than what follows from the noise, and hardly more. */
+export function isAbove(name, stated, follows) {
+  const most = follows + BEYOND * Math.abs(follows);
+  const isFine = finite(stated) && stated >= follows && stated <= most;
+  demand(isFine, name, stated, `at least ${follows}, which follows from the noise, and hardly more`);
+}
+
+/** No more than what follows from the noise, and hardly less. */
+export function isBelow(name, stated, follows) {
+  const least = follows - BEYOND * Math.abs(follows);
+  const isFine = finite(stated) && stated <= follows && stated >= least;
+  demand(isFine, name, stated, `at most ${follows}, which follows from the noise, and hardly less`);
 }
 
 /** A SHA-256 in hexadecimal digits. */

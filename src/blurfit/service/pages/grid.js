@@ -1,6 +1,6 @@
 // The public grid on which noise is exact: mirrors `blurfit.agreement.grid`.
 
-import { demand } from "./checks.js";
+import { BEYOND, demand, exactly, finite } from "./checks.js";
 import { noiseOf } from "./moment.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
@@ -15,27 +15,42 @@ const MOST_STEPS = 2 ** 52;
 /** The share by which bounds are enlarged. */
 export const roundingOf = ({ proofs }) => (proofs ? PROVED_ROUNDING : ROUNDING);
 
-/** The one grid that follows from the noise; finer where there are two databases, and coarser again
- * with proofs. `size` is d for `input`, and how many rows zzᵀ has for `moment`. */
-export function gridOf(calibration, size, isShared = false, proofs = false) {
+/** Refuse steps that are no powers of two, coarser than the noise allows, or absurdly fine. `size` is d
+ * for `input`, and how many rows zzᵀ has for `moment`. */
+export function verifyGrid({ grid, calibration, databases, proofs }, size) {
+  exactly(grid, ["quadratic", "linear", "dither"], "grid");
+  const most = coarsest(calibration, size, databases?.length > 0, proofs);
+  most.dither = Math.min(most.dither, grid.linear);
+  for (const [name, value] of Object.entries(most)) {
+    demand(value > 0 && finite(value), "the least step", value, "a positive number");
+    const step = grid[name];
+    const isNear = step > (value / 2) * (1 - BEYOND) && step <= value * (1 + BEYOND);
+    const isFine = isNear && step === powerOfTwoBelow(step);
+    demand(isFine, `grid.${name}`, step, `a power of two up to ${value}, not far below`);
+  }
+  const { quadratic, linear, dither } = grid;
+  const isOne = calibration.mechanism !== "moment" || (quadratic === linear && linear === dither);
+  demand(isOne, "grid", `${quadratic}, ${linear}, ${dither}`, "one step, three times");
+}
+
+/** How large the steps may be; finer where there are two databases, and coarser again with proofs. */
+function coarsest(calibration, size, isShared, proofs) {
   if (calibration.mechanism === "moment") {
     const rounding = roundingOf({ proofs });
     const slack = (rounding * calibration.reach.sums) / (1 + rounding) / 2;
     let coarse = isShared ? RESOLUTION.shared : RESOLUTION.moment;
     if (proofs) coarse = Math.min(RESOLUTION.proved, coarse * Math.sqrt(calibration.quorum));
-    const step = powerOfTwoBelow(Math.min(slack / size, noiseOf(calibration) * coarse));
+    const step = Math.min(slack / size, noiseOf(calibration) * coarse);
     return { quadratic: step, linear: step, dither: step };
   }
   const { setting } = calibration;
   const root = Math.sqrt(setting.quorum);
-  const linear = powerOfTwoBelow((calibration.sigma_b / root) * RESOLUTION.input);
   const errors = (ERRORS_IN_A_SCALE * size) / Math.min(1, calibration.model.epsilon);
   const scale = powerOfTwoBelow(setting.weight_bound * WEIGHT_RESOLUTION);
-  const finest = (scale * leastCurvature(calibration)) / errors;
   return {
-    quadratic: powerOfTwoBelow((calibration.sigma_u / root) * RESOLUTION.input),
-    linear,
-    dither: Math.min(linear, powerOfTwoBelow(finest)),
+    quadratic: (calibration.sigma_u / root) * RESOLUTION.input,
+    linear: (calibration.sigma_b / root) * RESOLUTION.input,
+    dither: (scale * leastCurvature(calibration)) / errors,
   };
 }
 

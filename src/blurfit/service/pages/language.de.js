@@ -248,7 +248,7 @@ export default {
   "wave.before": "Welle 1",
   "wave.befores": "den Wellen 1 bis {last}",
   "wave.later":
-    "{which}. Wie Ihre Antworten zu Zahlen werden, folgt aus dem, was aus {before} veröffentlicht wurde: Das wurde auf diesem Gerät nachgerechnet. Das Rauschen hielte das Versprechen auch sonst.",
+    "{which}. Wie Ihre Antworten zu Zahlen werden, gibt dieser Dienst bekannt, nach dem, was aus {before} veröffentlicht wurde. Das Rauschen wurde auf diesem Gerät geprüft: Es hält das Versprechen, was immer bekannt gegeben wird.",
   "wave.planned": "kommt noch",
   "wave.collecting": "sammelt jetzt",
   "wave.closing": "wird veröffentlicht",

@@ -244,7 +244,7 @@ export default {
   "wave.before": "wave 1",
   "wave.befores": "waves 1 to {last}",
   "wave.later":
-    "{which}. How your answers become numbers follows from what {before} published: that was computed again on this device. The noise would keep the promise even if it did not.",
+    "{which}. How your answers become numbers is announced by this service, from what {before} published. Its noise was checked on this device: it keeps the promise whatever is announced.",
   "wave.planned": "to come",
   "wave.collecting": "collecting now",
   "wave.closing": "being published",

@@ -1,16 +1,14 @@
 // That a wave follows from its plan and from what was published before it: mirrors
 // `blurfit.model.course.follows`. The plan and each release are read from the very bytes whose
-// SHA-256 the agreement names; the promise, the quorum and the databases must be the plan's; and
-// the map is computed again from the releases. Its numbers must agree to one unit of their 24 bits,
-// as machines may round differently; that the noise suffices does not depend on them.
+// SHA-256 the agreement names. What the plan states of a wave, its agreement states too; its noise is
+// enough (`verify.js`), and hardly more than that. The map is taken as it is announced: that the noise
+// suffices does not depend on it.
 
 import { canonical, fingerprintOf, sha256 } from "./canonical.js";
-import { NotCertified, agree, demand, exactly, finite } from "./checks.js";
+import { BEYOND, NotCertified, demand, exactly, finite } from "./checks.js";
 import { widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import { DISCRETE_SHARE } from "./grid.js";
-import { firstBelief, nextMap, rounded } from "./learn.js";
-import { learnWave } from "./step.js";
 import { verify } from "./verify.js";
 import { peopleOf } from "./words.js";
 
@@ -29,37 +27,27 @@ const FIELDS = [
   "local_epsilon",
   "local_delta",
   "databases",
-  "constant",
   "weights",
+  "calibration",
+  "grid",
   "fingerprint",
 ];
 const LATER = ["admission", "database_noise", "signing_keys"]; // left out where they have their default
-const UNIT = 2 ** -23; // of a number in 24 bits, as a share of it
-const SLACK = 1e-9; // of the largest number beside it, for one that is a difference of others
 
 /** Refuse (throw NotCertified) unless the agreement is the plan's wave after these releases.
- * `texts` are the releases' own, in their order. Returns [{count, belief}] of each release. */
+ * `texts` are the releases' own, in their order. Returns the map that followed each of them. */
 export async function follows(plan, texts, agreement) {
   await verifyPlan(plan, agreement.wave);
   const marks = await Promise.all(texts.map((one) => sha256(new TextEncoder().encode(one))));
-  const named = agreement.wave.follows;
-  demand(canonical(named) === canonical(marks), "releases that it follows", named, marks);
-  const taught = [];
-  for (const [place, text] of texts.entries()) {
-    const release = JSON.parse(text);
-    await verifyRelease(release);
-    const { wave } = release.agreement;
-    const before = marks.slice(0, place);
-    demand(canonical(wave.follows) === canonical(before), "waves before it", wave.follows, before);
-    verifyTerms(plan, release.agreement, place);
-    verifyMap(plan, release.agreement, taught);
-    const belief =
-      place === 0 ? firstBelief(plan, release) : learnWave(taught.at(-1).belief, release);
-    taught.push({ count: release.count, belief });
+  const releases = texts.map((text) => JSON.parse(text));
+  await Promise.all(releases.map(verifyRelease));
+  const waves = [...releases.map((release) => release.agreement), agreement];
+  for (const [place, { wave }] of waves.entries()) {
+    const [named, before] = [wave.follows, marks.slice(0, place)];
+    demand(canonical(named) === canonical(before), "releases that it follows", named, before);
+    verifyTerms(plan, waves[place], place);
   }
-  verifyTerms(plan, agreement, texts.length);
-  verifyMap(plan, agreement, taught);
-  return taught;
+  return waves.slice(1).map(({ wave }) => wave.map);
 }
 
 async function verifyPlan(plan, wave) {
@@ -89,73 +77,53 @@ async function verifyRelease(release) {
   demand(isFine, "sums of a wave", sums?.length, `${width} numbers`);
 }
 
-/** The promise, the quorum, the questions and the databases are the plan's own. */
+/** The promise, the quorum, the questions and the databases are the plan's own: mirrors
+ * `Plan.require`, which says why that is enough. */
 function verifyTerms(plan, agreement, place) {
   const { wave, schema, calibration, databases } = agreement;
   for (const name of LATER) {
     const isSame = canonical(agreement[name] ?? null) === canonical(plan[name] ?? null);
     demand(isSame, name, agreement[name], plan[name]);
   }
+  const isWhole = agreement.public_rows === null && !agreement.sends && !agreement.proofs;
+  demand(isWhole, "public_rows, sends or proofs", "others", "none in waves");
   demand(wave.plan === plan.fingerprint, "plan", wave.plan, plan.fingerprint);
   demand(canonical(schema) === canonical(plan.schema), "schema", "another", "the plan’s");
   demand(canonical(databases) === canonical(plan.databases), "databases", "others", "the plan’s");
   const { kind, quorum, honest } = plan.waves[place];
+  const given = wave.map?.kind ?? "joint";
+  const sent = ["logistic", "poisson"].includes(given) ? "newton" : given;
+  demand(sent === kind, "what the wave sends", sent, kind);
   const people = plan.waves.map((one) => one.quorum);
   demand(canonical(wave.people) === canonical(people), "people of each wave", wave.people, people);
   demand(calibration.quorum === honest, "honest people", calibration.quorum, honest);
   const most = quorum * (1 - plan.colluders) * (1 + 1e-12);
   demand(honest <= most, "honest people", honest, `at most ${most}, as others may collude`);
   const { epsilon, delta, neighbours } = calibration.model;
-  agree("epsilon", epsilon, plan.epsilon);
-  agree("delta", delta, plan.delta * (1 - DISCRETE_SHARE));
+  demand(epsilon === plan.epsilon, "epsilon", epsilon, plan.epsilon);
+  const kept = plan.delta * (1 - DISCRETE_SHARE);
+  demand(delta === kept, "delta", delta, kept);
   demand(neighbours === plan.neighbours, "neighbours", neighbours, plan.neighbours);
-  if (plan.local_epsilon !== null) {
-    const { local } = calibration;
-    const isKept = local.epsilon <= plan.local_epsilon * (1 + 1e-8);
-    demand(isKept, "local.epsilon", local.epsilon, `at most ${plan.local_epsilon}`);
-    agree("local.delta", local.delta, plan.local_delta);
-  }
-  const given = wave.map?.kind ?? "joint";
-  const sent = ["logistic", "poisson"].includes(given) ? "newton" : given;
-  demand(sent === kind, "what the wave sends", sent, kind);
-}
-
-/** The announced map is what the releases say. */
-function verifyMap(plan, { wave }, taught) {
-  if (wave.number === 1) return;
-  const { kind, quorum } = plan.waves[wave.number - 1];
-  const mu = muOf(plan.epsilon, plan.delta * (1 - DISCRETE_SHARE));
-  const expected = nextMap(taught.at(-1).belief, kind, quorum, mu);
-  for (const [name, value] of Object.entries(wave.map)) {
-    const isSame =
-      typeof value === "string" ? value === expected[name] : isAlike(value, expected[name]);
-    const isShort = ["kind", "bound", "weights", "balance", "score_bound", "constant"];
-    const hasBits = isShort.includes(name) || [value].flat(2).every((one) => rounded(one) === one);
-    if (!isSame || !hasBits) {
-      throw new NotCertified(
-        `The map of this wave does not follow from the published releases: its “${name}” is ` +
-          "another. Whoever announced it chose it by other means. Nothing has left this device.",
-      );
+  verifyLocal(plan, calibration);
+  if (place === 0) {
+    for (const name of ["weights", "calibration", "grid"]) {
+      const isSame = canonical(agreement[name]) === canonical(plan[name]);
+      demand(isSame, `${name} of the first wave`, "others", "the plan’s");
     }
   }
 }
 
-function isAlike(stated, follows) {
-  const [a, b] = [stated, follows].map((one) => [one].flat(2));
-  const largest = Math.max(...b.map(Math.abs));
-  const isClose = (one, i) =>
-    Math.abs(one - b[i]) <= UNIT * Math.max(Math.abs(one), Math.abs(b[i])) + SLACK * largest;
-  return a.length === b.length && a.every(isClose);
-}
-
-/** The μ at which δ(ε) is just δ. */
-function muOf(epsilon, delta) {
-  let [low, high] = [0, 1];
-  while (logDelta(high, epsilon) < Math.log(delta)) high *= 2;
-  for (let i = 0; i < 60; i++) {
-    const middle = (low + high) / 2;
-    if (logDelta(middle, epsilon) <= Math.log(delta)) low = middle;
-    else high = middle;
+/** What one submission keeps is what was asked for; and hardly more noise than all of it needs. */
+function verifyLocal(plan, { model, mu, local }) {
+  const { local_epsilon: asked, local_delta: stated } = plan;
+  const expected = stated === null && asked === null ? plan.delta : stated;
+  demand(local.delta === expected, "local.delta", local.delta, expected);
+  const wouldBreak = (one, epsilon, delta) =>
+    logDelta(one * (1 + 4 * BEYOND), epsilon) > Math.log(delta);
+  let isLeast = wouldBreak(mu, model.epsilon, model.delta);
+  if (asked !== null) {
+    demand(local.epsilon <= asked, "local.epsilon", local.epsilon, `at most ${asked}`);
+    isLeast ||= wouldBreak(local.mu, asked, local.delta);
   }
-  return low;
+  demand(isLeast, "noise", mu, "no more than the promise needs");
 }

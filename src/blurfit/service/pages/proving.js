@@ -11,7 +11,7 @@ import { errorOf, provesSomething, shortVector } from "./short.js";
 const PROOFS = 3;
 const ALGORITHM = 0xffffb1f1;
 const SOUNDNESS = -40;
-const [LOG_HASHES, LEAST_WEIGHT, DIGITS, DOUBT] = [80, 2 ** 8, 8, 1e-6];
+const [LOG_HASHES, LEAST_WEIGHT, DIGITS, DOUBT] = [80, 2 ** 8, 8, 1e-7]; // doubt of a reader
 
 /** What is proved under an agreement; refused (NotCertified) where it could prove nothing. */
 export function provingOf(agreement) {

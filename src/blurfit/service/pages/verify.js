@@ -1,17 +1,19 @@
-// Need not trust whoever sent the agreement: everything that privacy rests upon is computed again
-// here, before the page asks for a single answer. Mirrors `Agreement.verify`; what it cannot
-// check, it refuses.
+// Need not trust whoever sent the agreement: everything that privacy rests upon is checked here,
+// before the page asks for a single answer. What is stated must be enough, by inequality: nothing is
+// computed again to be compared for equality, for machines round differently. Mirrors
+// `Agreement.verify`; what it cannot check, it refuses.
 //
 // Not checked, because no privacy depends on it: `excess_risk`, a forecast of accuracy.
 
 import { canonical, fingerprintOf } from "./canonical.js";
 import {
+  BEYOND,
   NotCertified,
-  agree,
   atLeast,
   demand,
   exactly,
   finite,
+  isAbove,
   isDigest,
   isWord,
   positive,
@@ -19,7 +21,7 @@ import {
 import { verifyDatabases } from "./databases.js";
 import { formOf, isLater, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
-import { ROUNDING, gridOf, roundingOf } from "./grid.js";
+import { ROUNDING, roundingOf, verifyGrid } from "./grid.js";
 import { lossOf } from "./loss.js";
 import { submissionMu as momentMu, verifyMoment } from "./moment.js";
 import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
@@ -143,7 +145,7 @@ function momentOf(agreement) {
     submission: (1 + rounding) * form.reach("replace"),
   };
   return {
-    keeps: verifyMoment(calibration, reach, { agree, demand }),
+    keeps: verifyMoment(calibration, reach),
     mu: momentMu(calibration, reach),
     size: form.size,
   };
@@ -178,7 +180,7 @@ async function inputOf(agreement) {
   atLeast("p_bound", setting.p_bound, loss.pBound * (1 + ROUNDING));
   const { submissionMu, verifyInput } = await import("./certified.js");
   const mu = submissionMu(calibration);
-  return { keeps: verifyInput(calibration, { agree, demand }), mu, size };
+  return { keeps: verifyInput(calibration), mu, size };
 }
 
 // ---- the questions
@@ -317,22 +319,14 @@ function verifyPromises({ model, local }) {
   }
 }
 
-/** What a submission alone keeps: neither more nor less than follows from its noise. */
+/** What a submission alone keeps: no more than follows from its noise, and hardly less. */
 function verifyLocal({ local }, mu) {
-  agree("local.mu", local.mu, mu);
+  isAbove("local.mu", local.mu, mu);
   const { epsilon, delta } = local;
   demand(finite(epsilon) && epsilon >= 0, "local.epsilon", epsilon, "a number");
-  const spent = (by) => logDelta(mu, epsilon * by) - Math.log(delta);
-  demand(spent(1 + 1e-9) <= 1e-9, "local.epsilon", epsilon, "larger");
-  demand(epsilon === 0 || spent(1 - 1e-9) >= -1e-9, "local.epsilon", epsilon, "smaller");
-}
-
-function verifyGrid({ grid, calibration, databases, proofs }, size) {
-  exactly(grid, ["quadratic", "linear", "dither"], "grid");
-  const expected = gridOf(calibration, size, databases?.length > 0, proofs);
-  for (const name of Object.keys(expected)) {
-    demand(grid[name] === expected[name], `grid.${name}`, grid[name], expected[name]);
-  }
+  const spent = (by) => logDelta(local.mu, epsilon * by) - Math.log(delta);
+  demand(spent(1) <= 1e-9, "local.epsilon", epsilon, "larger");
+  demand(epsilon === 0 || spent(1 - BEYOND) >= -1e-9, "local.epsilon", epsilon, "smaller");
 }
 
 /** Noise that can be drawn exactly, and numbers that can be added so: whether a record can be sent

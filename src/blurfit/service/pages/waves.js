@@ -15,7 +15,7 @@ export async function notNow({ wave, admission }, invitation) {
   return group === wave.number ? null : otherGroup(wave, group, isOpen);
 }
 
-/** {plan, status, taught} of a wave, checked to follow. */
+/** {plan, status, taught} of a wave, checked to follow; `taught` are the maps so far. */
 export async function courseOf(agreement) {
   const address = `/plans/${agreement.wave.plan}`;
   const [plan, status, { follows }] = await Promise.all([
@@ -48,7 +48,7 @@ export function waveList(agreement, { plan, status, taught }) {
       "ol",
       {},
       status.waves.map((one, i) =>
-        h("li", { class: one.state }, waveInWords(one, taught[i], target)),
+        h("li", { class: one.state }, waveInWords(one, taught[i], plan, target)),
       ),
     ),
   );

@@ -17,21 +17,21 @@ export function checkedInWords({ wave }, plan) {
   return t("wave.later", { which, before: t(name, { last }) });
 }
 
-/** One line about each wave: how far it is, and what it taught. */
-export function waveInWords({ number: place, state, count, quorum }, taught, target) {
+/** One line about each wave: how far it is, and what it taught, as the next one's map says. */
+export function waveInWords({ number: place, state, count, quorum }, map, plan, target) {
   const values = { count: number(count ?? 0), quorum: number(quorum) };
   const people = t(state === "planned" ? "wave.people" : "wave.counted", values);
   const line = t("wave.line", { place, state: t(`wave.${state}`), people });
-  return taught ? `${line} ${taughtInWords(taught.belief, target)}` : line;
+  return map ? `${line} ${taughtInWords(map, plan.task, target)}` : line;
 }
 
 /** What is known after a wave, as far as one number can say it. */
-function taughtInWords({ task, isLine, coefficients, mean, scale, countBound }, target) {
-  if (!isLine) return t("taught.curve");
-  const average = coefficients[0] + mean.reduce((sum, one, i) => sum + one * coefficients[i + 1], 0);
+function taughtInWords({ kind, intercept, coefficients, mean, scale }, task, target) {
+  if (kind !== "residual") return t("taught.curve");
+  const average = intercept + mean.reduce((sum, one, i) => sum + one * coefficients[i], 0);
   const share = Math.min(Math.max((average + 1) / 2, 0), 1);
   if (task === "label") return t("taught.label", { percent: number(100 * share, 2) });
-  if (task === "count") return t("taught.count", { average: number(share * countBound, 2) });
+  if (task === "count") return t("taught.count", { average: number(share * target.upper, 2) });
   const half = (target.upper - target.lower) / 2;
   return t("taught.number", {
     average: number(target.lower + 2 * share * half, 2),
