@@ -5,11 +5,14 @@ Each check takes its values by keyword, so that the message is written by the ca
 
 import math
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
-from blurfit.errors import InvalidValueError
+import numpy as np
+
+from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 
 
 def finite(**values: Any) -> None:
@@ -56,6 +59,24 @@ def one_of(allowed: Collection[str], **values: Any) -> None:
         if value not in allowed:
             words = ", ".join(repr(word) for word in allowed)
             raise InvalidValueError(f"Expected {name}={value!r} to be one of {words}.")
+
+
+@contextmanager
+def within_floating_point() -> Iterator[None]:
+    """Refuse what leaves the range of floats: an overflow, a division by zero, the logarithm of 0.
+
+    For arithmetic on public numbers alone, as a decorator or in a `with` statement.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except BlurfitError:
+        raise
+    except (ArithmeticError, ValueError) as error:
+        raise NotCertifiedError(
+            f"Floating point cannot hold what follows from these numbers ({error}), so nothing is "
+            "certified. Choose less extreme ones: bounds nearer to 1, or a larger epsilon or delta."
+        ) from error
 
 
 def _whole_from(least: int, values: Mapping[str, Any]) -> None:

@@ -14,9 +14,9 @@ from blurfit.theory import certified, excess_risk, gaussian, paper, search
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Rule, Setting
+from blurfit.theory.setting import LEAST_DELTA, LocalGuarantee, ModelGuarantee, Rule, Setting
 from blurfit.theory.stated import require_close, require_equal
-from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
+from blurfit.validate import inside_unit_interval, nonnegative, positive, whole, within_floating_point
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,7 @@ class InputCalibration:
             delta = self.model.delta
         return kept_by_input(self.setting, self.scales, count, epsilon, delta, self.shares)
 
+    @within_floating_point()
     def verify(self, *, penalised: bool = False) -> None:
         """Evaluate the promise again from the scales, by the theorem at the stated shares of δ, and
         every number that is stated with it. No excess risk may be stated of a `penalised` model.
@@ -168,6 +169,7 @@ class InputCalibration:
             ) from error
 
 
+@within_floating_point()
 def kept_by_input(
     setting: Setting,
     scales: Scales,
@@ -185,7 +187,8 @@ def kept_by_input(
         epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count, shares)
     else:
         delta, _ = search.least_kept_delta(setting, scales, epsilon, count, shares)
-    return ModelGuarantee(epsilon, min(1.0, delta), setting.neighbours, releases=1)
+    stated = min(1.0, max(delta, LEAST_DELTA))
+    return ModelGuarantee(epsilon, stated, setting.neighbours, releases=1)
 
 
 def _check_question(count: int | None, epsilon: float | None, delta: float | None) -> None:
