@@ -21,7 +21,11 @@ def finite(**values: Any) -> None:
         # Most values are floats, and an abstract class takes longest to ask.
         if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
             raise InvalidValueError(f"Expected {name}={value!r} to be a real number.")
-        if not math.isfinite(value):
+        try:
+            is_finite = math.isfinite(value)
+        except OverflowError:
+            is_finite = False
+        if not is_finite:
             raise InvalidValueError(f"Expected {name}={value!r} to be finite.")
 
 
@@ -82,11 +86,13 @@ def within_floating_point() -> Iterator[None]:
 def _whole_from(least: int, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         try:
-            fits = not isinstance(value, bool) and operator.index(value) >= least
+            fits = not isinstance(value, bool) and least <= operator.index(value) < 2**64
         except TypeError:
             fits = False
         if not fits:
-            raise InvalidValueError(f"Expected {name}={value!r} to be a whole number >= {least}.")
+            raise InvalidValueError(
+                f"Expected {name}={value!r} to be a whole number >= {least}, and below 2**64."
+            )
 
 
 def _refuse_unless(values: Mapping[str, Any], holds: Any, condition: str) -> None:

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import rfc8785
-
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import canonical
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory.maps import NewtonMap, WaveMap, map_from_dict
@@ -47,7 +46,7 @@ class Wave:
         return isinstance(other, Wave) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash(rfc8785.dumps(self.to_dict()))
+        return hash(canonical(self.to_dict()))
 
     def form(self, schema: Schema) -> WaveForm:
         """What is sent in a later wave; a map that does not fit the schema is refused."""

@@ -16,7 +16,13 @@ from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
 from blurfit.theory.setting import LEAST_DELTA, LocalGuarantee, ModelGuarantee, Rule, Setting
 from blurfit.theory.stated import require_close, require_equal
-from blurfit.validate import inside_unit_interval, nonnegative, positive, whole, within_floating_point
+from blurfit.validate import (
+    inside_unit_interval,
+    nonnegative,
+    positive,
+    whole,
+    within_floating_point,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
