@@ -23,8 +23,8 @@ def finite(**values: Any) -> None:
             raise InvalidValueError(f"Expected {name}={value!r} to be a real number.")
         try:
             is_finite = math.isfinite(value)
-        except OverflowError:
-            is_finite = False
+        except OverflowError:  # a whole number or a fraction, with many digits
+            raise InvalidValueError(f"Expected {name} to be at most 1.8e308 in size.") from None
         if not is_finite:
             raise InvalidValueError(f"Expected {name}={value!r} to be finite.")
 

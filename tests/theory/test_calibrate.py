@@ -273,7 +273,8 @@ def test_extremes_work(extreme, dimension, quorum) -> None:
 def test_certificates_far_in_the_tail_are_true(delta: float) -> None:
     """The records' energy exceeds λ̃ with probability γ₂ at most, by a closed form."""
     found = calibrate(1, delta, dimension=3, quorum=10**5, split=0.2, **UNIT)
-    assert found.loss is not None and found.shares is not None
+    assert found.loss is not None
+    assert found.shares is not None
     with mpmath.workdps(30):
         x = mpmath.mpf(found.loss.record_energy) / mpmath.mpf(found.q_noise) ** 2
         exceeded = noncentral_tail(x, 3, 1 / mpmath.mpf(found.q_noise) ** 2)
