@@ -5,7 +5,6 @@ tokens of both administrators, and joins the invitations in pairs, each pair in 
 nobody holds both tokens, each side makes its own, and the page for administrators joins the files.
 """
 
-import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from blurfit.commands.common import (
     as_json,
     load_agreed,
     out_file,
+    write_csv,
 )
 from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
@@ -122,9 +122,7 @@ def written(form: Form, tokens: Sequence[str], page: str) -> str:
         return "".join(f"{link}\n" for link in links)
     if form == "csv":
         table = io.StringIO()
-        writer = csv.writer(table)
-        writer.writerow(_COLUMNS)
-        writer.writerows(enumerate(links, start=1))
+        write_csv(table, [_COLUMNS, *enumerate(links, start=1)])
         return table.getvalue()
     return _SHEET.format(codes="\n".join(map(_code, range(1, len(links) + 1), links)))
 
