@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 
 
@@ -71,6 +69,8 @@ def within_floating_point() -> Iterator[None]:
 
     For arithmetic on public numbers alone, as a decorator or in a `with` statement.
     """
+    import numpy as np  # for which those who only ask for --help do not wait
+
     try:
         with np.errstate(all="ignore"):
             yield

@@ -182,8 +182,8 @@ def test_nothing_that_is_written_is_a_formula_to_a_spreadsheet(blurfit) -> None:
     """Neither the target's name nor a level; a level that is a number stays one."""
     levels = ["-7", *FORMULAS]
     schema = Schema([Numeric("age", 0, 100)], Categorical("=HYPERLINK(1)", levels))
-    agreement = Agreement.propose(schema, epsilon=1000, delta=1e-6, quorum=70)
-    people = {"age": np.linspace(0, 100, 70), "=HYPERLINK(1)": levels * 10}
+    agreement = Agreement.propose(schema, epsilon=1000, delta=1e-6, quorum=60)
+    people = {"age": np.linspace(0, 100, 60), "=HYPERLINK(1)": levels * 10}
     with Store() as store:
         store.add(agreement, perturb_table(agreement, people))
         store.publish(agreement).save(blurfit.folder / "model.json")
