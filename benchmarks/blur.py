@@ -13,7 +13,7 @@ from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit import Agreement, perturb, perturb_table
 from blurfit.agreement.terms import MECHANISMS
-from blurfit.datasets import make_census
+from blurfit.simulation import make_census
 
 
 def tables(rows: int) -> Iterator[Row]:

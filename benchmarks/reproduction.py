@@ -16,10 +16,10 @@ from measure import Row, best_times, show
 from scipy.optimize import minimize
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.datasets import make_census
-from blurfit.experiments.cohort import Cohort, Window
-from blurfit.experiments.methods import INPUT, Promise, agreement, from_sums
+from blurfit.simulation import make_census
 from blurfit.theory.input_calibration import InputCalibration
+from blurfit_lab.experiments.cohort import Cohort, Window
+from blurfit_lab.experiments.methods import INPUT, Promise, agreement, from_sums
 
 TRIALS = 100
 

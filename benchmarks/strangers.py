@@ -14,7 +14,7 @@ from itertools import count
 from multiprocessing.synchronize import Event
 
 _NO_LONGER = 0.02  # seconds between two looks at whether to go on
-_PAUSE = 0.05  # after a connection was cut
+_PAUSE = 0.05  # after a connection was cut, unless the attacker is in a hurry
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Target:
     kind: str = "application/vnd.blurfit.submission"
     token: str = ""  # of an administrator, who is lured
     peer: int = 0  # a port at which the attacker plays the other database
+    network: int = 3  # of 127.0.0.0/8, from which he comes: what one attack was charged is its own
 
     def head(self, length: int) -> bytes:
         """Of a request that announces so many bytes."""
@@ -79,7 +80,7 @@ async def besiege(
                 await asyncio.sleep(_NO_LONGER)
                 continue
             number = next(numbers) % addresses
-            address = f"127.3.{number // 250}.{number % 250 + 1}"
+            address = f"127.{target.network}.{number // 250}.{number % 250 + 1}"
             with suppress(OSError, asyncio.IncompleteReadError, TimeoutError, ValueError):
                 reader, writer = await asyncio.open_connection(
                     "127.0.0.1", target.port, local_addr=(address, 0)
@@ -88,7 +89,7 @@ async def besiege(
                     await deed(Connection(reader, writer, go), target)
                 finally:
                     writer.transport.abort()
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(0 if deed in HURRIED else _PAUSE)
 
     await asyncio.gather(*(one() for _ in range(connections)))
 
@@ -137,6 +138,19 @@ async def whole_bodies(connection: Connection, target: Target) -> None:
     while connection.go.is_set():
         await connection.say(target.head(len(target.body)) + target.body)
         await connection.answer()
+
+
+async def reading(connection: Connection, target: Target) -> None:
+    """Ask for the same thing as often as it is answered."""
+    while connection.go.is_set():
+        await connection.say(f"GET {target.path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        await connection.answer()
+
+
+async def all_but_a_little(connection: Connection, target: Target) -> None:
+    """All of a body but its last seven bytes, and then silence."""
+    await connection.say(target.head(len(target.body)) + target.body[:-7])
+    await connection.stay()
 
 
 async def nonsense(connection: Connection, target: Target) -> None:
@@ -200,9 +214,10 @@ DEEDS: dict[str, Deed] = {
     one.__name__: one
     for one in (
         *(huge_head, endless_url, silence, slow_body, unfinished_body, whole_bodies),
-        *(nonsense, lured),
+        *(nonsense, lured, reading, all_but_a_little),
     )
 }
+HURRIED = (reading, whole_bodies)
 PEERS = {one.__name__: one for one in (endless, compressed, dripping)}
 
 

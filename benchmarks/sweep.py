@@ -8,9 +8,9 @@ import click
 import numpy as np
 from measure import Row, best_times, show
 
-from blurfit.datasets import make_census
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import forecast, whole_numbers
+from blurfit.simulation import make_census
 
 GOAL = 10.0
 

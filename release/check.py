@@ -78,7 +78,7 @@ def attempt(python: Path, wheel: Path, folder: Path) -> None:
     environment = folder / "environment"
     run(python, "-m", "venv", environment)
     pip = environment / "bin" / "python", "-m", "pip", "install", "--quiet"
-    run(*pip, "--disable-pip-version-check", f"{wheel}[experiments,formulas,service,tables]")
+    run(*pip, "--disable-pip-version-check", f"{wheel}[plots,formulas,service,tables]")
     blurfit, home = environment / "bin" / "blurfit", {"BLURFIT_HOME": str(folder / "home")}
     version = run(blurfit, "--version", folder=folder, **home).split()[-1]
     for words in SURVEY:

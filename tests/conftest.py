@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from blurfit.store import connecting
-from support import collecting, postgres, workers
+from support import postgres, programs
 from support.stores import agreement, in_memory, place, places, postgresql
 
 __all__ = ["agreement", "in_memory", "place", "places", "postgresql"]
@@ -35,26 +35,16 @@ _numbers = itertools.count()
 connecting._SECONDS_FOR_A_LOCK = 60  # a busy machine may take longer than a service should wait
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """What tests write waits for no disk, where there is a file system in memory."""
     if (folder := postgres.memory()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
-    collecting.rewrite_asserts(config)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One more than there are processors: tests wait for browsers, services and PostgreSQL."""
     return (yield) + 1
-
-
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Workers are forked from a process that has imported what they need.
-
-    Whoever measures coverage wants to see them import it.
-    """
-    if not config.getoption("cov_source", None):
-        workers.fork()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,6 +62,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(20_000)  # most of what tests make is gone long before
         gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell in one line what was left out because a program is missing, and how to get it."""
+    if (words := programs.left_out(terminalreporter.stats.get("skipped", []))) is not None:
+        terminalreporter.write_line(words, yellow=True)
 
 
 @pytest.fixture(autouse=True)

@@ -104,13 +104,3 @@ def test_every_error_and_warning_is_offered() -> None:
 def test_one_exception_tree() -> None:
     for name in ("InfeasibleError", "InvalidValueError", "NotCertifiedError"):
         assert issubclass(getattr(blurfit, name), blurfit.BlurfitError)
-
-
-def test_tests_mirror_the_source() -> None:
-    tests = Path(__file__).parent
-    for module in MODULES:
-        relative = module.relative_to(SOURCE)
-        if module.name == "__init__.py" or relative.parts[:2] == ("theory", "losses"):
-            continue
-        expected = tests / relative.with_name(f"test_{relative.name}")
-        assert expected.exists(), f"{relative} has no {expected.relative_to(tests)}"

@@ -34,7 +34,7 @@ def test_what_would_exceed_it_is_refused_and_not_written_down() -> None:
         budget.spend(Expense("a second model", mu=0.9 * mu), "replace")
     assert len(budget.expenses) == 1
     assert 0 < budget.remaining < 1
-    assert "1 fit spent" in str(budget)
+    assert "1 fit in this process spent" in str(budget)
 
 
 def test_deltas_that_exceed_its_own_are_refused() -> None:

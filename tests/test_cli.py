@@ -41,7 +41,6 @@ BESIDES = [
     "verify",
     "forecast",
     "audit",
-    "reproduce",
     "demo",
 ]
 
@@ -138,7 +137,7 @@ for arguments in {[list(one) for one in typed]!r}:
 
 def test_help_waits_for_nothing() -> None:
     """Seconds of imports, were a command read for its one line of help."""
-    names = ("reproduce", "predict", "audit", "fit", "show", "init", "contribute", "publish")
+    names = ("predict", "audit", "fit", "show", "init", "contribute", "publish")
     said = said_without(HEAVY, ["--help"], ["--version"], *([name, "--help"] for name in names))
     assert all(one.strip() for one in said)
     assert all(f"Usage: blurfit {name} " in one for name, one in zip(names, said[2:], strict=True))

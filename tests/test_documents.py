@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import blurfit
-from blurfit.datasets import make_census
+from blurfit.simulation import make_census
 from support import processes
 
 ROOT = Path(__file__).parents[1]

@@ -78,8 +78,7 @@ NEEDS = {
     "serve": "service",
     "demo": "service",
     "forecast agreement.json --public-data people.parquet": "tables",
-    "forecast agreement.json --contributors 300 --draws 4 --plot x.png": "experiments",
-    "reproduce noise --trials 1 --rows 5000": "experiments",
+    "forecast agreement.json --contributors 300 --draws 4 --plot x.png": "plots",
 }
 
 

@@ -2,7 +2,7 @@
 
     BLURFIT_DATA=folder python docs/examples/public_rows.py
 
-With the American Community Survey (`blurfit.datasets.load_acs`) where BLURFIT_DATA names its
+With the American Community Survey (`blurfit_lab.datasets.load_acs`) where BLURFIT_DATA names its
 folder, else with generated people. Contributors, public rows and those whom the models are tried on
 are different people. The public rows are written to a file, which the agreement names by its
 SHA-256: everybody can check it.
@@ -16,8 +16,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from blurfit import Agreement, PublishedModel, Store, perturb_table
-from blurfit.datasets import load_acs, make_census
-from blurfit.datasets.census import Census
+from blurfit.simulation import make_census
+from blurfit.simulation.census import Census
+from blurfit_lab.datasets import load_acs
 
 CONTRIBUTORS, PUBLIC, TRIED = 2**15, 5_000, 50_000
 

@@ -4,9 +4,9 @@ Contributors perturb their records themselves; a database learns a linear or log
 what they send; the published model is (ε, δ)-differentially private. With two databases neither has
 to be trusted with a record, as long as they do not collude and follow the protocol.
 
-The public interface is `__all__` of this package and of `blurfit.estimators`, `blurfit.baselines`
-and `blurfit.datasets`, and the command `blurfit`. All other modules are internal: they may change
-from one version to the next.
+The public interface is `__all__` of this package and of `blurfit.estimators`, and the command
+`blurfit`. All other modules are internal: they may change from one version to the next. Rivals,
+real data sets and experiments are a distribution of their own, `blurfit-lab`.
 """
 
 from importlib import import_module
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         NotInvitedError,
         NotPrivateWarning,
         NotPublishedError,
+        OtherGroupError,
         PausedError,
         ServiceError,
         StorageError,
@@ -74,6 +75,7 @@ __all__ = [
     "NotPrivateWarning",
     "NotPublishedError",
     "Numeric",
+    "OtherGroupError",
     "PausedError",
     "PublishedModel",
     "PublishedMoments",

@@ -17,27 +17,38 @@ added. Together, the releases are (ε, δ)-DP where
 A fold's fit does not see every row, so this is an upper bound for each person. All of it must be
 about one neighbouring relation. Budgets nest: an inner one spends from the outer as well.
 
-**Who spends.** A block is the whole process's: fits in any of its threads spend, one at a time. In
-another process nobody would hear of what is spent there, so an estimator that leaves an open block
-for one (`n_jobs=2`, which joblib answers with processes) refuses to fit on arrival. Use `n_jobs=1`,
-or `joblib.parallel_config(backend="threading")`.
+**Who spends.** A block is the whole process's: fits in any of its threads spend, one at a time.
+What is spent in another process, the block would never hear of. So fits are refused, as long as a
+block is open, in the workers of its process (`n_jobs=2`, which joblib answers with processes, and
+`multiprocessing`), whether they were started before or within the block; in whatever else is
+started within it; and by an estimator that was sent away from within it, on whichever machine. Use
+`n_jobs=1`, or `joblib.parallel_config(backend="threading")`. A program that somebody starts beside
+it counts for itself: what is printed is what was spent in this process.
+
+A process tells its workers by an empty file in the folder for temporary files, which is there as
+long as one of its blocks is open, and by its name in the environment.
 
 What is protected are the fits. Scores of held-out rows, such as those of a cross-validation, are
 computed from the rows as they are: no budget covers publishing them.
 """
 
 import math
+import multiprocessing
 import os
+import tempfile
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from blurfit import private_files
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.theory import gaussian
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
+_MARK = "BLURFIT_BUDGET"  # the environment's word for the file of a process with an open block
 _ROUNDING = 1 + 1e-9  # what is kept is evaluated at a little more than was spent
 
 
@@ -81,6 +92,10 @@ class Budget:
             if self in _open:
                 raise InvalidValueError("Expected a budget that is not open already.")
             self._outer = _open[-1] if _open else None
+            if not _open:
+                mark = _mark_of(os.getpid())
+                private_files.create(mark)
+                os.environ[_MARK] = str(mark)
             _open.append(self)
         return self
 
@@ -92,6 +107,12 @@ class Budget:
     ) -> None:
         with _lock:
             _open.remove(self)
+            if not _open and self._process == os.getpid():  # and not in a copy of the process
+                _mark_of(self._process).unlink(missing_ok=True)
+                if _INHERITED is None:
+                    os.environ.pop(_MARK, None)
+                else:
+                    os.environ[_MARK] = _INHERITED
 
     def spend(self, expense: Expense, neighbours: Neighbours) -> None:
         """Write an expense down, in the outer budgets too; refuse it if it is more than is left."""
@@ -119,8 +140,8 @@ class Budget:
     def __str__(self) -> str:
         count, found = len(self.expenses), self.spent()
         return (
-            f"{count} fit{'s' * (count != 1)} spent ε = {found.epsilon:.4g} of {self.epsilon:g} at "
-            f"δ = {self.delta:g}."
+            f"{count} fit{'s' * (count != 1)} in this process spent ε = {found.epsilon:.4g} of "
+            f"{self.epsilon:g} at δ = {self.delta:g}."
         )
 
     def _chain(self) -> "list[Budget]":
@@ -155,13 +176,25 @@ def open_in() -> int | None:
 
 
 def refuse_elsewhere(process: int | None) -> None:
-    """Refuse to fit in a process that the block's own would never hear from."""
-    if process is not None and process != os.getpid():
+    """Refuse to fit in a process that an open block of another would never hear from.
+
+    Args:
+        process: whose block the fit was sent away from, if it was.
+    """
+    marks = [] if _INHERITED is None else [Path(_INHERITED)]
+    if (parent := multiprocessing.parent_process()) is not None and parent.pid is not None:
+        marks.append(_mark_of(parent.pid))
+    if process not in (None, os.getpid()) or any(mark.exists() for mark in marks):
         raise BudgetExceededError(
-            "This fit was sent to another process from within a Budget, which cannot count it "
-            "there. Nothing was computed. Use n_jobs=1, or threads: "
-            'joblib.parallel_config(backend="threading").'
+            "This fit is in another process than the Budget that it was sent from, which cannot "
+            "count it there. Nothing was computed. Use n_jobs=1, or threads: "
+            'joblib.parallel_config(backend="threading"). If a process with an open Budget was '
+            f"killed, remove the file that it left: {_mark_of('*')}."
         )
+
+
+def _mark_of(process: int | str) -> Path:
+    return Path(tempfile.gettempdir(), f"blurfit-budget-{process}")
 
 
 def _innermost() -> Budget | None:
@@ -181,5 +214,6 @@ def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
     return Expense(what, mu, epsilon + gaussian.epsilon_of(mu, left), delta)
 
 
+_INHERITED = os.environ.get(_MARK)  # from a process that started this one within a block
 _open: list[Budget] = []  # the process's own, so that no thread escapes it
 _lock = threading.RLock()

@@ -124,10 +124,6 @@ COMMANDS = {
         "Attack what the agreement in FILE (.json) promises, or an estimator that you name with "
         "--of.",
     ),
-    "reproduce": (
-        "reproduce:reproduce",
-        "Run the paper's experiments and ours: config → CSV → plot.",
-    ),
     "demo": ("demo:demo", "Let generated people agree, blur, send and get a model."),
 }
 

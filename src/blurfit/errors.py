@@ -35,6 +35,10 @@ class NotInvitedError(InvalidValueError):
     """An invitation is missing, was never given, or has been used."""
 
 
+class OtherGroupError(InfeasibleError):
+    """The lot has put this person into another group of the plan than the one that collects."""
+
+
 class ClosedError(InfeasibleError):
     """The collection takes no more submissions."""
 

@@ -9,10 +9,9 @@ from blurfit.errors import BlurfitError
 EXTRAS = {
     "dask": "cluster",
     "distributed": "cluster",
-    "dp_accounting": "rivals",
     "formulaic": "formulas",
     "httptools": "service",
-    "matplotlib": "experiments",
+    "matplotlib": "plots",
     "openpyxl": "surveys",
     "pandas": "tables",
     "prometheus_client": "service",

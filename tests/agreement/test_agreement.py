@@ -41,6 +41,7 @@ AGREEMENTS = {
         REGRESSION,
         **PROMISE,
         databases=[("Office", "https://first.example"), ("Clinic", "https://second.example")],
+        proofs=False,
     ),
     "input": Agreement.propose(REGRESSION, **PROMISE, mechanism="input", weight_bound=2.0, l1=0.5),
     "input, local": Agreement.propose(

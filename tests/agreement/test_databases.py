@@ -17,7 +17,7 @@ TWO = [("Office", "https://first.example"), ("University", "https://second.examp
 
 
 def propose(**changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "databases": TWO}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "databases": TWO, "proofs": False}
     return Agreement.propose(SCHEMA, **promise | changes)
 
 

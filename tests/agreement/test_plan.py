@@ -17,6 +17,7 @@ from blurfit.theory.whitening import Whitening
 from support.plans import FEATURES, TARGETS, plan
 
 MARK = "ab" * 32
+PEOPLE = (30, 70)
 
 
 def charts() -> dict[str, ResidualMap | NewtonMap]:
@@ -78,7 +79,7 @@ def test_classes_and_numbers_below_zero_have_no_plan() -> None:
 
 def test_the_first_wave_is_the_agreement_without_a_plan_but_for_its_place() -> None:
     first = plan().first()
-    alone = Agreement.propose(plan().schema, epsilon=1.0, delta=1e-6, quorum=plan().quorums[0])
+    alone = Agreement.propose(plan().schema, epsilon=1.0, delta=1e-6, quorum=plan().honest[0])
     assert replace(first, wave=None).fingerprint == alone.fingerprint != first.fingerprint
     assert json.loads(alone.to_json())["wave"] is None
     assert first.once == plan().fingerprint
@@ -143,12 +144,12 @@ def test_a_map_that_makes_a_solver_fail_is_refused_before_any_record() -> None:
 @pytest.mark.parametrize(
     "wave",
     [
-        Wave("no fingerprint", 1),
-        Wave(MARK, 0),
-        Wave(MARK, 2, (MARK,), None),
-        Wave(MARK, 1, (), charts()["number"]),
-        Wave(MARK, 3, (MARK,), charts()["number"]),
-        Wave(MARK, 2, ("x",), charts()["number"]),
+        Wave("no fingerprint", 1, PEOPLE),
+        Wave(MARK, 0, PEOPLE),
+        Wave(MARK, 2, PEOPLE, (MARK,), None),
+        Wave(MARK, 1, PEOPLE, (), charts()["number"]),
+        Wave(MARK, 3, PEOPLE, (MARK,), charts()["number"]),
+        Wave(MARK, 2, PEOPLE, ("x",), charts()["number"]),
     ],
 )
 def test_a_place_that_no_plan_has_is_refused(wave: Wave) -> None:

@@ -12,29 +12,30 @@ from support.plans import plan
 MARK = "ab" * 32
 WHITE = Whitening([0.0] * 5, np.eye(5), [0.0] * 5)
 CHART = ResidualMap(WHITE, 1, 1, 1)
+PEOPLE = (30, 70)
 
 
 def test_a_place_survives_its_document() -> None:
-    for wave in (Wave(MARK, 1), Wave(MARK, 2, (MARK,), CHART)):
+    for wave in (Wave(MARK, 1, PEOPLE), Wave(MARK, 2, PEOPLE, (MARK,), CHART)):
         read = Wave.from_dict(wave.to_dict())
         assert read == wave
         assert hash(read) == hash(wave)
         read.verify()
-    assert Wave(MARK, 1) != Wave(MARK, 2, (MARK,), CHART)
+    assert Wave(MARK, 1, PEOPLE) != Wave(MARK, 2, PEOPLE, (MARK,), CHART)
 
 
 @pytest.mark.parametrize("entry", [None, [], {}, {"plan": MARK}, {"follows": MARK}])
 def test_another_document_is_refused(entry: object) -> None:
     if isinstance(entry, dict) and "follows" in entry:
-        entry = Wave(MARK, 1).to_dict() | entry
+        entry = Wave(MARK, 1, PEOPLE).to_dict() | entry
     with pytest.raises(InvalidValueError):
         Wave.from_dict(entry)
 
 
 def test_the_first_wave_has_no_map_and_so_no_form_of_its_own() -> None:
     with pytest.raises(InvalidValueError, match="first wave"):
-        Wave(MARK, 1).form(plan().schema)
-    assert Wave(MARK, 2, (MARK,), CHART).form(plan().schema).kept == (0, 1, 2, 3, 5)
+        Wave(MARK, 1, PEOPLE).form(plan().schema)
+    assert Wave(MARK, 2, PEOPLE, (MARK,), CHART).form(plan().schema).kept == (0, 1, 2, 3, 5)
 
 
 def test_what_is_learnt_follows_from_the_target() -> None:

@@ -1,5 +1,7 @@
 """A plan's model must state the conditions and the promise of every wave, not those of the last."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,14 +15,13 @@ from blurfit.model.statement import as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import epsilon_of
 
+TERMS = {"epsilon": 2, "delta": 1e-6, "quorum": 1000}
 SCHEMA = Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)], Numeric("y", 0, 1))
 
 
 def _learned(first: int, second: int) -> tuple[PublishedModel, list[PublishedMoments]]:
     plain = Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=first + second)
-    kinds = zip(("joint", "residual"), (first, second), strict=True)
-    waves = [{"kind": kind, "quorum": quorum} for kind, quorum in kinds]
-    plan = Plan.from_dict(plain.to_dict() | {"waves": waves})
+    plan = replace(plain, quorums=(first, second))
     generator = np.random.default_rng(0)
     releases: list[PublishedMoments] = []
     for quorum in plan.quorums:
@@ -40,7 +41,19 @@ def test_the_statement_asks_for_enough_honest_people_in_every_wave():
     # With 700 honest people, all of them in wave 2, somebody in wave 1 has her own noise alone.
     alone = epsilon_of(releases[0].agreement.calibration.local.mu, 1e-6)
     assert alone > 60  # where the statement says ε = 2 under "at least 700 … were honest"
-    assert "300" in text.split("## How")[0]
+    assert "at least 270 in wave 1 and 630 in wave 2 of" in text.split("## How")[0]
+
+
+def test_the_statement_says_which_share_is_covered_and_who_draws_the_lot():
+    model, _ = _learned(300, 700)
+    text = " ".join(as_markdown(model).split())
+    assert "released when at least 300 in wave 1 and 700 in wave 2 have taken part" in text
+    assert "honest: if at most 10 % of any group collude. A lot decides" in text
+    first = Plan.propose(SCHEMA, waves=2, admission="anyone", colluders=0, **TERMS).first()
+    open_to_all = PublishedMoments(first, first.quorum, np.zeros(first.width))
+    text = " ".join(as_markdown(open_to_all).split())
+    assert "as many must be honest. Everybody's own coin decides" in text
+    assert "whoever lies can choose their group" in text
 
 
 def test_the_statement_tells_the_largest_mu_of_a_submission():

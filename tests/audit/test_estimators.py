@@ -14,7 +14,7 @@ from blurfit.audit.estimators import (
     pair_of,
     promise_of,
 )
-from blurfit.baselines import BoostedAdaSSPRegressor
+from blurfit_lab.rivals import BoostedAdaSSPRegressor
 
 
 class NoisyMean(BaseEstimator):
@@ -132,14 +132,14 @@ def test_ranges_that_cannot_be_are_refused(known) -> None:
 
 
 def test_estimators_by_name() -> None:
-    model = load_estimator("blurfit.baselines:AdaSSPRegressor", {"epsilon": 2.0, "delta": 1e-3})
+    model = load_estimator("blurfit_lab.rivals:AdaSSPRegressor", {"epsilon": 2.0, "delta": 1e-3})
     assert promise_of(model) == (2.0, 1e-3)
     assert promise_of(NoisyMean()) == (1.0, 0.0)
-    for where in ("blurfit.baselines", "nowhere:Model", "blurfit.baselines:Nobody"):
+    for where in ("blurfit_lab.rivals", "nowhere:Model", "blurfit_lab.rivals:Nobody"):
         with pytest.raises(InvalidValueError, match="--of"):
             load_estimator(where, {})
     with pytest.raises(InvalidValueError, match="rounds"):
-        load_estimator("blurfit.baselines:AdaSSPRegressor", {"rounds": 2})
+        load_estimator("blurfit_lab.rivals:AdaSSPRegressor", {"rounds": 2})
     with pytest.raises(InvalidValueError, match="epsilon"):
         promise_of(load_estimator("sklearn.linear_model:Ridge", {}))
 

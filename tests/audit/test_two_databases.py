@@ -11,8 +11,8 @@ from blurfit.messages.masks import expand
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "databases": TWO}
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
-AGREEMENT = Agreement.propose(SCHEMA, **PROMISE)
-PROVED = Agreement.propose(SCHEMA, **PROMISE, proofs=True)
+AGREEMENT = Agreement.propose(SCHEMA, **PROMISE, proofs=False)
+PROVED = Agreement.propose(SCHEMA, **PROMISE)
 LOW, HIGH = {"age": 0.0, "income": 0.0}, {"age": 100.0, "income": 100.0}
 TRIALS = 2000
 

@@ -1,6 +1,6 @@
 """A real service on a free port, and the system's own Chromium.
 
-Where there is no Chromium these tests are skipped, loudly, and with CI=true they fail: `make test`
+Where there is no Chromium these tests are left out, and with CI=true they fail: `make test`
 installs it from the system's packages where it can.
 
 BLURFIT_SLOWDOWN=20 makes every page's processor so many times slower: what passes then waits for
@@ -10,7 +10,6 @@ what it looks at, and not for luck.
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
 from blurfit.service.website import all_files
+from support.programs import program
 
 PATIENCE = 120_000  # milliseconds: the machine may be busy, and it is waited for if all else fails
 # the first has no window to draw, and takes half the time of the others
@@ -95,12 +95,7 @@ class Chromium:
 
 @pytest.fixture(scope="session")
 def launched() -> Iterator[Chromium]:
-    path = next(filter(None, map(shutil.which, EXECUTABLES)), None)
-    if path is None:
-        words = "NO CHROMIUM: the browser tests did not run. Install the system's `chromium`."
-        if os.environ.get("CI", "").lower() in ("true", "1"):
-            pytest.fail(words)
-        pytest.skip(words)
+    path = program(*EXECUTABLES)
     # one process for what a browser shows first, which is nothing, and for the page after it
     arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--renderer-process-limit=1"]
     playwright = sync_playwright().start()

@@ -14,7 +14,7 @@ from blurfit.learning.outlook import outlook
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
-from blurfit.store import plans
+from blurfit.store import plans, stewards
 from support.looks import NARROW, WIDE, look_at
 
 from .conftest import Visitor
@@ -101,6 +101,17 @@ def test_what_to_expect_and_warnings(admin) -> None:
     expect(expected).to_contain_text("next to nothing beyond the average")
     admin.get_by_label("δ of the model").fill("0.1")
     expect(expected).to_contain_text("δ = 0.1 is large for 8 people")
+
+
+def test_the_administrator_sees_that_early_and_late_people_differ(visit, service) -> None:
+    schema = Schema([Numeric("age", 0, 100)], Numeric("halves", 0, 100))
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=150, admission="anyone")
+    for value in (0.0, 100.0):
+        table = {"age": [value] * 100, "halves": [value] * 100}
+        service.store.add(agreement, perturb_table(agreement, table))
+    page = entered(visit())
+    card = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+    expect(card.locator(".note")).to_contain_text("contributors may be lying together")
 
 
 def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) -> None:
@@ -214,6 +225,65 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
     expect(dialog.get_by_text("Enter a whole number from 1 to 1,000,000.")).to_be_visible()
 
 
+def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> None:
+    terms = {"epsilon": 1, "delta": 1e-6, "quorum": 2000}
+    plan = Plan.propose(survey("planned by lot"), waves=2, **terms)
+    service.store.write(plans.begin, plan)
+    admin = entered(visit())
+    entry = admin.locator(f'[data-fingerprint="{plan.fingerprint}"]')
+    entry.get_by_role("button", name="Invite…").click()
+    dialog = admin.get_by_role("dialog", name="Invite people")
+    dialog.get_by_label("How many").fill("200")
+    dialog.get_by_label("As", exact=True).select_option("csv")
+    with admin.expect_download() as download:
+        dialog.get_by_role("button", name="Make them").click()
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text())))
+    expect(admin.get_by_text("A lot has put each into a group.")).to_be_visible()
+    given = [row["link"].partition("#invitation=")[2] for row in rows]
+    assert [plan.lot.group_of(tokens.hashed(one)) for one in given] == [
+        int(row["group"]) for row in rows
+    ]
+    assert [sum(row["group"] == one for row in rows) for one in "12"] == [60, 140]
+    assert given == sorted(given)
+    assert service.store.invitations(plan.first().fingerprint) == 200
+
+
+@pytest.mark.parametrize(
+    ("right", "allowed"),
+    [("invite", {"Invite…"}), ("publish", {"Publish…", "End early…"}), ("read", set())],
+)
+def test_a_token_for_one_task_is_shown_what_it_allows(
+    visit, service, survey, right, allowed
+) -> None:
+    """Seen before: /admin refused every token that may not open collections."""
+    token, name = tokens.new_token(), f"the {right} office"
+    service.store.write(stewards.grant, name, right, tokens.hashed(token))
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 30}
+    agreement = Agreement.propose(survey(f"income of {right}"), **promise)
+    service.open(agreement)
+    plan = Plan.propose(survey(f"{right} in waves"), waves=2, **promise | {"quorum": 100})
+    service.store.write(plans.begin, plan)
+    page = visit().go("/admin")
+    page.get_by_label("Administrator’s token").fill(token)
+    page.get_by_role("button", name="Enter").click()
+    expect(page.locator("#bearer")).to_contain_text(name)
+    entries = [page.locator(f'[data-fingerprint="{one.fingerprint}"]') for one in (agreement, plan)]
+    for entry in entries:
+        expect(entry).to_be_visible()
+    shown = {one for entry in entries for one in entry.locator("button").all_text_contents()}
+    assert shown == allowed
+    expect(page.locator("#opening")).to_be_hidden()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    if right == "invite":
+        entries[0].get_by_role("button", name="Invite…").click()
+        dialog = page.get_by_role("dialog", name="Invite people")
+        dialog.get_by_label("How many").fill("4")
+        with page.expect_download() as download:
+            dialog.get_by_role("button", name="Make them").click()
+        assert len(download.value.path().read_text().split()) == 4
+        assert service.store.invitations(agreement.fingerprint) == 4
+
+
 def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
     """The first opens and hands out the file; the second opens it, and only lets the first publish.
 
@@ -239,10 +309,9 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         expect(here.get_by_text("Its whole address, as browsers write it")).to_be_visible()
         here.get_by_label("The second’s address").fill(second_url)
         expect(here.locator("#promise")).to_contain_text("Against either database")
-        here.get_by_label("Open to anyone, without invitations").check()
         expect(here.locator("#promise")).to_contain_text("Contributors prove to both databases")
-        here.get_by_label("Open to anyone, without invitations").uncheck()
-        expect(here.locator("#promise")).not_to_contain_text("Contributors prove")
+        here.get_by_label("Contributors prove").select_option("false")
+        expect(here.locator("#promise")).not_to_contain_text("Contributors prove to both")
         here.get_by_role("button", name="Open this collection").click()
         expect(here.get_by_text("Now University opens the same agreement")).to_be_visible()
         with here.expect_download() as download:

@@ -4,7 +4,6 @@ Where there is no Firefox these tests are skipped, loudly, and with CI=true they
 Chromium.
 """
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,7 +13,7 @@ from blurfit import Agreement
 from blurfit.contributor.perturb import blur
 from blurfit.contributor.share import PROOF_BYTES, proved_with
 from support.fair import is_standard_normal
-from support.firefox import Tab, firefox, firefox_path
+from support.firefox import Tab, firefox
 from support.looks import AXE, PICTURES, SCREENSHOTS, SERIOUS
 from support.surveys import survey_schema
 
@@ -23,11 +22,6 @@ PROMISE = {"delta": 1e-6, "quorum": 500, "admission": "anyone"}
 
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    if firefox_path() is None:
-        words = "NO FIREFOX: its tests did not run. Install the system's `firefox-esr`."
-        if os.environ.get("CI", "").lower() in ("true", "1"):
-            pytest.fail(words)
-        pytest.skip(words)
     with firefox(tmp_path_factory.mktemp("firefox"), "de-DE,de,en") as found:
         yield found
         assert found.complaints == []

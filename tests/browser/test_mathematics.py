@@ -40,6 +40,7 @@ DATABASES = [
     ("Statistics Office", "https://first.example"),
     ("University", "https://second.example"),
 ]
+SHARED = {"databases": DATABASES, "proofs": False}  # numbers are rounded, and not at random
 
 
 TARGETS = {"sends": "targets", "public_rows": "5a" * 32}
@@ -101,10 +102,10 @@ def agreements(survey) -> list[Agreement]:
             {"epsilon": 1e-5},
             {"delta": 1e-30},
             {"constant": 5.0},
-            {"databases": DATABASES},
-            {"databases": DATABASES, "neighbours": "zero-out", "quorum": 70_000},
+            SHARED,
+            SHARED | {"neighbours": "zero-out", "quorum": 70_000},
             TARGETS,
-            TARGETS | {"neighbours": "zero-out", "databases": DATABASES},
+            TARGETS | SHARED | {"neighbours": "zero-out"},
             TARGETS | {"constant": 0.01, "weights": dict.fromkeys(names(schema), 0.1) | heavy},
         ]
         if name != "class":
@@ -261,8 +262,8 @@ def _restate(fields: dict[str, Any]) -> None:
 KINDS: dict[str, dict[str, Any]] = {
     "moment": {},
     "input": {"mechanism": "input", "weight_bound": 1},
-    "two databases": {"databases": DATABASES},
-    "proofs": {"databases": DATABASES, "proofs": True},
+    "two databases": SHARED,
+    "proofs": {"databases": DATABASES},
     "targets": TARGETS,
 }
 
@@ -483,7 +484,7 @@ def test_submissions_byte_for_byte(run) -> None:
 
 def test_shares_byte_for_byte(run, survey) -> None:
     """Blurred numbers and a seed that are given: both messages are Python's."""
-    agreement = Agreement.propose(survey(), epsilon=1, delta=1e-6, quorum=3000, databases=DATABASES)
+    agreement = Agreement.propose(survey(), epsilon=1, delta=1e-6, quorum=3000, **SHARED)
     generator = np.random.default_rng(5)
     (part,) = agreement.parts
     for _ in range(5):

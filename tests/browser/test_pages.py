@@ -17,6 +17,8 @@ from blurfit import (
 )
 from blurfit.model.registry import as_yaml
 
+BY_INPUT = {"mechanism": "input", "weight_bound": 2.0}
+
 
 @pytest.fixture
 def collect(service, survey, people):
@@ -91,10 +93,25 @@ def test_sums_without_a_model_are_called_published(visit, service, survey, peopl
     assert (moments.count, moments.agreement) == (300, agreement)
 
 
+def test_a_model_with_a_caveat_shows_it_and_no_number(visit, service, survey, people) -> None:
+    agreement = Agreement.propose(
+        survey("unproved"),
+        **{"epsilon": 2, "delta": 1e-6, "quorum": 300, "admission": "anyone"},
+        **{**BY_INPUT, "rule": "published"},
+    )
+    service.store.open(agreement, allow_unproved=True)
+    sent = perturb_table(agreement, people(5000, "unproved"), allow_unproved=True)
+    service.store.add(agreement, sent)
+    service.store.publish(agreement)
+    page = visit().go(f"/m/{agreement.fingerprint}")
+    expect(page.get_by_text("Nothing is promised for this model")).to_be_visible()
+    expect(page.locator("#statement")).to_contain_text("NOT PROVED: the noise follows rule")
+    text = page.locator("body").inner_text()
+    assert not re.search(r"[εδμ] ?[=≤]", text)
+    assert "private" not in text
+
+
 ANSWERS = ((42, "yes", "south"), (18.5, "no", "east"), (79, "yes", "north"))
-
-
-BY_INPUT = {"mechanism": "input", "weight_bound": 2.0}
 
 
 @pytest.mark.parametrize(

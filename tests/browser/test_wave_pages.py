@@ -8,10 +8,12 @@ from playwright.sync_api import Page, expect
 from blurfit import Submission
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
+from blurfit.protocol.tokens import hashed
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
 from support.fair import is_standard_normal
 from support.looks import NARROW, WIDE, look_at
+from support.lots import invitations
 
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
 ARRIVED = "Your blurred numbers have arrived"
@@ -33,6 +35,13 @@ def begin(service, survey, people, request):
         service.store.write(advance, plan.fingerprint)
 
     return plan, come
+
+
+def tossed(visitor, plan: Plan, group: int):
+    """A visitor whose coin has fallen so; what a page remembers is what it goes by."""
+    words = f"localStorage.setItem('blurfit:group:{plan.fingerprint}', '{group}')"
+    visitor.context.add_init_script(f"if (location.host) {words}")
+    return visitor
 
 
 def blur(page: Page, fill_in, plan: Plan) -> None:
@@ -74,10 +83,13 @@ def test_each_wave_is_checked_shown_and_sent_once(visit, service, begin, fill_in
 
 def test_who_took_part_in_a_wave_is_not_asked_again(visit, service, begin, fill_in) -> None:
     plan, come = begin
-    visitor = visit()
+    visitor = tossed(visit(), plan, 1)
     first = plan.first().fingerprint
     page = visitor.go(f"/c/{first}")
     expect(page.get_by_text("Wave 1 of 3: it is the plan’s own")).to_be_visible()
+    margin = "when at least 9 have taken part, and the promise holds if at least 8 of them"
+    expect(page.get_by_text(margin)).to_be_visible()
+    expect(page.get_by_text("Nobody can check a coin")).to_be_visible()
     blur(page, fill_in, plan)
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
@@ -94,30 +106,61 @@ def test_who_took_part_in_a_wave_is_not_asked_again(visit, service, begin, fill_
     expect(page.get_by_text("Wave 2 of 3.")).to_be_visible()
 
 
-def test_a_wave_that_closes_before_sending_is_blurred_for_anew(
-    visit, service, begin, fill_in
-) -> None:
+def test_a_wave_that_closes_before_sending_is_complete(visit, begin, fill_in) -> None:
     plan, come = begin
-    visitor = visit()
+    visitor = tossed(visit(), plan, 1)
     page = visitor.go(f"/c/{plan.first().fingerprint}")
     blur(page, fill_in, plan)
     come()
     page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text("The next wave has begun.")).to_be_visible()
+    expect(page.get_by_text("Your group is complete.")).to_be_visible()
+    expect(page.get_by_role("button", name=SEND)).to_be_hidden()
+    page.reload()
+    expect(page.get_by_text("Your group is complete.")).to_be_visible()
     assert visitor.watch.bodies == []  # nothing has left
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
-    (body,) = visitor.watch.bodies
-    second = service.store.read(plans.current, plan.fingerprint)
-    assert Submission.from_bytes(body).fingerprint == second.fingerprint
-    assert service.count(second) == 1
+
+
+def test_a_coin_that_has_fallen_for_a_later_wave(visit, begin) -> None:
+    plan, _come = begin
+    page = tossed(visit(), plan, 3).go(f"/c/{plan.fingerprint}")
+    expect(page.get_by_text("Your group is asked later.")).to_be_visible()
+    expect(page.get_by_text("on this device, which remembers your group")).to_be_visible()
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+
+
+def test_whoever_is_invited_comes_back_with_the_same_link(visit, service, survey, people) -> None:
+    promise = {"epsilon": 4, "delta": 1e-3, "quorum": QUORUM}
+    plan = Plan.propose(survey("invited in waves", above=70_000), waves=3, **promise)
+    service.store.write(plans.begin, plan)
+    given = {group: invitations(plan, group, 1)[0] for group in (1, 2)}
+    service.store.invite(plan.first().fingerprint, map(hashed, given.values()))
+    link = {group: f"/c/{plan.fingerprint}#invitation={one}" for group, one in given.items()}
+    early = visit()
+    page = early.go(link[2])
+    expect(page.get_by_text("Your group is asked later.")).to_be_visible()
+    expect(page.get_by_text("a lot has put you into group 2")).to_be_visible()
+    expect(page.get_by_text("Come back later with the same link")).to_be_visible()
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+    on_time = visit().go(link[1])
+    expect(on_time.get_by_role("button", name=BLUR)).to_be_visible()
+    agreement = service.store.read(plans.current, plan.fingerprint)
+    table = {
+        key: one[: agreement.quorum] for key, one in people(QUORUM, "invited in waves").items()
+    }
+    service.store.add(agreement, perturb_table(agreement, table))
+    service.store.write(advance, plan.fingerprint)
+    late = visit().go(link[1])
+    expect(late.get_by_text("Your group is complete.")).to_be_visible()
+    page = early.go(link[2])
+    page.reload()
+    expect(page.get_by_role("button", name=BLUR)).to_be_visible()
 
 
 def test_what_came_too_late_is_never_blurred_again(visit, service, begin, fill_in) -> None:
     """The answer to the first attempt is lost, and the wave closes before the second."""
     plan, come = begin
     first = plan.first().fingerprint
-    visitor = visit()
+    visitor = tossed(visit(), plan, 1)
     page = visitor.go(f"/c/{first}")
     blur(page, fill_in, plan)
     visitor.context.route("**/submissions", lambda route: route.abort())

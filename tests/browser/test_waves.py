@@ -47,7 +47,9 @@ def hostile(schema: Schema, kind: str) -> WaveMap:
 def wave(schema: Schema, chart: WaveMap, **choices: Any) -> Agreement:
     """The second wave of some plan."""
     terms = Terms.of(**({"epsilon": 1, "delta": 1e-6, "quorum": 3000} | choices))
-    return Agreement.propose_wave(schema, terms, Wave("a1" * 32, 2, ("b2" * 32,), chart))
+    return Agreement.propose_wave(
+        schema, terms, Wave("a1" * 32, 2, (1500, 3500), ("b2" * 32,), chart)
+    )
 
 
 @pytest.fixture(scope="module")

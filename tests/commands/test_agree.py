@@ -88,6 +88,7 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         "mechanism": "input",
         "epsilon": 2.0,
         "delta": 1e-5,
+        "caveats": [],
         "neighbours": "zero-out",
         "quorum": 3000,
         "trust": "one",
@@ -131,12 +132,14 @@ def test_two_databases_are_told_with_their_condition(agree, tmp_path) -> None:
     assert "Office gets a masked share of each submission and Union the seed of its mask." in words
     assert "only if the two do not put their shares together" in words
     assert "One submission by itself" not in words  # which no database sees
-    assert "proof" not in words
-    result = agree(NUMBER, *PROMISE, *typed, "--anyone")
-    words = " ".join(result.stdout.split())
     assert "Each contributor proves to both databases" in words
     assert "With its proof a contributor's share is" in words
-    assert Agreement.load(tmp_path / "agreement.json").proofs
+    assert "One contributor who lies can move the sums at most as far as" in words
+    assert Agreement.load(tmp_path / "agreement.json").proofs, "by invitation too"
+    result = agree(NUMBER, *PROMISE, *typed, "--no-proofs")
+    words = " ".join(result.stdout.split())
+    assert "proof" not in words
+    assert "One contributor who lies can move the sums as far as she likes" in words
 
 
 def test_terms_of_the_file_are_taken_unless_others_are_typed(agree, tmp_path) -> None:

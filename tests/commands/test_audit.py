@@ -51,7 +51,7 @@ def test_mistakes_are_one_line_and_exit_code_2() -> None:
 
 def test_anybodys_estimator(tmp_path: Path) -> None:
     bounds = ("--set", "bounds=[-1, 1]", "--set", "target_bounds=[-1, 1]", "--set", "delta=0.001")
-    what = ("--of", "blurfit.baselines:BoostedAdaSSPRegressor", "--set", "rounds=5", *bounds)
+    what = ("--of", "blurfit_lab.rivals:BoostedAdaSSPRegressor", "--set", "rounds=5", *bounds)
     honest = run(*what, "--pair", "target", "--trials", "200")
     assert honest.exit_code == 0, honest.output
     assert "all together with confidence 0.999" in honest.output
@@ -70,7 +70,7 @@ def test_a_pair_of_your_own(tmp_path: Path) -> None:
     for file, last in zip(files, (1, -1), strict=True):
         file.write_text(f"x,y\n0,0\n0.5,0.1\n1,{last}\n", encoding="utf-8")
     pair = ",".join(map(str, files))
-    where = ("--of", "blurfit.baselines:AdaSSPRegressor", "--pair", pair, "--trials", "100")
+    where = ("--of", "blurfit_lab.rivals:AdaSSPRegressor", "--pair", pair, "--trials", "100")
     settings = ("--set", "bounds=[-1, 1]", "--set", "target_bounds=[-1, 1]")
     assert run(*where, *settings).exit_code == 0
     files[1].write_text("x,y\n1,1\n1,1\n1,1\n", encoding="utf-8")
@@ -80,10 +80,10 @@ def test_a_pair_of_your_own(tmp_path: Path) -> None:
 
 
 def test_an_agreement_or_an_estimator_and_not_both() -> None:
-    for arguments in ((), (str(SURVEY), "--of", "blurfit.baselines:AdaSSPRegressor")):
+    for arguments in ((), (str(SURVEY), "--of", "blurfit_lab.rivals:AdaSSPRegressor")):
         result = run(*arguments)
         assert result.exit_code == 2
         assert "--of module:Estimator" in result.output
-    result = run("--of", "blurfit.baselines:AdaSSPRegressor", "--set", "epsilon")
+    result = run("--of", "blurfit_lab.rivals:AdaSSPRegressor", "--set", "epsilon")
     assert result.exit_code == 2
     assert "name=value" in result.output

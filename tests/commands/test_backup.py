@@ -1,6 +1,7 @@
 """`blurfit backup` and `blurfit restore` as an operator meets them."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -31,6 +32,11 @@ def test_a_backup_is_restored_and_closed_for_good(typed) -> None:
     words = " ".join(said.output.split())
     assert "1 collections with 40 submissions" in words
     assert "closed for good, because the original may have published since" in words
+    there = ("restore", "monday.db", "--store", "sqlite:///lost.db", "--original-lost")
+    refused = typed(*there)
+    assert refused.exit_code == 2
+    assert "could publish too" in " ".join(refused.output.split())
+    Path("collection.db").unlink()
     lost = typed(
         "restore", "monday.db", "--store", "sqlite:///lost.db", "--original-lost", "--json"
     )

@@ -31,6 +31,7 @@ CODES = {
     "PausedError": 4,
     "BetweenWavesError": 4,
     "NotPublishedError": 4,
+    "OtherGroupError": 4,
     "BelowQuorumError": 4,
 }
 

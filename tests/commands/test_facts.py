@@ -49,7 +49,7 @@ def test_a_model_with_errors_and_one_with_classes() -> None:
 
 
 def test_a_model_without_errors_says_why() -> None:
-    model = replace(MOMENTS.fit(), inference=(), refusal="too much noise")
+    model = replace(MOMENTS.fit(), inference=(), liars=(), refusal="too much noise")
     facts = model_facts(model)
     assert list(facts["outputs"]["income"]) == ["predicting"]
     assert facts["refusal"] == "too much noise"

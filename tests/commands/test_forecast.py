@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from blurfit import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.agreement.proof_costs import ProofCosts
 from blurfit.cli import main
 from blurfit.commands.proposals import read_proposal
@@ -71,10 +72,21 @@ def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
     document = json.loads(result.stdout)
     assert [one["contributors"] for one in document["cases"]] == [500, 5000]
     assert document["proofs"] == asdict(ProofCosts.of(agreement, 5000))
-    assert None not in document["liars"].values()
+    assert set(document["liars"]) == {"(intercept)", "age", "hours_per_week", "married"}
     result = run(str(file), "--epsilon", "1")
     assert result.exit_code == 2
     assert "--epsilon" in result.output
+
+
+def test_of_a_plan_it_says_what_liars_could_do(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    schema = read_proposal(SURVEY).schema
+    Plan.propose(schema, epsilon=2, delta=1e-6, quorum=30_000, waves=2).save(file)
+    document = json.loads(run(str(file), "--json").stdout)
+    assert set(document["liars"]) == {"(intercept)", "age", "hours_per_week", "married"}
+    words = run(str(file)).stdout
+    assert words.startswith("If 1 % of the contributors lie together, knowing everything, they can")
+    assert run(str(file), "--epsilon", "1").exit_code == 2, "which the plan has fixed"
 
 
 @pytest.mark.parametrize("change", [["--contributors", "many"], ["--explained", "2"]])

@@ -70,8 +70,8 @@ def test_advice_in_words(found) -> None:
 
 def test_liars_move_columns_as_people_call_them() -> None:
     words = liars_in_words({"(intercept)": 1.5, "region=n": 2.0}, {"region=n": "Region: north"})
-    assert words.endswith("by at most about: (intercept) ± 1.500, Region: north ± 2.000.")
-    assert "as far as they like" in liars_in_words({"region=n": None}, {})
+    assert words.endswith("by up to: (intercept) ± 1.50, Region: north ± 2.00.")
+    assert "region=n by any amount" in liars_in_words({"region=n": None}, {})
 
 
 def test_a_table_ends_where_more_people_change_nothing() -> None:

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema
-from blurfit.commands.proposals import Numbers, read_proposal, read_table
+from blurfit.commands.proposals import Numbers, read_proposal
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
 PLAN = """
@@ -74,13 +74,3 @@ def test_ranges(text: str, numbers: tuple[float, ...]) -> None:
 def test_bad_ranges_are_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="neither a list"):
         Numbers().convert(text, None, None)
-
-
-def test_tables_are_read_by_their_names(tmp_path: Path) -> None:
-    file = tmp_path / "people.csv"
-    file.write_text("income,other,age\n0.5,x,30\n0.25,y,40\n")
-    x, y = SCHEMA.encode(read_table(file, SCHEMA))
-    assert len(x) == len(y) == 2
-    file.write_text("income\n0.5\n")
-    with pytest.raises(InvalidValueError, match="age"):
-        read_table(file, SCHEMA)

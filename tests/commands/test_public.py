@@ -60,7 +60,7 @@ def test_the_model_and_the_balance_are_the_librarys(blurfit, folder) -> None:
     assert (folder / "model.json").read_text() == model.to_json()
     assert str(balance) in done.stdout
     assert f"worth {balance.effective_rows:,.0f}; the largest weight is" in done.stdout
-    assert "assumed to be public, and not the contributors' own" in done.stdout
+    assert "assumed to be public, and not those of the people who are protected" in done.stdout
     assert str(model.summary()) in done.stdout
     assert (folder / "balance.png").read_bytes().startswith(b"\x89PNG")
 
@@ -145,7 +145,7 @@ def test_an_agreement_names_the_file_and_says_what_is_assumed(blurfit, folder) -
     assert written.public_rows == digest
     words = " ".join(done.stdout.split())
     assert f"Public rows: SHA-256 {digest}." in words
-    assert "assumed to be public, and not the contributors' own" in words
+    assert "assumed to be public, and not those of the people who are protected" in words
     plain = Agreement.propose(written.schema, epsilon=1, delta=1e-6, quorum=5000)
     assert plain.weights != written.weights  # the target is weighted for them
 

@@ -1,6 +1,5 @@
 """`blurfit serve` from its first start to its end."""
 
-import shutil
 import signal
 import socket
 import ssl
@@ -13,6 +12,7 @@ import httpx2 as httpx
 import pytest
 
 from blurfit.protocol import tokens
+from support.programs import program
 
 PLAIN: dict[str, Any] = {"trust_env": False, "verify": False, "timeout": 300}  # no TLS, no haste
 ONCE = "The administrator's token, shown this once, is "
@@ -156,11 +156,10 @@ def test_a_token_file_in_no_folder_is_a_wrong_value(blurfit) -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory) -> tuple[Path, Path]:
     """A certificate for this machine, signed by itself, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
+    openssl = program("openssl")
     folder = tmp_path_factory.mktemp("tls")
     paths = folder / "certificate.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     command += ["-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1"]
     command += ["-out", str(paths[0]), "-keyout", str(paths[1])]

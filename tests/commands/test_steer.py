@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -67,14 +68,20 @@ def test_from_agree_to_the_model(blurfit, service, plan, run, asked, as_administ
     first, second = plan.quorums
     assert f"in 2 waves. Wave 1 has 0 of {first}. Wave 2 waits for {second}." in opened.stdout
     assert f"The page for contributors: {service.url}/c/{plan.fingerprint}\n" in opened.stdout
-    run("contribute", "plan.json", table(blurfit, "one.csv", 0, first), *asked)
-    told = run("status", "plan.json", *asked).stdout
+    run("hold", "plan.json", *as_administrator)
+    table(blurfit, "all.csv", 0, first + second)
+    sent = run("contribute", "plan.json", "all.csv", *asked).stdout
+    assert f"{first} rows of all.csv are stored there, each counted once." in sent
+    assert f"Others wait, {second} for group 2: run this again" in sent
+    run("resume", "plan.json", *as_administrator)
+    while "Wave 1 released" not in (told := run("status", "plan.json", *asked).stdout):
+        time.sleep(0.1)  # the service takes the step by itself
     assert f"Wave 1 released, from {first}. Wave 2 has 0 of {second}." in told
     refused = run("publish", "plan.json", *as_administrator, code=4)
     assert "add --early" in refused.stderr
-    refused = run("contribute", "plan.json", "one.csv", *asked, code=4)
+    run("contribute", "plan.json", "all.csv", *asked)
+    refused = run("contribute", "plan.json", "all.csv", *asked, code=4)
     assert "took part in this plan, and nobody takes part twice" in refused.stderr
-    run("contribute", "plan.json", table(blurfit, "two.csv", first, first + second), *asked)
     published = run("publish", "plan.json", *as_administrator)
     assert "Next: " in published.stderr
     model = PublishedModel.load(blurfit.folder / "model.json")
@@ -90,12 +97,20 @@ def test_from_agree_to_the_model(blurfit, service, plan, run, asked, as_administ
 def test_held_resumed_and_ended_early(blurfit, plan, run, asked, as_administrator) -> None:
     run("open", "plan.json", *as_administrator)
     first = plan.quorums[0]
-    run("invite", "plan.json", "--count", "400", "--out", "invitations.txt", *as_administrator)
+    count = ["--count", str(plan.terms.quorum)]
+    out = ["--csv", "--out", "invitations.txt"]
+    made = run("invite", "plan.json", *count, *out, *as_administrator)
+    assert f"drawn {first} for group 1, {plan.quorums[1]} for group 2." in made.stdout
+    lines = (blurfit.folder / "invitations.txt").read_text().splitlines()
+    assert lines[0] == "number,group,link"
+    assert sum(line.split(",")[1] == "1" for line in lines[1:]) == first
     held = run("hold", "plan.json", *as_administrator)
     assert "Held: no wave is released" in held.stdout
     assert "Next: `blurfit resume plan.json" in held.stderr
     invited = ["--invitations", "invitations.txt"]
-    run("contribute", "plan.json", table(blurfit, "one.csv", 0, first), *invited, *asked)
+    everyone = table(blurfit, "all.csv", 0, plan.terms.quorum)
+    told = run("contribute", "plan.json", everyone, *invited, *asked, "--json").stdout
+    assert json.loads(told)["waiting"] == {"2": plan.quorums[1]}
     assert f"Wave 1 has {first} of {first}." in run("status", "plan.json", *asked).stdout
     assert "Wave 1" in run("resume", "plan.json", *as_administrator).stdout
     run("publish", "plan.json", "--early", *as_administrator)

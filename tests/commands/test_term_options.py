@@ -41,6 +41,7 @@ def test_every_term_can_be_typed() -> None:
         "local_delta": ("1e-5", 1e-5),
         "public_rows": ("ab12", "ab12"),
         "sends": ("targets", "targets"),
+        "colluders": ("0.2", 0.2),
         "constant": ("0.5", 0.5),
         "loss": ("logistic", "logistic"),
         "approximation": ("chebyshev", "chebyshev"),

@@ -64,7 +64,7 @@ def test_what_is_shown(folder) -> None:
         ({"signatures": []}, "has not signed it"),
         ({"signatures": [{"key": SIGNER.key, "signature": "00" * 64}]}, "does not match this file"),
         ({"count": 3}, "quorum"),
-        ({"caveat": "It was learned twice."}, "not proved. It was learned twice."),
+        ({"caveats": ["It was learned twice."]}, "Nothing is promised. It was learned twice."),
     ],
 )
 def test_what_is_wrong(folder, values, words) -> None:

@@ -11,12 +11,16 @@ from blurfit.errors import (
     ClosedError,
     ConflictError,
     NotCertifiedError,
+    NotInvitedError,
+    OtherGroupError,
     ServiceError,
     WaveClosedError,
 )
+from blurfit.protocol.tokens import hashed
 from blurfit.protocol.wire import plan_path
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
+from support.lots import invitations, toss
 from support.plans import people, plan, rows
 
 PLAN = plan("number", waves=2, quorum=60, admission="anyone")
@@ -27,6 +31,7 @@ RECORD = {"age": 40, "education": 12, "region": "west", "married": 1, "income": 
 @pytest.fixture(autouse=True)
 def a_home(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
+    toss(monkeypatch, 1)
 
 
 @pytest.fixture
@@ -70,6 +75,35 @@ def test_whoever_took_part_is_not_asked_again_in_a_later_wave(
     assert receipt.fingerprint == second.fingerprint
     with pytest.raises(ConflictError, match="'Ada' took part"):
         client.contribute(PLAN, RECORD, person="Ada")
+
+
+def test_a_coin_is_tossed_once_and_whoever_comes_early_comes_back(
+    client, store, first, network, monkeypatch
+) -> None:
+    toss(monkeypatch, 2, 1)  # a second toss would please
+    for _ in range(3):
+        with pytest.raises(OtherGroupError, match="group 2, which comes later"):
+            client.contribute(PLAN, RECORD)
+    assert not network.sent
+    second = others_fill(store, first)
+    assert client.contribute(PLAN, RECORD).fingerprint == second.fingerprint
+
+
+def test_whoever_comes_after_their_wave_is_told_that_it_is_complete(client, store, first) -> None:
+    invited = plan("number", waves=2, quorum=60)
+    store.write(plans.begin, invited)
+    given = {group: invitations(invited, group, 1)[0] for group in (1, 2)}
+    store.invite(invited.first().fingerprint, map(hashed, given.values()))
+    with pytest.raises(NotInvitedError, match="Nothing was blurred"):
+        client.contribute(invited, RECORD)
+    with pytest.raises(OtherGroupError, match="comes later"):
+        client.contribute(invited, RECORD, invitation=given[2], person="early")
+    store.add(invited.first(), perturb_table(invited.first(), rows(people(60), 0, FIRST)))
+    second = store.write(advance, invited.fingerprint)
+    with pytest.raises(OtherGroupError, match="group 1, which is complete"):
+        client.contribute(invited, RECORD, invitation=given[1], person="late")
+    receipt = client.contribute(invited, RECORD, invitation=given[2], person="early")
+    assert receipt.fingerprint == second.fingerprint
 
 
 def test_an_answer_lost_and_the_wave_changed_in_between(client, store, first, network) -> None:

@@ -19,6 +19,7 @@ from blurfit.errors import (
     ConflictError,
     InvalidValueError,
     NotCertifiedError,
+    OtherGroupError,
     ServiceError,
     WaveClosedError,
 )
@@ -27,6 +28,7 @@ from blurfit.service import leading
 from blurfit.service.app import Limits, Service
 from blurfit.store import plans
 from support.joint_plans import Both, both, joint_plan
+from support.lots import toss
 from support.plans import people, rows, written
 from support.sharing import TWO
 
@@ -67,6 +69,7 @@ class Line(httpx.BaseTransport):
 @pytest.fixture(autouse=True)
 def a_home(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
+    toss(monkeypatch, 1)
 
 
 @pytest.fixture
@@ -126,24 +129,22 @@ def test_one_record_goes_to_both_once(client, two, lines) -> None:
     assert another.fingerprint == two.current().fingerprint != first.fingerprint
 
 
-def test_late_for_a_wave_the_seed_alone_has_left_and_the_record_is_blurred_anew(
+def test_late_for_a_wave_the_seed_alone_has_left_and_nobody_changes_groups(
     client, two, lines
 ) -> None:
     first = PLAN.first()
     lines[1].fates = [lambda: others_fill(two)]
-    receipt = client.contribute(RECORD)
-    second = two.current()
-    assert receipt.fingerprint == second.fingerprint
-    late, seed = lines[1].sent
+    for _ in range(2):
+        with pytest.raises(OtherGroupError, match="group 1, which is complete"):
+            client.contribute(RECORD)
+    (late,) = lines[1].sent
     assert held(two, first, late) == [False, False]
-    assert held(two, second, seed) == [True, True]
-    assert len(lines[0].sent) == 1, "of the first blur no share has left"
+    assert not lines[0].sent, "no share has left"
 
 
 @pytest.mark.parametrize("how", ["lose request", "lose answer"])
-def test_a_seed_that_was_lost_is_sent_again_or_blurred_anew(client, two, lines, how) -> None:
+def test_a_seed_that_was_lost_is_sent_again_or_the_record_stays(client, two, lines, how) -> None:
     """Whether it arrived is not known; that nothing of the record has left is."""
-    first = PLAN.first()
     lines[1].fates = [how]
     with pytest.raises(ServiceError):
         client.contribute(RECORD)
@@ -155,9 +156,9 @@ def test_a_seed_that_was_lost_is_sent_again_or_blurred_anew(client, two, lines, 
         with pytest.raises(ConflictError, match="took part"):
             client.contribute(RECORD)
         return
-    receipt = client.contribute(RECORD)
-    assert receipt.fingerprint == two.current().fingerprint != first.fingerprint
-    assert len(lines[0].sent) == 1
+    with pytest.raises(OtherGroupError, match="complete"):
+        client.contribute(RECORD)
+    assert not lines[0].sent
 
 
 @pytest.mark.parametrize("how", ["lose request", "lose answer"])
@@ -180,21 +181,26 @@ def test_a_share_that_may_have_arrived_is_never_blurred_again(client, two, lines
     assert two.second.count(two.current()) == 0
 
 
-def test_a_table_goes_through_the_waves(client, two, lines, tmp_path) -> None:
-    """The rows on their way when others fill the wave are blurred for the next one, each once."""
+def test_a_table_goes_through_the_waves(client, two, lines, tmp_path, monkeypatch) -> None:
+    """Rows on their way when others fill their wave are left out, and nothing of them has left; the
+    others take part in their own."""
+    toss(monkeypatch, 1, 2)
     table = written(tmp_path / "people.csv", rows(people(20, 9), 0, 20), COLUMNS)
     journal = default_journal(table, PLAN.first())
     two.send(5)
     lines[1].fates = [lambda: others_fill(two)]
-    assert client.contribute_table(table) == 20
+    with pytest.raises(WaveClosedError, match="10 rows are in a group that was complete"):
+        client.contribute_table(table)
     assert two.states()[0] == ["released", "collecting"]
-    assert two.first.count(two.current()) == two.second.count(two.current()) == 20
+    assert two.first.count(two.current()) == two.second.count(two.current()) == 10
+    assert [len(line.sent) for line in lines] == [1, 2]
     with pytest.raises(ConflictError, match="took part in this plan"):
         client.contribute_table(table)
     assert journal.exists()
 
 
-def test_a_table_is_resumed_where_it_was(client, two, lines, tmp_path) -> None:
+def test_a_table_is_resumed_where_it_was(client, two, lines, tmp_path, monkeypatch) -> None:
+    toss(monkeypatch, *([1] * FIRST + [2] * 22))
     table = written(tmp_path / "people.csv", rows(people(40, 9), 0, 40), COLUMNS)
     lines[0].fates = ["lose answer"]
     with pytest.raises(ServiceError):

@@ -17,8 +17,10 @@ from blurfit.errors import (
 )
 from blurfit.messages.submissions import Submission
 from blurfit.model.course import Course, follows, next_agreement
+from blurfit.protocol.tokens import hashed
 from blurfit.store import plans
 from blurfit.store.advance import advance
+from support.lots import invitations, toss
 from support.plans import people, plan, release, rows, written
 
 PLAN = plan("number", waves=2, quorum=60, admission="anyone")
@@ -173,8 +175,56 @@ def test_a_table_goes_through_the_waves_and_loses_nobody(url, store, network, tm
     assert waves[0].fingerprint == first.fingerprint
 
 
-def test_a_wave_that_others_fill_while_a_part_is_on_its_way(url, store, network, tmp_path) -> None:
-    """That part is left out, once and for all; the rows after it take part in the next wave."""
+def test_rows_of_a_later_wave_wait_and_each_is_sent_in_its_own(
+    url, store, network, tmp_path
+) -> None:
+    """By the lot of their invitations, wherever they are in the table."""
+    invited = plan("number", waves=2, quorum=60)
+    table = written(tmp_path / "people.csv", people(14, 8), NAMES)
+    first = store.write(plans.begin, invited)
+    ones, twos = (invitations(invited, group, 7) for group in (1, 2))
+    tokens = [one for both in zip(twos, ones, strict=True) for one in both]
+    store.invite(first.fingerprint, map(hashed, tokens))
+    told: list[dict[int, int]] = []
+    options = {"invitations": tokens, "waiting": told.append}
+    with connected(url, network) as client:
+        assert client.contribute_table(invited, table, **options) == 7
+        assert client.contribute_table(invited, table, **options) == 7, "nothing changes"
+        assert told == [{2: 7}] * 2
+        assert store.count(first) == 7
+        store.add(first, perturb_table(first, rows(people(60), 0, invited.quorums[0] - 7)))
+        second = store.write(advance, invited.fingerprint)
+        assert client.contribute_table(invited, table, **options) == 14
+        assert store.count(second) == 7
+        with pytest.raises(ConflictError, match="took part in this plan"):
+            client.contribute_table(invited, table, **options)
+    assert told == [{2: 7}] * 2
+    assert store.invitations(first.fingerprint) == 0
+
+
+def test_rows_whose_wave_is_over_are_left_out_and_nothing_of_them_leaves(
+    url, store, network, tmp_path, monkeypatch
+) -> None:
+    toss(monkeypatch, 1, 2, 1)
+    table = written(tmp_path / "people.csv", people(9, 8), NAMES)
+    first = store.write(plans.begin, PLAN)
+    network.fates = ["lose request"]
+    with connected(url, network) as client:
+        with pytest.raises(ServiceError):
+            client.contribute_table(PLAN, table)  # three of the first group have been blurred
+        store.add(first, perturb_table(first, rows(people(60), 0, PLAN.quorums[0])))
+        second = store.write(advance, PLAN.fingerprint)
+        with pytest.raises(WaveClosedError, match=r"^3 rows were blurred .* 3 rows are in a"):
+            client.contribute_table(PLAN, table)
+    assert store.count(second) == 3
+    assert network.sent[0] == network.sent[1] != network.sent[2]
+
+
+def test_a_wave_that_others_fill_while_a_part_is_on_its_way(
+    url, store, network, tmp_path, monkeypatch
+) -> None:
+    """That part is left out, once and for all; the rows of the next wave take part in it."""
+    toss(monkeypatch, *([1] * 10 + [2] * 5))
     table = written(tmp_path / "people.csv", people(15, 8), NAMES)
     first = store.write(plans.begin, PLAN)
 

@@ -390,15 +390,16 @@ def test_noise_for_people_is_the_samplers(mechanism) -> None:
 @seeded
 def test_what_is_seeded_says_that_it_is_not_private() -> None:
     fitted = make(ALL[0], random_state=0).fit(*data(ALL[0]))
-    assert not fitted.model_.guarantee.proved
-    assert not fitted.moments_.guarantee.proved
+    assert not fitted.model_.guarantee.private
+    assert not fitted.moments_.guarantee.private
     again = fitted.moments_.fit(features=["x0"])
-    assert not again.guarantee.proved
+    assert not again.guarantee.private
     assert "NOT PRIVATE" in str(again.summary())
-    assert "NOT PRIVATE" in type(fitted.moments_).from_json(fitted.moments_.to_json()).caveat
+    read = type(fitted.moments_).from_json(fitted.moments_.to_json())
+    assert "NOT PRIVATE" in " ".join(read.caveats)
     private = make(ALL[0]).fit(*data(ALL[0]))
-    assert private.model_.guarantee.proved
-    assert private.moments_.guarantee.proved
+    assert private.model_.guarantee.private
+    assert private.moments_.guarantee.private
 
 
 def test_agreements_are_remembered() -> None:

@@ -1,11 +1,16 @@
 """Every fit spends before it draws noise, wherever it is called from."""
 
+import os
 import pickle
+import subprocess
+import sys
 import threading
+from concurrent import futures
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import ProcessPoolExecutor
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
@@ -133,9 +138,85 @@ def test_other_processes_refuse_to_fit() -> None:
     model = MomentPerturbationRegressor(**NUMBER)
     with Budget(epsilon=200.0, delta=1e-6) as budget, ProcessPoolExecutor(1) as joblibs:
         folds = joblibs.submit(cross_val_score, model, X, Y, cv=2, error_score="raise")
-        with pytest.raises(BudgetExceededError, match=r"sent to another process.*n_jobs=1"):
+        with pytest.raises(BudgetExceededError, match=r"in another process.*n_jobs=1"):
             folds.result()
     assert not budget.expenses
+
+
+def fit_own(parameters: dict[str, object]) -> int:
+    """Fit an estimator that was made here; how many rows it learned from."""
+    return int(MomentPerturbationRegressor(**parameters).fit(X, Y).model_.count)
+
+
+@pytest.mark.parametrize(
+    ("kind", "started"),
+    [
+        ("loky", "before"),
+        ("spawn", "within"),
+        ("forkserver", "within"),
+        ("fork", "before"),
+    ],
+)
+def test_workers_that_make_their_own_estimators_refuse(kind, started) -> None:
+    """Seen before: 50 fits by joblib's workers, "0 fits spent ε = 0 of 1", and ε was 8.88."""
+    parameters = MomentPerturbationRegressor(**NUMBER).get_params()
+    if kind == "loky":
+        workers = ProcessPoolExecutor(1)
+    else:
+        workers = futures.ProcessPoolExecutor(1, mp_context=get_context(kind))
+    with workers:
+        if started == "before":
+            assert workers.submit(fit_own, parameters).result() == len(X)
+        with Budget(epsilon=200.0, delta=1e-6) as budget:
+            with Budget(epsilon=100.0, delta=1e-6):
+                pass  # the outer one is open still
+            for _ in range(2):
+                with pytest.raises(BudgetExceededError, match="another process"):
+                    workers.submit(fit_own, parameters).result()
+        assert workers.submit(fit_own, parameters).result() == len(X), "as soon as it is over"
+    assert "0 fits in this process" in str(budget)
+
+
+def test_fifty_fits_by_joblib_are_refused() -> None:
+    with Budget(epsilon=1.0, delta=1e-6) as budget:
+        with pytest.raises(BudgetExceededError, match="another process"):
+            Parallel(n_jobs=2)(delayed(fit_own)(NUMBER) for _ in range(50))
+        assert budget.spent().epsilon == 0
+
+
+def test_a_program_that_was_started_within_refuses() -> None:
+    """Also if it opens a budget of its own."""
+    program = (
+        "from blurfit import Budget; import numpy as np\n"
+        "from blurfit.estimators import MomentPerturbationRegressor as Kind\n"
+        "with Budget(50, 1e-6): Kind(bounds=(0, 1), target_bounds=(0, 1), epsilon=20.0).fit("
+        "np.full((300, 2), 0.5), np.full(300, 0.5))"
+    )
+    with Budget(epsilon=200.0, delta=1e-6):
+        found = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert "in another process" in found.stderr
+
+
+def test_the_mark_goes_with_the_last_block(tmp_path, monkeypatch) -> None:
+    """In any order in which threads leave, and after an error; nothing stays behind."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    one, other = Budget(epsilon=1.0, delta=1e-6), Budget(epsilon=1.0, delta=1e-6)
+    one.__enter__()
+    other.__enter__()
+    (mark,) = tmp_path.iterdir()
+    assert os.environ["BLURFIT_BUDGET"] == str(mark)
+    assert mark.stat().st_mode & 0o777 == 0o600
+    one.__exit__(None, None, None)
+    assert mark.exists()
+    other.__exit__(ValueError, ValueError(), None)
+    assert not list(tmp_path.iterdir())
+    assert "BLURFIT_BUDGET" not in os.environ
 
 
 def test_what_has_left_an_open_budget_remembers_it(monkeypatch) -> None:

@@ -48,7 +48,9 @@ def test_three_classes_keep_one_promise(kind) -> None:
     fitted = classifier(kind).fit(X, y)
     assert fitted.coef_.shape == (3, 2)
     assert fitted.score(X, y) > 0.9
-    assert (fitted.guarantee_.epsilon, fitted.guarantee_.delta) == (1.0, 1e-6)
+    assert (fitted.guarantee_.epsilon, fitted.guarantee_.delta) == (None, None)  # it is seeded
+    kept = classifier(kind, random_state=None, classes=fitted.classes_).fit(X, y).guarantee_
+    assert (kept.epsilon, kept.delta) == (1.0, 1e-6)
     scores = fitted.decision_function(X)
     assert np.array_equal(fitted.predict(X), fitted.classes_[scores.argmax(axis=1)])
 
@@ -71,7 +73,10 @@ def test_classes_of_moment_come_from_one_release_and_nothing_is_split() -> None:
 
 
 def test_classes_of_input_share_the_promise() -> None:
-    fitted = classifier(InputPerturbationClassifier).fit(*blobs(300, 3))
+    classes = ["left", "right", "top"]
+    fitted = classifier(InputPerturbationClassifier, random_state=None, classes=classes).fit(
+        *blobs(300, 3)
+    )
     names = [agreement.schema.target.name for agreement in fitted.agreement_]
     assert names == ["target=left", "target=right", "target=top"]
     assert len({agreement.fingerprint for agreement in fitted.agreement_}) == 3
@@ -205,7 +210,7 @@ def test_classes_that_are_read_from_the_data_are_not_private(kind) -> None:
     with pytest.warns(NotPrivateWarning, match=r"classes were read from y.*classes=\["):
         fitted = guess.fit(X, y)
     assert not fitted.guarantee_.private
-    assert not fitted.model_.guarantee.proved
+    assert not fitted.model_.guarantee.private
     assert "classes were read from y" in fitted.guarantee_.statement
     assert "classes were read from y" in str(fitted.summary())
     with warnings.catch_warnings():

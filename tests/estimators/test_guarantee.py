@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ def model(**terms) -> PublishedModel:
         weights=np.zeros((1, 2)),
         count=100,
         method="by hand",
+        held=True,
     )
 
 
@@ -53,47 +55,51 @@ def test_bad_promises_are_named(epsilon, delta) -> None:
 
 
 def test_words() -> None:
-    kept = FitGuarantee.of([model()], 1.0, 1e-6)
+    kept = FitGuarantee.of(model())
     assert (kept.epsilon, kept.delta, kept.neighbours, kept.private) == (1.0, 1e-6, "replace", True)
     assert "replacing one row by any other" in kept.statement
     assert "epsilon=1, delta=1e-06" in kept.statement
     assert "100 rows" in kept.statement
     assert "NOT" not in kept.statement
     assert "split" not in kept.statement
+    assert "They saw every record, before any noise: nothing is promised against them" in (
+        kept.statement
+    )
 
 
 def test_words_for_the_weaker_relation() -> None:
-    kept = FitGuarantee.of([model(neighbours="zero-out")], 1.0, 1e-6)
+    kept = FitGuarantee.of(model(neighbours="zero-out"))
     assert kept.neighbours == "zero-out"
     assert "leaving one row out" in kept.statement
 
 
 def test_a_seed_voids_it() -> None:
-    kept = FitGuarantee.of([model()], 1.0, 1e-6, caveats=[SEEDED])
-    assert not kept.private
-    assert kept.statement.startswith(SEEDED)
+    kept = FitGuarantee.of(replace(model(), caveats=(SEEDED,)))
+    assert (kept.epsilon, kept.delta, kept.private) == (None, None, False)
+    assert kept.statement == SEEDED
 
 
 def test_the_papers_rule_is_not_proved() -> None:
     paper = model(mechanism="input", rule="published", weight_bound=1.0, delta=0.01)
-    kept = FitGuarantee.of([paper], 1.0, 0.01)
-    assert not kept.private
+    kept = FitGuarantee.of(paper)
+    assert (kept.epsilon, kept.delta, kept.private) == (None, None, False)
     assert kept.statement.startswith("NOT PROVED")
-    both = FitGuarantee.of([paper], 1.0, 0.01, caveats=[SEEDED])
+    both = FitGuarantee.of(replace(paper, caveats=(SEEDED,)))
     assert "NOT PRIVATE" in both.statement
     assert "NOT PROVED" in both.statement
 
 
 def test_a_split_promise_is_said() -> None:
-    some = [model(mechanism="input", weight_bound=1.0)] * 3
-    statement = FitGuarantee.of(some, 1.0, 1e-6).statement
-    assert "divided among 3 models" in statement
-    assert "basic composition" in statement
+    one = replace(model(mechanism="input", weight_bound=1.0, epsilon=1 / 3), models=3)
+    kept = FitGuarantee.of(one)
+    assert kept.epsilon == 1.0
+    assert "divided among 3 models" in kept.statement
+    assert "basic composition" in kept.statement
 
 
 def test_what_is_free_and_what_is_assumed_is_said() -> None:
-    assert "Further models of `moments_` are free" in FitGuarantee.of([model()], 1, 1e-6).statement
-    public = FitGuarantee.of([model()], 1.0, 1e-6, public_rows=77).statement
+    assert "Further models of `moments_` are free" in FitGuarantee.of(model()).statement
+    public = FitGuarantee.of(replace(model(), public_rows=77)).statement
     assert "The 77 rows of public_X are taken to be public" in public
-    by_input = FitGuarantee.of([model(mechanism="input", weight_bound=1.0)], 1.0, 1e-6).statement
+    by_input = FitGuarantee.of(model(mechanism="input", weight_bound=1.0)).statement
     assert "moments_" not in by_input

@@ -143,7 +143,7 @@ def test_anybody_can_follow_the_releases(way) -> None:
     for place, release in enumerate(model.releases_):
         follows(model.plan_, model.releases_[:place], release.agreement)
         assert release.count == model.plan_.quorums[place]
-        assert release.guarantee.proved
+        assert release.guarantee.private
     again = learn_plan(model.plan_, model.releases_)
     assert again.to_json() == model.model_.to_json()
     assert model.moments_ is model.releases_[0]
@@ -159,7 +159,7 @@ def test_the_promise_is_told_once_and_is_that_of_one_wave() -> None:
     promise = "privacy:     ε = 1, δ = 1e-06\n"
     assert promise in str(one.summary())
     assert promise in str(three.summary())
-    assert "each person in one" in str(three.summary())
+    assert "each row in one" in str(three.summary())
     told = three.guarantee_.statement
     assert one.guarantee_.statement.split(" Further")[0] in told
     assert "3 waves of 571, 1143 and 2286" in told
@@ -171,8 +171,8 @@ def test_the_promise_is_told_once_and_is_that_of_one_wave() -> None:
 def test_a_seed_voids_every_release_and_the_model() -> None:
     model = classifier(waves=2, random_state=0).fit(*voters())
     assert not model.guarantee_.private
-    assert not model.model_.guarantee.proved
-    assert all("NOT PRIVATE" in release.caveat for release in model.releases_)
+    assert not model.model_.guarantee.private
+    assert all("NOT PRIVATE" in release.caveats[0] for release in model.releases_)
     other = classifier(waves=2, random_state=0).fit(*voters())
     assert np.array_equal(model.coef_, other.coef_)
 

@@ -7,8 +7,12 @@ from blurfit import ConflictError
 from blurfit.files import duplicates
 from blurfit.files.duplicates import Spill, partitions_for, suspects, tell_apart
 from blurfit.files.scan import RECORD, Stretch
+from blurfit.files.sources import Identity
 
-TASKS = [Stretch(0, "a.parquet", 0, 3, 300), Stretch(1, "b.parquet", 0, 3, 300)]
+TASKS = [
+    Stretch(number, name, 0, 3, 300, Identity(name, 1, name))
+    for number, name in enumerate(("a.parquet", "b.parquet"))
+]
 
 
 def made(identifiers, digests, places):

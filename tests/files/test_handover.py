@@ -56,7 +56,8 @@ def test_a_closed_collection_is_handed_over(place, agreement, tmp_path) -> None:
     with Store(place) as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
         store.close_collection(agreement.fingerprint)
-        for _ in range(2):
+        export(store, agreement.fingerprint, tmp_path / "a.parquet")
+        with pytest.raises(ConflictError, match=r"a\.parquet.*not exported again"):
             export(store, agreement.fingerprint, tmp_path / "a.parquet")
         with pytest.raises(ConflictError, match=r"b\.parquet.*exported before"):
             export(store, agreement.fingerprint, tmp_path / "b.parquet")

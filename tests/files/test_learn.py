@@ -58,7 +58,9 @@ def small(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("place", "agreement"), [("sqlite", "moment"), ("postgresql", "input")], indirect=True
 )
-def test_the_same_model_from_everywhere(place, agreement, table, tmp_path, small, cluster) -> None:
+def test_the_same_model_from_everywhere(
+    place, agreement, table, tmp_path, small, cluster, monkeypatch
+) -> None:
     """SQLite or PostgreSQL, one file or many that overlap, threads or a cluster: the same bytes."""
     with Store(place) as store:
         store.open(agreement)
@@ -77,6 +79,7 @@ def test_the_same_model_from_everywhere(place, agreement, table, tmp_path, small
         for source, pattern in ((whole.parent, "*"), (pieces, "*"), (pieces, "*.parquet")):
             copy = tmp_path / f"{number}-{source.name}-{len(pattern)}"
             shutil.copytree(source, copy)
+            monkeypatch.setenv("BLURFIT_HOME", str(copy / "home"))  # of somebody new
             model = learn_files(agreement, [f"{copy}/{pattern}"], engine)
             assert model.to_json() == published
 

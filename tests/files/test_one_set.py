@@ -9,16 +9,28 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
 
-from blurfit import ConflictError, InfeasibleError, Store, Submissions, perturb_table
+from blurfit import (
+    ConflictError,
+    InfeasibleError,
+    InvalidValueError,
+    Store,
+    Submissions,
+    perturb_table,
+)
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import Work, learn_files, totals
 from blurfit.files.release_receipts import ReleaseReceipt
 from blurfit.messages.submission_writer import Writer
 from blurfit.model.moments import PublishedMoments
+from blurfit.service.serving import in_a_thread
+from blurfit.store.backup import backup, restore
 from blurfit.theory.triangle import pack
-from support.stores import PEOPLE
+from support.stores import PEOPLE, propose
 
 LATE = {"age": np.array([55.0]), "income": np.array([44.0])}
 
@@ -105,8 +117,8 @@ def test_export_twice_and_learn_in_two_folders(store, agreement, late, tmp_path)
     with pytest.raises(ConflictError, match=r"one/a\.parquet"):
         export(store, agreement.fingerprint, two / "a.parquet")
     assert not list(two.iterdir())
-    (one / "a.parquet").unlink()
-    export(store, agreement.fingerprint, one / "a.parquet")  # the same place again
+    with pytest.raises(ConflictError, match="not exported again"):
+        export(store, agreement.fingerprint, one / "a.parquet")
     assert learn(agreement, one).count == 40
 
 
@@ -178,3 +190,200 @@ def test_the_same_sums_give_any_number_of_models(store, agreement, tmp_path) -> 
         export(store, agreement.fingerprint, folder(tmp_path / name) / "a.parquet")
         assert learn(agreement, tmp_path / name).to_json() == published.to_json()
     assert store.publish(agreement).to_json() == published.to_json()
+
+
+# ---- ways that need no copy by hand
+
+
+def test_a_url_with_one_folder_and_then_with_another(agreement, late, tmp_path) -> None:
+    """Seen before: receipts in both folders, none for the URL, and two models."""
+    a, b, lake = (folder(tmp_path / name) for name in ("a", "b", "lake"))
+    with Writer(lake / "far.parquet", agreement.layout) as writer:
+        writer.add(perturb_table(agreement, PEOPLE))
+    add_late(a, agreement, late)
+    with Writer(b / "other.parquet", agreement.layout) as writer:
+        writer.add(perturb_table(agreement, LATE))
+    with in_a_thread(Starlette(routes=[Mount("/", StaticFiles(directory=lake))])) as url:
+        far = f"{url}/far.parquet"
+        with pytest.raises(InvalidValueError, match=r"far\.parquet.*--receipt"):
+            learn(agreement, far, a)
+        assert not list(tmp_path.rglob("*.release.json"))
+        assert learn(agreement, far, a, receipt=tmp_path / "kept.json").count == 41
+        for receipt in ("kept.json", "other.json"):
+            with pytest.raises(ConflictError, match=r"added: other\.parquet"):
+                learn(agreement, far, b, receipt=tmp_path / receipt)
+    assert not list(b.glob("*.json"))
+
+
+def test_export_move_and_export_again(store, agreement, late, tmp_path) -> None:
+    """Seen before: the store wrote the same people a second time, to be learned from alone."""
+    lake = folder(tmp_path / "lake")
+    add_late(lake, agreement, late)
+    export(store, agreement.fingerprint, tmp_path / "a.parquet")
+    (tmp_path / "a.parquet").rename(lake / "a.parquet")
+    assert learn(agreement, lake).count == 41
+    with pytest.raises(ConflictError, match="not exported again"):
+        export(store, agreement.fingerprint, tmp_path / "a.parquet")
+    assert not list(tmp_path.glob("*a.parquet*"))
+
+
+def killed(*_arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_export_killed_before_its_file_has_its_name(
+    store, agreement, tmp_path, monkeypatch
+) -> None:
+    """Complete on disk and written down as such: it gets its name, and is not written again."""
+    place = tmp_path / "a.parquet"
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            export(store, agreement.fingerprint, place)
+    (part,) = tmp_path.iterdir()
+    before = part.read_bytes()
+    assert export(store, agreement.fingerprint, place) == 40
+    assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
+    assert place.read_bytes() == before
+    with pytest.raises(ConflictError, match="not exported again"):
+        export(store, agreement.fingerprint, place)
+    assert learn(agreement, place).count == 40
+
+
+def test_an_export_killed_before_it_was_complete(store, agreement, tmp_path, monkeypatch) -> None:
+    """Nothing could be learned from it: it may be repeated, to the same place."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "add", killed)
+        with pytest.raises(KeyboardInterrupt):
+            export(store, agreement.fingerprint, tmp_path / "a.parquet")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ConflictError, match=r"b\.parquet.*exported before"):
+        export(store, agreement.fingerprint, tmp_path / "b.parquet")
+    assert export(store, agreement.fingerprint, tmp_path / "a.parquet") == 40
+
+
+def test_of_two_exports_at_once_one_is_written(place, agreement, tmp_path, monkeypatch) -> None:
+    """The second one finds out when its file is complete, and removes it."""
+    add, out = Writer.add, tmp_path / "a.parquet"
+    with Store(place) as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.close_collection(agreement.fingerprint)
+
+        def export_in_between(writer: Writer, table: Submissions) -> None:
+            monkeypatch.setattr(Writer, "add", add)
+            export(store, agreement.fingerprint, out)
+            add(writer, table)
+
+        monkeypatch.setattr(Writer, "add", export_in_between)
+        with pytest.raises(ConflictError, match="not exported again"):
+            export(store, agreement.fingerprint, out)
+    assert [one.name for one in tmp_path.glob("*a.parquet*")] == ["a.parquet"]
+
+
+@pytest.mark.parametrize("how", ["moved", "renamed", "linked", "copied"])
+def test_a_file_away_from_its_receipt(agreement, late, tmp_path, how) -> None:
+    """A file of a release is known wherever it is: alone and with others it is refused."""
+    lake, other = folder(tmp_path / "lake"), folder(tmp_path / "other")
+    for number, rows in enumerate(np.array_split(np.arange(40), 2)):
+        with Writer(lake / f"{number}.parquet", agreement.layout) as writer:
+            writer.add(perturb_table(agreement, {k: v[rows] for k, v in PEOPLE.items()}))
+    learn(agreement, lake)
+    there = other / ("new.parquet" if how == "renamed" else "0.parquet")
+    if how == "linked":
+        there.hardlink_to(lake / "0.parquet")
+    elif how == "copied":
+        shutil.copy(lake / "0.parquet", there)
+    else:
+        (lake / "0.parquet").rename(there)
+    with pytest.raises(ConflictError, match=r"releases\.db"):
+        learn(agreement, other)
+    add_late(other, agreement, late)
+    with pytest.raises(ConflictError, match=r"releases\.db"):
+        learn(agreement, other)
+    assert not list(other.glob("*.json"))
+
+
+def test_all_files_moved_and_renamed_give_the_release_again(tmp_path) -> None:
+    """And noise of the database is not drawn a second time."""
+    agreement = propose(database_noise=True)
+    lake, other = folder(tmp_path / "lake"), folder(tmp_path / "other")
+    with Writer(lake / "a.parquet", agreement.layout) as writer:
+        writer.add(perturb_table(agreement, PEOPLE))
+    first = learn(agreement, lake)
+    (lake / "a.parquet").rename(other / "b.parquet")
+    assert learn(agreement, other).to_json() == first.to_json()
+    assert shown(other, agreement) == shown(lake, agreement)
+
+
+def test_one_receipt_folder_serves_several_agreements(agreement, tmp_path) -> None:
+    """As the waves of a plan need, each of which is an agreement."""
+    kept, lake = folder(tmp_path / "kept"), folder(tmp_path / "lake")
+    for number, one in enumerate((agreement, propose(epsilon=2))):
+        with Writer(lake / f"{number}.parquet", one.layout) as writer:
+            writer.add(perturb_table(one, PEOPLE))
+        learn(one, lake / f"{number}.parquet", receipt=kept)
+    assert len(list(kept.iterdir())) == 2
+
+
+# ---- backups
+
+
+@pytest.fixture
+def agreed():
+    return propose(mechanism="moment")
+
+
+@pytest.fixture
+def backed_up(agreed, tmp_path) -> Path:
+    """Backups of Monday and Tuesday, one person apart, of a store that is lost."""
+    with Store(tmp_path / "store.db") as kept:
+        kept.add(agreed, perturb_table(agreed, PEOPLE))
+        backup(tmp_path / "store.db", tmp_path / "monday.db")
+        kept.add(agreed, perturb_table(agreed, LATE))
+        backup(tmp_path / "store.db", tmp_path / "tuesday.db")
+    (tmp_path / "store.db").unlink()
+    return tmp_path
+
+
+@pytest.mark.parametrize("second", ["monday.db", "tuesday.db"])
+def test_restore_twice_and_publish_both(agreed, backed_up, second) -> None:
+    """Two backups of a lost store, or one restored twice: one of them goes on."""
+    restore(backed_up / "monday.db", backed_up / "one.db", original_lost=True)
+    with pytest.raises(InvalidValueError, match=r"one\.db.*could publish too"):
+        restore(backed_up / second, backed_up / "two.db", original_lost=True)
+    assert restore(backed_up / second, backed_up / "two.db").closed == (agreed.fingerprint,)
+    (backed_up / "one.db").unlink()  # lost as well
+    assert restore(backed_up / second, backed_up / "three.db", original_lost=True).closed == ()
+
+
+def test_restore_while_the_original_is_there(agreed, backed_up) -> None:
+    restore(backed_up / "monday.db", backed_up / "store.db", original_lost=True)
+    backup(backed_up / "store.db", backed_up / "wednesday.db")
+    with pytest.raises(InvalidValueError, match=r"store\.db.*could publish too"):
+        restore(backed_up / "wednesday.db", backed_up / "again.db", original_lost=True)
+    (backed_up / "store.db").unlink()
+    Store(backed_up / "store.db").close()  # another one under its name
+    backup(backed_up / "store.db", backed_up / "new.db")
+    assert (
+        restore(backed_up / "wednesday.db", backed_up / "again.db", original_lost=True).closed == ()
+    )
+
+
+def test_back_up_in_the_middle_of_an_export(agreed, tmp_path, monkeypatch) -> None:
+    """The original may have completed it: what is restored neither publishes nor exports."""
+    with Store(tmp_path / "store.db") as kept:
+        kept.add(agreed, perturb_table(agreed, PEOPLE))
+        kept.close_collection(agreed.fingerprint)
+        with monkeypatch.context() as patched:
+            patched.setattr(Writer, "add", killed)
+            with pytest.raises(KeyboardInterrupt):
+                export(kept, agreed.fingerprint, tmp_path / "a.parquet")
+        backup(tmp_path / "store.db", tmp_path / "backup.db")
+        export(kept, agreed.fingerprint, tmp_path / "a.parquet")
+    (tmp_path / "store.db").unlink()
+    restore(tmp_path / "backup.db", tmp_path / "again.db", original_lost=True)
+    with Store(tmp_path / "again.db") as again:
+        with pytest.raises(InfeasibleError, match="restored from a backup"):
+            again.publish(agreed)
+        with pytest.raises(InfeasibleError, match="restored from a backup"):
+            export(again, agreed.fingerprint, tmp_path / "a.parquet")

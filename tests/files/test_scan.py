@@ -1,15 +1,23 @@
 """What is done with rows, beside plain ways of doing it."""
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blurfit import InvalidValueError, Submissions, perturb_table
+from blurfit import ConflictError, InvalidValueError, Submissions, perturb_table
 from blurfit.files.scan import Stretch, agreed, apart, merge, records, repeated, scan
+from blurfit.files.sources import identify
 from blurfit.learning.sums import total
 from blurfit.messages.submission_writer import Writer
 from support.stores import PEOPLE, totals_of
+
+
+def task_of(path) -> Stretch:
+    return Stretch(0, str(path), 0, 1, 40, identify(str(path)))
 
 
 @pytest.fixture
@@ -17,7 +25,7 @@ def written(agreement, tmp_path):
     table = perturb_table(agreement, PEOPLE)
     with Writer(tmp_path / "a.parquet", agreement.layout) as writer:
         writer.add(table)
-    return table, Stretch(0, str(tmp_path / "a.parquet"), 0, 1, 40)
+    return table, task_of(tmp_path / "a.parquet")
 
 
 def test_a_look_adds_and_keeps_prefixes(agreement, written) -> None:
@@ -40,6 +48,16 @@ def test_what_came_before_is_left_out(agreement, written) -> None:
     assert sums == totals_of(agreement, counted)
 
 
+def test_another_file_where_the_work_is_done_is_refused(agreement, written) -> None:
+    """A worker on another machine may find other people under the same name."""
+    _, task = written
+    with Writer(Path(task.place), agreement.layout) as writer:
+        writer.add(perturb_table(agreement, PEOPLE))
+    for work in (scan, partial(records, suspects=None)):
+        with pytest.raises(ConflictError, match=r"a\.parquet.*wherever the work is done"):
+            work(agreement.to_json(), task)
+
+
 def test_rows_that_nobody_honest_sends_are_refused_by_place(agreement, tmp_path) -> None:
     table = perturb_table(agreement, PEOPLE)
     numbers = table.numbers
@@ -49,7 +67,7 @@ def test_rows_that_nobody_honest_sends_are_refused_by_place(agreement, tmp_path)
         with Writer(tmp_path / "a.parquet", agreement.layout) as writer:
             writer.append(table.identifiers, changed)
         with pytest.raises(InvalidValueError, match=rf"row group 0 .*a\.parquet.*17.*{why}"):
-            scan(agreement.to_json(), Stretch(0, str(tmp_path / "a.parquet"), 0, 1, 40))
+            scan(agreement.to_json(), task_of(tmp_path / "a.parquet"))
 
 
 @given(

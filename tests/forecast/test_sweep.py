@@ -15,7 +15,6 @@ from blurfit import (
     learn,
     perturb_table,
 )
-from blurfit.datasets import make_census
 from blurfit.forecast.population import Population, Samples
 from blurfit.forecast.sweep import (
     band,
@@ -29,6 +28,7 @@ from blurfit.learning.shrinkage import information
 from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import moments_of
+from blurfit.simulation import make_census
 from blurfit.simulation.sampler import input_totals
 
 RUNS = 120

@@ -3,11 +3,11 @@
 import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError
-from blurfit.datasets import make_census
 from blurfit.forecast import tuning as module
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import propose_terms
 from blurfit.forecast.tuning import advise
+from blurfit.simulation import make_census
 
 
 @pytest.fixture(scope="module")

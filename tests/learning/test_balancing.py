@@ -8,8 +8,8 @@ import pytest
 from blurfit.errors import InfeasibleError
 from blurfit.learning.balancing import balance, unweighted
 from blurfit.learning.joint_sums import JointSums
+from blurfit.simulation.joint_sampler import clean_sums
 from blurfit.theory.joint_form import JointColumn
-from support.joint_sampler import clean_sums
 
 mpl.use("Agg")
 

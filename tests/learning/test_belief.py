@@ -7,8 +7,9 @@ import pytest
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.belief import next_map, on_curve
+from blurfit.simulation.bare_waves import score
 from blurfit.theory.maps import map_from_dict
-from support.beliefs import belief_of, features, labels, score
+from support.beliefs import belief_of, features, labels
 
 
 def test_lines_of_gaussian_classes_become_their_log_odds() -> None:

@@ -6,8 +6,8 @@ import pytest
 from blurfit.errors import InfeasibleError
 from blurfit.learning.correlations import components, correlations
 from blurfit.learning.joint_sums import JointSums
+from blurfit.simulation.joint_sampler import clean_sums
 from blurfit.theory.joint_form import JointColumn
-from support.joint_sampler import clean_sums
 
 COLUMNS = tuple(JointColumn(name, 0.5) for name in "abc")
 

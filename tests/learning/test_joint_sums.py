@@ -11,7 +11,7 @@ from blurfit.learning.joint_sums import (
     JointSums,
     Noise,
 )
-from support.joint_sampler import clean_sums, draw_joint_sums
+from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.4),

@@ -6,10 +6,10 @@ from joint_people import NOISE, TRUTH, collected, people
 
 from blurfit.learning.joint_sums import JointColumn
 from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.simulation.bare_waves import score
+from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import public_weights
-from support.beliefs import score
-from support.joint_sampler import clean_sums, draw_joint_sums
 
 
 def error(coefficients: np.ndarray, rows: np.ndarray) -> float:

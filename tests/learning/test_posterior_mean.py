@@ -8,8 +8,8 @@ from blurfit.learning import posterior_mean as module
 from blurfit.learning.joint_sums import JointColumn, JointSums
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.posterior_mean import posterior_mean
-from support.beliefs import score
-from support.joint_sampler import clean_sums
+from blurfit.simulation.bare_waves import score
+from blurfit.simulation.joint_sampler import clean_sums
 
 
 def test_the_gradient_is_that_of_the_energy() -> None:

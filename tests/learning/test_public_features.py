@@ -6,8 +6,8 @@ import pytest
 from blurfit.errors import InvalidValueError
 from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import fit_with_public_rows
+from blurfit.simulation.joint_sampler import clean_sums
 from blurfit.theory.joint_form import JointColumn
-from support.joint_sampler import clean_sums
 
 COLUMNS = (
     JointColumn("a", 0.5),

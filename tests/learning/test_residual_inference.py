@@ -7,10 +7,10 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.residual_inference import _laplace, _stretch, cut_of
 from blurfit.learning.wave_inference import wave_estimates
 from blurfit.learning.wave_step import WaveSums
+from blurfit.simulation.bare_waves import Collected, collect_in_waves, draw_wave
 from blurfit.theory.maps import ResidualMap
 from blurfit.theory.waves import Stage, Stages
 from blurfit.theory.whitening import Whitening
-from support.bare_waves import Collected, collect_in_waves, draw_wave
 
 BETA = np.array([-0.1, 0.3, -0.2, 0.1, 0.0])
 

@@ -10,7 +10,7 @@ from blurfit.learning.joint_sums import JointColumn, JointSums
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.posterior_mean import posterior_mean
 from blurfit.learning.shrinkage import information, reading, shrink
-from support.joint_sampler import clean_sums
+from blurfit.simulation.joint_sampler import clean_sums
 
 
 def test_psi_is_read_off_the_noise() -> None:

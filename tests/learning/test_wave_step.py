@@ -7,9 +7,10 @@ from scipy.special import expit
 from blurfit.errors import InvalidValueError
 from blurfit.learning.belief import next_map
 from blurfit.learning.wave_step import WaveSums, coordinates, learn_wave, step_sums
+from blurfit.simulation.bare_waves import score
 from blurfit.theory.maps import ResidualMap
 from blurfit.theory.newton import LogisticNewton
-from support.beliefs import QUIET, belief_of, features, labels, score
+from support.beliefs import QUIET, belief_of, features, labels
 
 
 def quiet_sums(chart, v: np.ndarray, y: np.ndarray) -> WaveSums:

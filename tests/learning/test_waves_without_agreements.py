@@ -5,10 +5,9 @@ import pytest
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.belief import on_curve
+from blurfit.simulation.bare_waves import assign, collect_in_waves, draw_wave, score
 from blurfit.theory import joint
 from blurfit.theory.waves import Stage, Stages, choose_plan
-from support.bare_waves import assign, collect_in_waves, draw_wave
-from support.beliefs import score
 
 TWO = Stages("number", (Stage("joint", 0.3), Stage("residual", 0.7)))
 THREE = Stages("label", (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))

@@ -13,7 +13,7 @@ VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json"
 
 
 def propose(**changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "databases": TWO}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "databases": TWO, "proofs": False}
     return Agreement.propose(SCHEMA, **promise | changes)
 
 
@@ -57,7 +57,7 @@ def test_what_is_not_for_this_database_is_refused(part) -> None:
 
 def test_only_shared_agreements_have_shares() -> None:
     with pytest.raises(InvalidValueError, match="two databases"):
-        propose(databases=None).share_layout("masked")
+        propose(databases=None, proofs=None).share_layout("masked")
     with pytest.raises(InvalidValueError, match="part="):
         propose().share_layout("whole")  # type: ignore[arg-type]
 

@@ -28,8 +28,9 @@ def test_its_front_matter_is_yaml_with_the_promise(model):
         "epsilon": 1.0,
         "delta": 1e-6,
         "neighbours": "replace",
-        "proved": True,
-        "quorum": 4000,
+        "models": 1,
+        "caveats": [],
+        "seen_by": "collector",
         "agreement": model.fingerprint,
     }
 

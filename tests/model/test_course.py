@@ -19,7 +19,9 @@ from blurfit.model.course import Course, follows, learn_plan, next_agreement, wa
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
+from blurfit.model.registry import as_yaml
 from blurfit.model.release import Release
+from blurfit.model.signed import examine
 from blurfit.model.statement import as_markdown
 from blurfit.theory.whitening import Whitening
 from support.plans import people, plan, release, releases
@@ -110,7 +112,7 @@ def test_a_model_of_waves_survives_its_file(task: str) -> None:
     assert read.to_json() == model.to_json()
     assert read.waves == model.waves
     assert np.array_equal(read.predict(TEST), model.predict(TEST))
-    assert model.guarantee.proved
+    assert model.guarantee.private
     assert (model.guarantee.epsilon, model.guarantee.releases) == (1.0, "any")
 
 
@@ -268,6 +270,17 @@ def test_sums_are_read_as_they_were_sent() -> None:
     assert np.array_equal(belief.coefficients, course.beliefs[-1].coefficients)
     with pytest.raises(InvalidValueError, match="later wave"):
         wave_sums(found[0])
+
+
+def test_what_is_of_the_last_wave_alone_is_called_so() -> None:
+    model = learn_plan(*made("number"))
+    assert "| sent by each person of the last wave |" in as_markdown(model)
+    told = " ".join(as_yaml(model).split())
+    assert f"for at least {model.honest_in_words} honest people" in told
+    assert any("earlier waves" in one for one in examine(model.to_json()).not_shown)
+    later = as_markdown(made("number")[1][1])
+    assert "Blurred sums of wave 2 of a plan, about **age" in later
+    assert "of the last wave" not in later
 
 
 def test_the_statement_tells_of_waves_and_their_condition() -> None:

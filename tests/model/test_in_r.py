@@ -1,6 +1,5 @@
-"""The example in R reads what we publish: run where R is installed, and said to be skipped else."""
+"""The example in R reads what we publish: run where R is installed."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,15 +10,16 @@ import pytest
 from blurfit import Agreement, Categorical, Numeric, PublishedMoments, Schema
 from blurfit.schema.schema import Binary
 from blurfit.simulation.sampler import exact_totals
+from support.programs import missing, program
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "r" / "blurfit.R"
 
 
-def _has_r() -> bool:
-    if shutil.which("Rscript") is None:
-        return False
-    asked = ["Rscript", "-e", "library(jsonlite)"]
-    return subprocess.run(asked, check=False, capture_output=True).returncode == 0
+@pytest.fixture(scope="module")
+def rscript() -> None:
+    asked = [program("Rscript"), "-e", "library(jsonlite)"]
+    if subprocess.run(asked, check=False, capture_output=True).returncode != 0:
+        missing("jsonlite for R")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def moments(people):
     return PublishedMoments(agreement, totals.count, totals.sums)
 
 
-@pytest.mark.skipif(not _has_r(), reason="R with jsonlite is not installed here")
+@pytest.mark.usefixtures("rscript")
 class TestInR:
     def run(self, *words):
         asked = ["Rscript", str(EXAMPLE), *map(str, words)]

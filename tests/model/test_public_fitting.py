@@ -167,10 +167,10 @@ def test_nothing_is_said_where_contributors_have_a_level_that_no_public_row_has(
 
 
 def test_a_caveat_of_the_release_is_the_models() -> None:
-    void = replace(MOMENTS, caveat="NOT PRIVATE: tested")
-    assert void.fit("income ~ age").caveat == "NOT PRIVATE: tested"
-    assert not void.fit("income ~ age", public=ROWS).guarantee.proved
-    assert not void.guarantee.proved
+    void = replace(MOMENTS, caveats=("NOT PRIVATE: tested",))
+    assert void.fit("income ~ age").caveats == ("NOT PRIVATE: tested",)
+    assert not void.fit("income ~ age", public=ROWS).guarantee.private
+    assert not void.guarantee.private
 
 
 @pytest.mark.parametrize(

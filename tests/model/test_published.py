@@ -116,5 +116,5 @@ def test_odd_files_are_refused() -> None:
 def test_guarantee_is_the_agreements() -> None:
     promise = model().guarantee
     assert (promise.epsilon, promise.delta, promise.releases) == (1, 1e-6, "any")
-    assert promise.proved
+    assert promise.private
     assert model().software == software()

@@ -1,6 +1,7 @@
 """What a release and a model have in common as files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from blurfit import InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError
+from blurfit.messages.signing import Signature
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile
+from blurfit.model.published_file import PublishedFile, with_signatures
 from blurfit.schema.schema import Numeric, Schema
 
 SCHEMA = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
@@ -26,6 +28,19 @@ def model(count: int = 150) -> PublishedModel:
 
 
 published = pytest.mark.parametrize("made", [moments, model])
+
+
+@published
+def test_signatures_are_put_where_they_belong(made) -> None:
+    """Without reading the rest; the text is the one that a file with signatures writes."""
+    file: PublishedFile = made()
+    some = [Signature("ab" * 32, "cd" * 64), Signature("01" * 32, "23" * 64)]
+    expected = replace(file, signatures=tuple(some)).to_json()
+    assert with_signatures(file.to_json(), some) == expected
+    assert with_signatures(json.dumps(file.to_dict()), some) == expected, "however it was written"
+    first = with_signatures(file.to_json(), some[:1])
+    assert with_signatures(first, some) == expected, "instead of those that were there"
+    assert with_signatures(first, []) == file.to_json()
 
 
 @published

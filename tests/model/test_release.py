@@ -59,7 +59,7 @@ def test_a_release_follows_from_its_moments_up_to_rounding_alone() -> None:
     for wrong in (
         Release(moved.to_json(), release.moments),
         Release(release.model, other.to_json()),
-        Release(replace(model, caveat="Nothing.").to_json(), release.moments),
+        Release(replace(model, caveats=("Nothing.",)).to_json(), release.moments),
         Release(moments.fit(target="age").to_json(), release.moments),
         Release(release.model),
         Release(refusal="No."),

@@ -19,8 +19,9 @@ def model(*waves: WaveShare) -> PublishedModel:
 
 
 def test_the_weakest_wave_speaks_for_a_submission() -> None:
-    found = model(WaveShare(400, 300, 9.0, 80.0), WaveShare(600, 500, 4.0, 20.0))
+    found = model(WaveShare(400, 300, 270, 9.0, 80.0), WaveShare(600, 500, 450, 4.0, 20.0))
     assert found.quorum_in_words == "300 in wave 1 and 500 in wave 2"
+    assert found.honest_in_words == "270 in wave 1 and 450 in wave 2"
     assert (found.local.mu, found.local.epsilon) == (9.0, 80.0)
     assert PublishedModel.from_json(found.to_json()).waves == found.waves
 
@@ -32,4 +33,4 @@ def test_one_wave_is_the_agreements_own() -> None:
 
 def test_waves_add_up() -> None:
     with pytest.raises(InvalidValueError, match="to sum to count=1000"):
-        model(WaveShare(400, 300, 9.0, 80.0))
+        model(WaveShare(400, 300, 270, 9.0, 80.0))

@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from blurfit.agreement.lot import Lot
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
 from blurfit.protocol.tokens import hashed, new_token
@@ -65,3 +66,25 @@ def test_no_file_and_a_folder_are_refused_by_name(tmp_path) -> None:
         with pytest.raises(InvalidValueError, match="administrator's token") as refusal:
             tokens.read_token(path)
         assert str(path) in str(refusal.value)
+
+
+def test_invitations_to_a_plan_are_in_proportion_and_in_no_order() -> None:
+    lot = Lot("ab" * 32, (20, 30, 50))
+    shares = tokens.new_shares(lot, 400)
+    assert shares == [80, 120, 200]
+    made = tokens.new_in_groups(lot, shares)
+    groups = [lot.group_of(tokens.hashed(one)) for one in made]
+    assert [groups.count(one) for one in (1, 2, 3)] == shares
+    assert len(set(made)) == 400
+    assert made == sorted(made)
+    assert tokens.new_shares(lot, 7, first=3) == [0, 0, 7]
+
+
+def test_two_databases_find_the_same_group() -> None:
+    lot = Lot("ab" * 32, (20, 30))
+    made = [tokens.new_in_groups(lot, [4, 6]) for _ in range(2)]
+    pairs = tokens.joined(made, lot)
+    assert [set(some) for some in zip(*pairs, strict=True)] == [set(some) for some in made]
+    for one, other in pairs:
+        assert lot.group_of(tokens.hashed(one)) == lot.group_of(tokens.hashed(other))
+    assert tokens.joined([["a", "b"], ["c", "d"]]) == [("a", "c"), ("b", "d")]

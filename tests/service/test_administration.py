@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from blurfit import Agreement
@@ -25,6 +26,33 @@ def test_nothing_is_published_below_the_quorum(http, agreement) -> None:
     refused(http.post(f"{path}/publish", headers=ADMINISTRATOR), 409, "below-quorum", "1 more")
     refused(http.get(f"{path}/moments"), 404, "not-published")
     assert http.get(path).json()["state"] == "collecting"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "left"), [("max_page_count = 1", "closed"), ("query_only = 1", "collecting")]
+)
+def test_publishing_goes_on_where_a_store_that_was_full_or_read_only_left_it(
+    tmp_path, trouble, left
+) -> None:
+    """A set that could be fixed stays so, and its model is stored when there is room."""
+    agreement = propose()
+    with Store(tmp_path / "collection.db") as kept:
+        kept.appoint(hashed(TOKEN))
+        with TestClient(Service(kept, Limits(requests_per_second=0))) as client:
+            path = opened(client, agreement)
+            send(client, path, perturb_table(agreement, PEOPLE).to_bytes())
+
+            def troubled(connection, *_: object) -> None:
+                connection.execute(f"PRAGMA {trouble}")
+
+            sa.event.listen(kept._engine, "checkout", troubled)
+            answer = client.post(f"{path}/publish", headers=ADMINISTRATOR)
+            refused(answer, 503, "unavailable")
+            sa.event.remove(kept._engine, "checkout", troubled)
+            kept._engine.dispose()
+            assert client.get(path).json()["state"] == left
+            answer = client.post(f"{path}/publish", headers=ADMINISTRATOR)
+            assert (answer.status_code, answer.json()["count"]) == (200, 40)
 
 
 @pytest.mark.parametrize("role", ["whole", "first", "second"])

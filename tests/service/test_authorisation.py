@@ -8,6 +8,7 @@ from blurfit.service.app import Service
 from blurfit.service.openapi import document
 from blurfit.store import stewards
 from blurfit.store.store import Store
+from support.requests import refused
 from support.stores import propose
 
 JSON = {"content-type": "application/json"}
@@ -27,6 +28,17 @@ def service():
                 client,
                 {name: {"authorization": f"Bearer {token}"} for name, token in given.items()},
             )
+
+
+def test_a_token_says_what_it_may_do(service) -> None:
+    client, given = service
+    told = {who: client.get("/token", headers=headers).json() for who, headers in given.items()}
+    assert told["administrator"] == {"name": "administrator", "rights": [*stewards.RIGHTS]}
+    for right in stewards.RIGHTS:
+        assert told[right] == {"name": f"may {right}", "rights": [right]}
+    for headers in ({}, {"authorization": "Bearer of-nothing"}):
+        refused(client.get("/token", headers=headers), 401, "unauthorised")
+    assert not client.get("/deeds", headers=given["administrator"]).json(), "asking is no deed"
 
 
 def test_each_right_opens_its_doors_and_no_other(service) -> None:

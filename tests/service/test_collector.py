@@ -156,6 +156,26 @@ def test_the_store_is_tidied_now_and_then_and_a_failure_is_no_matter(
     assert "could not be tidied" in caplog.text
 
 
+def test_the_store_is_tidied_soon_after_little_was_written(store, agreement, monkeypatch) -> None:
+    """By time as well as by size: a log that somebody removes holds little."""
+    monkeypatch.setattr(module, "TIDY_SECONDS", 0.01)
+
+    async def run() -> None:
+        tidied = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(store, "tidy", lambda: loop.call_soon_threadsafe(tidied.set))
+        collector = Collector(store)
+        collection = store.collection(agreement.fingerprint)
+        await collector.submit(collection, Arrival(*rows(agreement, 1)))
+        await asyncio.wait_for(tidied.wait(), 300)
+        tidied.clear()
+        await collector.between_commits(int)
+        await asyncio.wait_for(tidied.wait(), 300)
+        await collector.close()
+
+    asyncio.run(run())
+
+
 def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(places, monkeypatch) -> None:
     monkeypatch.setattr(connecting, "_SECONDS_FOR_A_LOCK", 60)
     locked, free = propose(), propose(epsilon=101)

@@ -65,6 +65,11 @@ def two():
         yield first, second
 
 
+def shown(store: Store, name: str) -> str:
+    """The model with the signatures that are kept."""
+    return Signatory(store).signed(name, "model", store.model(name)).text
+
+
 def test_it_is_asked_for_until_both_have_signed(two) -> None:
     first, second = two
     name = published(first, second, signing_keys=KEYS)
@@ -78,14 +83,14 @@ def test_it_is_asked_for_until_both_have_signed(two) -> None:
     away.ask(name)
     clock.now += FIRST_PAUSE
     assert away.due() == [], "and less often"
-    assert not examine(Signatory(first).model(name)).verified
+    assert not examine(shown(first, name)).verified
     again = Countersigning(first, signing, PEER, AWAY)
     assert again.due() == [name], "a service that starts anew finds it in its store"
     with reachable(second) as options:
         again.options = options
         again.ask(name)
     assert again.due() == []
-    texts = {Signatory(store).model(name) for store in two}  # what is kept, and no more
+    texts = {shown(store, name) for store in two}  # what is kept, and no more
     assert len(texts) == 1
     assert examine(texts.pop()).verified
     assert Countersigning(second, Signatory(second, Signer(PRIVATE[1])), PEER).due() == []
@@ -118,7 +123,9 @@ def test_the_waves_and_the_model_of_a_plan() -> None:
         assert two.first.read(signatures.missing) == []
         for store in two.stores:
             shown = Signatory(store)
-            assert examine(shown.signed_model(store.read(plans.model, two.name))).verified
+            wave = store.read(plans.shown_at, two.name)
+            signed = shown.signed(wave, "model", store.read(plans.model_text, two.name))
+            assert examine(signed.text).verified
 
 
 def test_a_service_does_it_by_itself(two) -> None:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from blurfit.service.detached import Underway, detached
+from blurfit.service.detached import Turns, Underway, detached
 
 
 def test_the_answer_and_the_error_come_back() -> None:
@@ -76,7 +76,7 @@ def test_whoever_asks_again_waits_for_what_is_under_way() -> None:
         underway: Underway[str] = Underway()
 
         def ask(name: str) -> asyncio.Task[str]:
-            return asyncio.create_task(underway.join(name, lambda: work(name)))
+            return asyncio.create_task(underway.join(name, lambda: detached(lambda: work(name))))
 
         gone, *asking = [ask(name) for name in ("one", "one", "one", "other", "wrong")]
         await asyncio.sleep(0)
@@ -86,6 +86,31 @@ def test_whoever_asks_again_waits_for_what_is_under_way() -> None:
         assert found[:3] == ["one", "one", "other"]
         assert isinstance(found[3], LookupError)
         assert sorted(begun) == ["one", "other", "wrong"]
-        assert await underway.join("one", lambda: "again") == "again"
+        assert await underway.join("one", lambda: detached(lambda: "again")) == "again"
 
     asyncio.run(run())
+
+
+def test_turns_are_taken_one_after_the_other_and_beside_the_loop() -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work(number: int) -> int:
+        inside.append(number)
+        most.append(len(inside))
+        assert threading.current_thread().daemon, "or it would keep the service from ending"
+        inside.remove(number)
+        if number == 3:
+            raise LookupError(number)
+        return number
+
+    async def run() -> None:
+        turns = Turns()
+        found = await asyncio.gather(
+            *(turns.take(work, n) for n in range(5)), return_exceptions=True
+        )
+        assert [one for one in found if isinstance(one, int)] == [0, 1, 2, 4]
+        assert isinstance(found[3], LookupError)
+
+    asyncio.run(run())
+    assert most == [1] * 5

@@ -48,7 +48,7 @@ def test_a_whole_plan_over_the_wire(two, http) -> None:
             two.send(quorum)
             two.lead(follower)
             two.check()
-    assert two.second.read(plans.model, two.name) == two.first.read(plans.model, two.name)
+    assert two.second.read(plans.model_text, two.name) == two.first.read(plans.model_text, two.name)
 
 
 def test_only_the_other_database_may_ask(two, http) -> None:

@@ -240,3 +240,18 @@ def test_descriptors(monkeypatch) -> None:
 
     monkeypatch.setattr(resource, "setrlimit", forbidden)
     assert raise_descriptor_limit() == 1024 - 128
+
+
+def test_who_has_no_requests_left_is_sent_away_unread() -> None:
+    """And nobody else; before anything is sent, and with an answer that arrives whatever is."""
+    limits = Limits(requests_per_second=1e-9, burst=2)
+    with Store() as store, in_a_thread(Service(store, limits), bounds=BOUNDS) as url:
+        port = int(url.rpartition(":")[2])
+        for _ in range(2):
+            assert b" 200 " in answer_to(port, HEALTH + b"connection: close\r\n\r\n")
+        for message in (b"", POST + b"content-length: 1000000\r\n\r\n" + bytes(999_993)):
+            refusal = answer_to(port, message)
+            assert refusal.startswith(b"HTTP/1.1 429 ")
+            assert b"retry-after: 2\r\n" in refusal
+        other = answer_to(port, HEALTH + b"connection: close\r\n\r\n", "127.0.0.2")
+        assert b" 200 " in other

@@ -101,7 +101,7 @@ def check(plan, first: Store, second: Store, sent: list[int]) -> None:
         exact = (np.array([masked[one] for one in common]) - masks).view(np.int64).sum(axis=0)
         assert shown.sums.tolist() == (exact * shown.agreement.grid.quadratic).tolist()
     assert counted <= sum(sent)
-    models = {one.read(plans.model, plan.fingerprint) for one in (first, second)}
+    models = {one.read(plans.model_text, plan.fingerprint) for one in (first, second)}
     assert models == {learn_plan(plan, releases).to_json()}
 
 

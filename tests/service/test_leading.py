@@ -17,6 +17,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.signed import examine
 from blurfit.model.statement import as_markdown
 from blurfit.protocol import tokens
+from blurfit.protocol.tokens import joined
 from blurfit.service.app import Limits, Service
 from blurfit.service.leading import Leading
 from blurfit.service.remote import RemoteDatabase
@@ -25,6 +26,7 @@ from blurfit.service.signatory import Signatory
 from blurfit.store import plans
 from blurfit.store.store import Store
 from support.joint_plans import both, joint_plan
+from support.lots import toss
 from support.plans import people, rows, written
 from support.sharing import TWO
 
@@ -91,7 +93,8 @@ def waves(services: list[Running], plan: Plan) -> list[list[str]]:
 
 def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
     plan = opened(services, task="label", admission="invited", signing_keys=KEYS)
-    invitations = [one.database.invite(plan, 60) for one in services]
+    made = [one.database.invite(plan, 60) for one in services]
+    invitations = list(zip(*joined(made, plan.lot), strict=True))
     table = written(tmp_path / "people.csv", rows(people(60, 4), 0, 60), COLUMNS)
     with SharedPlanClient(plan) as client:
         client.check()
@@ -109,17 +112,21 @@ def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
     model = PublishedModel.from_json(here)
     assert [one.count for one in model.waves] == list(plan.quorums)
     told = as_markdown(model)
+    assert "(at least\n18 in wave 1 and 42 in wave 2 were required)" in told
+    assert "if at most 11 % of any group collude" in told
+    assert "drawn with the invitation" in told
     assert "Either of the two databases alone" in told
-    assert "at least 18 in wave 1 and 42 in wave 2 of those who are counted must be honest" in told
+    assert "at least 16 in wave 1 and 37 in wave 2 of those who are counted must be honest" in told
     with SharedPlanClient(plan) as client, pytest.raises(ClosedError, match="come to its end"):
         client.current()
 
 
-def test_held_resumed_and_ended_early_at_the_leading_side(services, tmp_path) -> None:
+def test_held_resumed_and_ended_early_at_the_leading_side(services, tmp_path, monkeypatch) -> None:
     plan = opened(services)
     assert services[0].database.hold(plan)["state"] == "held"
     until(lambda: states(services, plan) == ["held", "held"])
     table = written(tmp_path / "people.csv", rows(people(25, 4), 0, 25), COLUMNS)
+    toss(monkeypatch, 1)
     with SharedPlanClient(plan) as client:
         assert client.contribute_table(table) == 25  # it goes on collecting
     assert waves(services, plan) == [["collecting", "planned"]] * 2
@@ -189,10 +196,13 @@ def test_both_sign_what_a_plan_publishes() -> None:
         texts = []
         for store in two.stores:
             shown = Signatory(store)  # what is kept, and no more
-            texts.append(shown.signed_model(store.read(plans.model, two.name)))
+            model = store.read(plans.model_text, two.name)
+            wave = store.read(plans.shown_at, two.name)
+            texts.append(shown.signed(wave, "model", model).text)
             assert examine(texts[-1]).verified
             for one in store.read(plans.releases, two.name):
-                assert examine(shown.moments(one.fingerprint)).verified
+                text = store.moments_text(one.fingerprint)
+                assert examine(shown.signed(one.fingerprint, "moments", text).text).verified
         assert texts[0] == texts[1]
 
 

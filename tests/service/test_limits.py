@@ -1,16 +1,20 @@
 """A bucket for each address."""
 
 import multiprocessing
+from contextlib import suppress
 
 import numpy as np
+import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.perturb import perturb_table
 from blurfit.messages.submissions import Submission
+from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import JSON
 from blurfit.service import limits
 from blurfit.service.app import Limits, Service
-from blurfit.service.limits import JSON_OF_A_REQUEST, ROWS_OF_A_REQUEST, Limiter
+from blurfit.service.bodies import Allowance
+from blurfit.service.limits import JSON_OF_A_REQUEST, ROWS_OF_A_REQUEST, Limiter, cost_of
 from blurfit.store.store import Store
 from support.requests import refused, send
 from support.stores import PEOPLE, propose
@@ -32,6 +36,17 @@ def test_a_burst_and_then_the_rate() -> None:
     assert limiter.allows("b")
     clock.now = 1000.0
     assert [limiter.allows("a") for _ in range(7)] == [True] * 5 + [False] * 2
+
+
+def test_one_may_look_whether_a_request_is_left_without_using_it() -> None:
+    limiter = Limiter(rate=1, burst=2, clock=Clock())
+    for _ in range(2):
+        assert limiter.has_left("a")
+        assert limiter.has_left("a")
+        assert limiter.allows("a")
+    assert not limiter.has_left("a")
+    assert limiter.has_left("b")
+    assert Limiter(rate=0, burst=0).has_left("a")
 
 
 def test_no_limit() -> None:
@@ -79,17 +94,26 @@ def test_forked_processes_keep_to_one_limit() -> None:
 
 
 def test_bodies_cost_as_much_as_the_requests_they_stand_for() -> None:
-    limiter = Limiter(rate=1, burst=100, clock=Clock())
-    assert limiter.allows("a")
-    assert limiter.allows_body("a", 50, 2**15, json=False) == 1  # no more than the request
-    assert limiter.allows_body("a", 0, 2**14, json=True) == 1
-    assert limiter.allows_body("a", 50 * 60, 2**15, json=False) == 60
-    assert limiter.allows_body("a", 50 * 60, 2**15, json=False, paid=60) == 60, "once"
-    assert not limiter.allows_body("a", 50 * 60, 2**15, json=False)
-    assert limiter.allows_body("a", 1, 20 * 2**15, json=False) == 20
-    assert not limiter.allows_body("a", 1, 30 * 2**14, json=True)
-    assert limiter.allows_body("b", 10**9, 2**30, json=False), "a full bucket is enough for any"
-    assert not limiter.allows("b")
+    assert cost_of(2**15, 50, json=False) == 1, "no more than the request"
+    assert cost_of(2**14, json=True) == 1
+    assert cost_of(2**15, 50 * 60, json=False) == 60
+    assert cost_of(20 * 2**15, 1, json=False) == 20
+    assert cost_of(30 * 2**14, json=True) == 30
+
+
+def test_what_a_request_costs_is_paid_once() -> None:
+    allowance = Allowance(limiter=Limiter(rate=1, burst=100, clock=Clock()))
+    with allowance.reserve("a", "") as held, allowance.reserve("b", "") as other:
+        held.pay(1)
+        for cost in (60, 60, 20):
+            held.pay(cost)
+        assert held.paid == 60
+        with pytest.raises(RequestError, match="Wait"):
+            held.pay(102)
+        held.owe(102)  # what nobody could know before is charged to the next
+        assert not allowance.limiter.allows("a")
+        other.pay(10**9)  # a full bucket is enough for any
+        assert not allowance.limiter.allows("b")
 
 
 def test_what_costs_more_than_a_bucket_holds_waits_and_does_not_exceed_the_rate() -> None:
@@ -116,15 +140,18 @@ def test_small_rows_in_json_pass_at_any_rate_and_keep_it() -> None:
     times = []
     for second in range(0, 1000, 5):
         clock.now = float(second)
-        if limiter.allows("a") and (paid := limiter.allows_body("a", 0, size, json=True)):
-            limiter.charge_body("a", rows, size, json=True, paid=paid)
+        if not limiter.allows("a"):
+            continue
+        with Allowance(limiter=limiter).reserve("a", "") as held, suppress(RequestError):
+            held.pay(cost_of(size, json=True))
+            held.owe(cost_of(size, rows, json=True))
             times.append(second)
     assert times[0] == 0
     assert 1000 / 40 - 2 <= len(times) <= 1000 / 40 + 1
 
 
 def test_names_and_fingerprint_alone_cost_half_of_a_row_in_json() -> None:
-    """`Limiter.charge_body` rests on it."""
+    """`Reserve.owe` rests on it."""
     least = Submission("0" * 32, "0" * 64, np.zeros(1)).to_json()
     assert 100 * len(least) > JSON_OF_A_REQUEST
     assert JSON_OF_A_REQUEST / len(least) <= 2 * ROWS_OF_A_REQUEST

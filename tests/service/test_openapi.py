@@ -134,7 +134,9 @@ def test_every_route_is_described() -> None:
 
 def test_reading_needs_no_token_and_changing_one_of_those_who_may() -> None:
     free = {"/collections/{fingerprint}/submissions", "/collections/{fingerprint}/withdrawals"}
-    told = {"/deeds", "/collections/{fingerprint}/sides"}  # what administrators alone may read
+    one = "/collections/{fingerprint}"
+    # what administrators alone may read
+    told = {"/deeds", "/token", f"{one}/sides", f"{one}/halves"}
     for path, methods in document()["paths"].items():
         for method, operation in methods.items():
             if method == "parameters":

@@ -82,4 +82,4 @@ def check(store: Store, folder, seen: list[list[str]]) -> None:
         numbers = np.concatenate([part.numbers for part in parts])
         assert shown.sums.tolist() == numbers.sum(axis=0).tolist(), "sums on the grid are exact"
     Course.of(PLAN, releases)  # each wave follows from those before
-    assert store.read(plans.model, PLAN.fingerprint) == learn_plan(PLAN, releases).to_json()
+    assert store.read(plans.model_text, PLAN.fingerprint) == learn_plan(PLAN, releases).to_json()

@@ -9,6 +9,7 @@ from blurfit.model.course import follows, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.protocol.tokens import hashed
+from support.lots import invitations
 from support.plans import people, plan, rows
 from support.requests import ADMINISTRATOR, as_json, refused, send
 from support.stores import whatever_it_keeps
@@ -149,11 +150,13 @@ def test_ended_early_with_the_best_model_so_far(http) -> None:
 def test_nobody_is_invited_to_two_waves(http) -> None:
     begun(http, INVITED)
     first = current(http, INVITED)
-    tokens = [f"token-{number}" for number in range(FIRST + 1)]
+    tokens = [*invitations(INVITED, 1, FIRST), *invitations(INVITED, 2, 2)]
     hashes = {"hashes": [hashed(one).hex() for one in tokens]}
     path = f"/plans/{INVITED.fingerprint}/invitations"
     answer = http.post(path, json=hashes, headers=ADMINISTRATOR)
-    assert answer.json() == {"accepted": FIRST + 1, "new": FIRST + 1}
+    assert answer.json() == {"accepted": FIRST + 2, "new": FIRST + 2}
+    early = sent(http, first, blurred(first, 20, 21), **{"blurfit-invitation": tokens[-1]})
+    refused(early, 409, "other-group", "group 2, which comes later")
     body = blurred(first, 0, FIRST)
     given = {"blurfit-invitation": ",".join(tokens[:FIRST])}
     assert sent(http, first, body, **given).status_code == 200
@@ -162,6 +165,9 @@ def test_nobody_is_invited_to_two_waves(http) -> None:
     refused(again, 403, "not-invited", "have been used")
     other = sent(http, second, blurred(second, 20, 21), **{"blurfit-invitation": tokens[-1]})
     assert other.json() == {"accepted": 1, "new": 1}
+    path = f"/collections/{second.fingerprint}/invitation"
+    good = {one: http.get(path, headers={"blurfit-invitation": one}).json() for one in tokens[-2:]}
+    assert [one["usable"] for one in good.values()] == [True, False]
     # stored, and only not known to be: acknowledged, with an invitation that is long used
     assert sent(http, first, body, **given).json() == {"accepted": FIRST, "new": 0}
 

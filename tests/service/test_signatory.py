@@ -75,7 +75,7 @@ def test_receipts_and_what_is_published_are_signed_and_stay_so(store) -> None:
 def test_nobody_keeps_for_ever_what_is_not_signed_yet(store) -> None:
     store.add(SIGNED, perturb(SIGNED, PEOPLE))
     store.publish(SIGNED)
-    for key, kept in ((None, "no-store"), (PRIVATE[0], "immutable"), (None, "immutable")):
+    for key, kept in ((None, "no-cache"), (PRIVATE[0], "immutable"), (None, "immutable")):
         with TestClient(Service(store, signing_key=key)) as http:
             for name in ("model", "moments"):
                 answer = http.get(f"/collections/{SIGNED.fingerprint}/{name}")

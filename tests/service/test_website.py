@@ -125,11 +125,11 @@ def test_a_page_names_all_its_scripts_at_once(name: str) -> None:
 
 
 def test_only_some_scripts_draw_randomness_and_only_the_systems() -> None:
-    """`noise` for noise; the others for a pause's length, invitations, and a receipt's secret."""
+    """`noise` for noise; the others for pauses, invitations, lots, and a receipt's secret."""
     for name, text in scripts().items():
         assert "Math.random" not in text, name
         if "getRandomValues" in text:
-            assert name in {"noise.js", "outbox.js", "inviting.js", "signing.js"}
+            assert name in {"noise.js", "outbox.js", "inviting.js", "lot.js", "signing.js"}
 
 
 def test_no_text_becomes_html() -> None:
@@ -142,7 +142,7 @@ def test_only_some_scripts_keep_anything_on_the_device() -> None:
     for name, text in scripts().items():
         assert not re.search(r"indexedDB|\.cookie", text), name
         if "localStorage" in text:
-            assert name in {"outbox.js", "ledger.js"}
+            assert name in {"outbox.js", "ledger.js", "lot.js"}
         if "sessionStorage" in text:
             assert name in {"drafts.js", "language.js"}
 

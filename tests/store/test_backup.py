@@ -108,6 +108,7 @@ def test_where_the_original_is_lost_moment_goes_on_and_input_does_not(mechanism,
     agreement = propose(mechanism=mechanism)
     with collected(folder / "store.db", agreement):
         backup(folder / "store.db", folder / "backup.db")
+    (folder / "store.db").unlink()
     found = restore(folder / "backup.db", folder / "again.db", original_lost=True)
     with Store(folder / "again.db") as again:
         if mechanism == "moment":
@@ -136,6 +137,7 @@ def test_a_restored_plan_ends_with_the_best_model_so_far(folder, original_lost) 
         backup(folder / "store.db", folder / "backup.db")
         store.write(advance, agreed.fingerprint)
         released = store.read(plans.release_texts, agreed.fingerprint)
+    (folder / "store.db").unlink()
     found = restore(folder / "backup.db", folder / "again.db", original_lost=original_lost)
     assert found.closed == (second.fingerprint,)
     with Store(folder / "again.db") as again:
@@ -152,6 +154,7 @@ def test_shares_never_go_on(folder) -> None:
     with Store(folder / "store.db") as store:
         store.open(agreement, role="first")
     backup(folder / "store.db", folder / "backup.db")
+    (folder / "store.db").unlink()
     found = restore(folder / "backup.db", folder / "again.db", original_lost=True)
     assert found.closed == (agreement.fingerprint,)
 
@@ -214,6 +217,29 @@ class TestAFileThatVanishes:
             (folder / "store.db").write_bytes(b"")
             with pytest.raises(StorageError, match="replaced"):
                 store.add(agreement, perturb_table(agreement, PEOPLE))
+
+    def test_what_a_lost_log_held_is_saved(self, folder) -> None:
+        """By the connection that has it open still, into the store's file."""
+        agreement = propose()
+        with collected(folder / "store.db", agreement) as store:
+            (folder / "store.db-wal").unlink()
+            for attempt in (store.check, store.tidy, lambda: store.count(agreement)):
+                with pytest.raises(StorageError, match=r"store\.db-wal is gone"):
+                    attempt()
+            shutil.copy(folder / "store.db", folder / "saved.db")  # as a kill would leave it
+        with Store(folder / "saved.db") as saved:
+            assert saved.count(agreement) == 40
+
+    def test_another_log_is_never_moved_into_the_store(self, folder) -> None:
+        agreement = propose()
+        with collected(folder / "store.db", agreement) as store:
+            before = (folder / "store.db").read_bytes()
+            (folder / "store.db-wal").unlink()
+            (folder / "store.db-wal").write_bytes(bytes(2**20))
+            for attempt in (store.check, store.tidy):
+                with pytest.raises(StorageError, match=r"store\.db-wal was replaced"):
+                    attempt()
+            assert (folder / "store.db").read_bytes() == before
 
     def test_a_full_disk_is_not_well(self, folder, monkeypatch) -> None:
         with Store(folder / "store.db") as store:

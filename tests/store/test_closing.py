@@ -99,7 +99,7 @@ def test_a_collection_that_closed_at_its_date_can_be_handed_over_and_stays_close
     store.open(AGREEMENT, closes=FOREVER)
     store.add(AGREEMENT, PEOPLE_BLURRED)
     let_pass(store, NAME)
-    assert store.write(publication.hand_over, store.collection(NAME), "file") is None
+    assert store.write(publication.hand_over, store.collection(NAME), "file") == (None, None)
     with store._writing() as connection:  # a clock that was set back opens nothing again
         connection.execute(sa.text("UPDATE collections SET closes = 4000000000"))
     assert store.status(NAME).state == "closed"

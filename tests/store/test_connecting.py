@@ -1,9 +1,14 @@
 """Durable connections, and places that are none."""
 
 import sqlite3
+import time
+import traceback
+from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg import sql
 
 from blurfit import InvalidValueError, StorageError
 from blurfit.store import connecting
@@ -67,3 +72,76 @@ def test_a_file_that_is_no_store(tmp_path) -> None:
         Store(path)
     assert isinstance(caught.value, InvalidValueError)
     assert path.read_text().startswith("dear diary")
+
+
+# ---- passwords from files
+
+
+PASSWORD = "a/password+with:all@that=URLs%do?not&take"
+
+
+@pytest.fixture(scope="module")
+def guarded(postgresql) -> str:
+    """The URL, without its password, of a user whom a real server asks for one."""
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE ROLE guarded SUPERUSER LOGIN PASSWORD {}").format(PASSWORD)
+        )
+        connection.execute("CREATE DATABASE guarded OWNER guarded")
+        (rules,) = connection.execute("SHOW hba_file").fetchone()
+        kept = Path(rules).read_text()
+        Path(rules).write_text(f"local all guarded scram-sha-256\n{kept}")
+        connection.execute("SELECT pg_reload_conf()")
+        host = postgresql.partition("host=")[2].partition("&")[0]
+        server = f"postgresql://guarded@/guarded?host={host}"
+        while _is_let_in_without(server):
+            time.sleep(0.01)  # the server reads its rules again in its own time
+    return server
+
+
+def _is_let_in_without(server: str) -> bool:
+    try:
+        psycopg.connect(server).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def test_a_password_is_read_from_a_file(guarded, tmp_path) -> None:
+    file = tmp_path / "password.txt"
+    file.write_text(f"{PASSWORD}\n")
+    with Store(f"{guarded}&password_file={file}") as store:
+        assert store.statuses() == []
+        assert PASSWORD not in f"{store._engine!r} {store._engine.url!r} {store._engine.url}"
+
+
+def test_a_wrong_password_is_refused_without_being_told(guarded, tmp_path) -> None:
+    file = tmp_path / "password.txt"
+    file.write_text("not-that-one")
+    with pytest.raises(InvalidValueError, match="password authentication failed") as caught:
+        Store(f"{guarded}&password_file={file}")
+    told = "".join(traceback.format_exception(caught.value))
+    assert "not-that-one" not in told
+
+
+@pytest.mark.parametrize(
+    ("content", "url", "words"),
+    [
+        (None, "postgresql://a@host/b", "password.txt' to be a file .* No such file.* its mode"),
+        ("folder", "postgresql://a@host/b", "password.txt' to be a file .* Is a directory"),
+        (b"\n", "postgresql://a@host/b", "it is empty"),
+        (b"\xff\xfe", "postgresql://a@host/b", "not text in UTF-8"),
+        (b"one", "postgresql://a:other@host/b", "password once"),
+        (b"one", "postgresql://a@host/b?password_file=/other", "password once"),
+    ],
+)
+def test_a_password_that_cannot_be_read(tmp_path, content, url, words) -> None:
+    file = tmp_path / "password.txt"
+    if content == "folder":
+        file.mkdir()
+    elif content is not None:
+        file.write_bytes(content)
+    separator = "&" if "?" in url else "?"
+    with pytest.raises(InvalidValueError, match=words) as caught:
+        Store(f"{url}{separator}password_file={file}")
+    assert "other@" not in str(caught.value)

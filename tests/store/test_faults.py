@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 from blurfit import Agreement, BlurfitError, ClosedError, ConflictError, InfeasibleError
 from blurfit.messages.submissions import Submissions
 from blurfit.schema.schema import Numeric, Schema
+from blurfit.store import publication
 from blurfit.store.store import Store
 from support.published import moments_in
 from support.stores import arrival
@@ -69,6 +70,7 @@ class Faults(RuleBasedStateMachine):
         self.acknowledged: set[int] = set()
         self.delivered: set[int] = set()
         self.models: set[str] = set()
+        self.fixed = False
 
     def message(self, sender: int, mark: int | None = None) -> Submissions:
         """The sender's submission: a bit of its own in one of the numbers."""
@@ -106,7 +108,7 @@ class Faults(RuleBasedStateMachine):
         if answered and not isinstance(outcome, BlurfitError):
             self.acknowledged.add(sender)
         assert not isinstance(outcome, ConflictError)
-        assert isinstance(outcome, ClosedError) == bool(self.models)
+        assert isinstance(outcome, ClosedError) == self.fixed
         return sender
 
     @rule(sender=sent, service=st.integers(0, 1))
@@ -117,7 +119,7 @@ class Faults(RuleBasedStateMachine):
             assert outcome == 0, "accepted again, and counted once"
             self.acknowledged.add(sender)
         else:
-            assert isinstance(outcome, ClosedError) if self.models else outcome == 1
+            assert isinstance(outcome, ClosedError) if self.fixed else outcome == 1
 
     @rule(senders=st.lists(sent, min_size=1, max_size=6), service=st.integers(0, 1))
     def a_late_heap_arrives_in_any_order(self, senders: list[int], service: int) -> None:
@@ -146,6 +148,16 @@ class Faults(RuleBasedStateMachine):
     def publish(self, service: int) -> None:
         try:
             self.models.add(self.services[service].publish_text(self.fingerprint))
+            self.fixed = True
+        except InfeasibleError:
+            assert len(self.delivered) < 3
+
+    @rule(service=st.integers(0, 1))
+    def publish_but_it_is_killed_before_a_model_is_kept(self, service: int) -> None:
+        store = self.services[service]
+        try:
+            store.write(publication.fix, store.collection(self.fingerprint))
+            self.fixed = True
         except InfeasibleError:
             assert len(self.delivered) < 3
 
@@ -160,6 +172,7 @@ class Faults(RuleBasedStateMachine):
             for one in publishing:
                 try:
                     self.models.add(one.result())
+                    self.fixed = True
                 except InfeasibleError:
                     assert not self.models or len(self.models) == 1
 

@@ -35,6 +35,7 @@ from blurfit.store.joint_plans import News
 from blurfit.store.store import Store
 from blurfit.store.withdrawal import withdraw
 from support.joint_plans import Both, Direct, both, joint_plan
+from support.lots import hashes
 
 PLAN = joint_plan()
 FIRST, SECOND = PLAN.quorums
@@ -279,9 +280,11 @@ def test_either_may_hold_it(two) -> None:
 def test_nobody_is_invited_to_two_waves_at_either() -> None:
     plan = joint_plan(admission="invited")
     with both(plan) as two:
-        tokens = [[bytes([side, n]) * 16 for n in range(70)] for side in (0, 1)]
-        for store, hashes in zip(two.stores, tokens, strict=True):
-            store.invite(plan.first().fingerprint, hashes)
+        tokens = [
+            hashes(plan, 1, FIRST, side) + hashes(plan, 2, 52, side) for side in ("one", "other")
+        ]
+        for store, some in zip(two.stores, tokens, strict=True):
+            store.invite(plan.first().fingerprint, some)
         given = [some[:FIRST] for some in tokens]
         assert two.deliver(two.shared(FIRST), tokens=given) == [FIRST, FIRST]
         two.lead()
@@ -314,6 +317,7 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
         backup(places[side], in_memory / "backup.db")
         two.lead()
         two.send(1, sides=(0,))
+    places[side].unlink()
     restore(in_memory / "backup.db", in_memory / "again.db", original_lost=True)
     places[side] = in_memory / "again.db"
     with Store(places[0]) as first, Store(places[1]) as second:

@@ -248,11 +248,11 @@ def test_a_result_that_does_not_follow_is_refused(two) -> None:
     other = replace(moments, sums=np.array([1.0, 2.0, 3.0, 4.0, 6.0]))
     foreign = PublishedMoments(propose(epsilon=3), 9, np.arange(1.0, 6.0))
     moved = replace(model, weights=model.weights + 0.5)
-    stated = replace(model, refusal="We know nothing.", inference=())
+    stated = replace(model, refusal="We know nothing.", inference=(), liars=())
     for shown, published in (
         *((fewer, fewer.fit()), (other, model), (moments, other.fit(ridge=9.0))),
         *((fewer, model), (foreign, foreign.fit()), (foreign, model)),
-        *((moments, moved), (moments, stated), (moments, replace(model, caveat="None."))),
+        *((moments, moved), (moments, stated), (moments, replace(model, caveats=("None.",)))),
     ):
         with pytest.raises(InvalidValueError, match="does not follow"):
             peer.deliver(published.to_json(), shown.to_json())

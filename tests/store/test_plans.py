@@ -2,19 +2,23 @@
 
 import pytest
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import (
+    BelowQuorumError,
     ClosedError,
     InfeasibleError,
     NotInvitedError,
     NotPublishedError,
+    OtherGroupError,
     UnknownCollectionError,
 )
 from blurfit.store import plans
 from blurfit.store.advance import advance
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
+from support.lots import hashes
 from support.plans import fill, people, plan, rows
 
 PLAN = plan("label", waves=2, quorum=60)
@@ -66,7 +70,7 @@ def test_a_plan_that_is_held_collects_and_releases_nothing(store) -> None:
 
 def test_invitations_belong_to_the_plan(store) -> None:
     first = store.write(plans.begin, PLAN)
-    tokens = [bytes([number]) * 32 for number in range(FIRST + 3)]
+    tokens = [*hashes(PLAN, 1, FIRST), *hashes(PLAN, 2, 3)]
     store.invite(first.fingerprint, tokens[:-1])
     sent = perturb_table(first, rows(EVERYONE, 0, FIRST))
     messages = b"".join(one.to_bytes() for one in sent)
@@ -94,6 +98,45 @@ def test_invitations_belong_to_the_plan(store) -> None:
     assert isinstance(refused, NotInvitedError)  # it was used in wave 1
     assert taken == [1, 1]
     assert store.invitations(second.fingerprint) == 1
+
+
+def test_colluders_who_all_come_first_are_spread_over_the_waves(store) -> None:
+    """Of 20,000 who are invited to three waves, 2,000 collude, come first and try every wave.
+
+    By arrival they would be half of the first wave: ε = 1.455 where 1 is promised. By lot they are
+    a tenth of it, which its noise covers; what they learn is no more than 10 % of one wave do.
+    """
+    big = plan("label", waves=3, quorum=20_000)
+    first = store.write(plans.begin, big)
+    collection = store.collection(first.fingerprint)
+    everyone = sorted(
+        one for group, count in enumerate(big.quorums, 1) for one in hashes(big, group, count)
+    )
+    store.invite(first.fingerprint, everyone)
+    table = people(200, 4)
+    messages = [one.to_bytes() for _ in range(30) for one in perturb_table(first, table)]
+
+    def come(guests: list[bytes], messages: list[bytes]) -> list[object]:
+        arrivals = [Arrival(one, [who]) for one, who in zip(messages, guests, strict=True)]
+        return store.receive(collection, arrivals)
+
+    guilty, others = everyone[:2000], everyone[2000:]
+    outcomes = come(guilty, messages[:2000])
+    inside = sum(one == 1 for one in outcomes)
+    assert 340 < inside < 460
+    assert sum(isinstance(one, OtherGroupError) for one in outcomes) == 2000 - inside
+    quorum = big.quorums[0]
+    honest = [one for one in others if big.lot.group_of(one) == 1]
+    fresh = messages[2000:]
+    assert come(honest[: quorum - inside - 1], fresh[: quorum - inside - 1])
+    with pytest.raises(BelowQuorumError):  # also with as many as its noise needs
+        store.write(advance, big.fingerprint)
+    assert store.count(first) == quorum - 1 >= first.honest
+    come(honest[quorum - inside - 1 :][:1], fresh[-1:])
+    assert store.write(advance, big.fingerprint).wave.number == 2
+    learned = first.calibration.guarantee(count=quorum - inside).epsilon
+    alone = Agreement.propose(big.schema, epsilon=1, delta=1e-6, quorum=20_000)
+    assert learned <= alone.calibration.guarantee(count=18_000).epsilon < 1.06
 
 
 def test_a_wave_is_closed_and_published_by_its_plan_alone(store) -> None:

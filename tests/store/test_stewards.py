@@ -1,13 +1,12 @@
 """Further tokens, what each is good for, and what was done."""
 
 import pytest
-import sqlalchemy as sa
 
 from blurfit import ConflictError, InvalidValueError
 from blurfit.protocol import tokens
-from blurfit.store import migrations, stewards, tables
+from blurfit.store import stewards
+from blurfit.store.stewards import Bearer
 from blurfit.store.store import Store
-from support import postgres
 
 
 def granted(store, name="mail office", right="invite") -> bytes:
@@ -19,21 +18,18 @@ def granted(store, name="mail office", right="invite") -> bytes:
 def test_a_token_is_good_for_what_it_was_made_for_until_it_is_revoked(place) -> None:
     with Store(place) as store:
         mail = granted(store)
-        assert store.read(stewards.admitted, mail, "invite") == "mail office"
-        for other in ("open", "publish", "read"):
-            assert store.read(stewards.admitted, mail, other) is None
+        assert store.read(stewards.bearer, mail) == Bearer("mail office", ("invite",))
         store.write(stewards.revoke, "mail office")
-        assert store.read(stewards.admitted, mail, "invite") is None
+        assert store.read(stewards.bearer, mail) is None
 
 
 def test_the_administrators_is_good_for_all(place) -> None:
     with Store(place) as store:
         first = tokens.hashed(tokens.new_token())
         store.appoint(first)
-        for right in stewards.RIGHTS:
-            assert store.read(stewards.admitted, first, right) == "administrator"
+        assert store.read(stewards.bearer, first) == Bearer("administrator", stewards.RIGHTS)
         store.appoint(tokens.hashed(tokens.new_token()), replace=True)
-        assert store.read(stewards.admitted, first, "open") is None
+        assert store.read(stewards.bearer, first) is None
 
 
 @pytest.mark.parametrize("name", ["", "a" * 101, "two\nlines", "administrator"])
@@ -60,29 +56,3 @@ def test_deeds_are_told_newest_first(place) -> None:
             store.write(stewards.write_down, "administrator", "open", f"{number:064}", 201)
         found = store.read(stewards.newest, 2)
     assert [one.fingerprint for one in found] == [f"{2:064}", f"{1:064}"]
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_store_of_the_version_before_gets_what_it_lacks(
-    kind, in_memory, request, monkeypatch
-) -> None:
-    """Written with the first step alone, as before there were stewards; opened with all."""
-    place = f"sqlite:///{in_memory / 'old.db'}"
-    if kind == "postgresql":  # where no store has been yet
-        place = postgres.fresh_database(request.getfixturevalue("postgresql"))
-
-    def as_it_was(connection) -> None:
-        late = {tables.stewards, tables.deeds}
-        kept = [one for one in tables.metadata.sorted_tables if one not in late]
-        tables.metadata.create_all(connection, kept)
-
-    token = tokens.hashed(tokens.new_token())
-    with monkeypatch.context() as before:
-        before.setattr(migrations, "MIGRATIONS", (("create the tables", as_it_was),))
-        with Store(place) as store:
-            store.appoint(token)
-            there = store.read(lambda c: set(sa.inspect(c).get_table_names()))
-            assert "stewards" not in there
-    with Store(place) as store:
-        granted(store)
-        assert store.read(stewards.admitted, token, "read") == "administrator"

@@ -5,9 +5,9 @@ from scipy.special import expit
 
 from blurfit.learning.belief import Belief, first_belief
 from blurfit.learning.joint_sums import JointSums
-from blurfit.learning.linear_bayes import Shrunk, linear_bayes
+from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.simulation.joint_sampler import clean_sums
 from blurfit.theory.joint_form import JointColumn
-from support.joint_sampler import clean_sums
 
 QUIET = 1e-6
 
@@ -21,11 +21,6 @@ def belief_of(v: np.ndarray, y: np.ndarray, task, count_bound=None, noise: float
     )
     chosen = sums.submodel("y")
     return first_belief(chosen, linear_bayes(chosen), task, count_bound)
-
-
-def score(found: Belief | Shrunk, v: np.ndarray) -> np.ndarray:
-    """β₀ + β·v of each row."""
-    return found.coefficients[0] + v @ found.coefficients[1:]
 
 
 def features(generator: np.random.Generator, n: int, p: int = 3) -> np.ndarray:

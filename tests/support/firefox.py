@@ -9,7 +9,6 @@ import base64
 import json
 import os
 import re
-import shutil
 import socket
 import struct
 import subprocess
@@ -19,6 +18,8 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from support.programs import program
 
 PATIENCE = 300.0  # seconds: the machine may be busy
 KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Space": " "}
@@ -47,10 +48,6 @@ PREFERENCES = {
     "network.process.enabled": False,
     "browser.cache.disk.enable": False,
 }
-
-
-def firefox_path() -> str | None:
-    return shutil.which("firefox-esr") or shutil.which("firefox")
 
 
 class Socket:
@@ -216,8 +213,7 @@ class Tab:
 @contextmanager
 def firefox(profile: Path, language: str = "en-US") -> Iterator[Tab]:
     """A Firefox of its own, with a fresh profile, whose reader wants that language."""
-    path = firefox_path()
-    assert path is not None
+    path = program("firefox-esr", "firefox")
     wanted = PREFERENCES | {"intl.accept_languages": language}
     lines = [
         f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in wanted.items()

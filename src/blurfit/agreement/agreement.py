@@ -119,6 +119,11 @@ class Agreement(Fingerprinted):
                 "schema = Schema.from_toml(path)."
             )
         chosen = Terms.of(**choices) if terms is None else terms
+        if chosen.colluders:
+            raise InvalidValueError(
+                f"Expected no colluders={chosen.colluders!r} without waves: quorum is the number "
+                "of honest people already, and more may be waited for."
+            )
         contract = input_contract if chosen.mechanism == "input" else moment_contract
         found = cls(**contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
@@ -168,7 +173,12 @@ class Agreement(Fingerprinted):
 
     @property
     def quorum(self) -> int:
-        """The least number of honest records; nothing is published below it."""
+        """How many must have contributed: nothing is published below it."""
+        return self.honest if self.wave is None else self.wave.quorum
+
+    @property
+    def honest(self) -> int:
+        """How many of them must be honest: as many as the noise is sized for."""
         return self.calibration.quorum
 
     @property
@@ -189,10 +199,10 @@ class Agreement(Fingerprinted):
     @property
     def database_ratios(self) -> FloatArray:
         """How many steps the deviation of a database's noise has, on each number: that of a whole
-        quorum of contributors.
+        quorum of honest contributors.
         """
         (part,) = self.parts
-        return np.asarray(part.deviations / part.step * math.sqrt(self.quorum))
+        return np.asarray(part.deviations / part.step * math.sqrt(self.honest))
 
     @property
     def once(self) -> str:

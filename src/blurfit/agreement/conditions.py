@@ -21,6 +21,8 @@ into a store by whoever holds it, is vouched for by that person, who takes the p
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.terms import Admission
 
@@ -28,6 +30,44 @@ OPEN_TO_ANYONE = (
     "Anyone may take part, as often as they like, so nobody can tell how many of the submissions "
     "are honest people's."
 )
+
+
+# Who decides which group of a plan a person is in (`blurfit.agreement.lot`).
+LOT_IN_WORDS: "dict[Admission, str]" = {
+    "invited": "A lot decides which group a person is in, drawn with the invitation, before "
+    "anything is known of them; an invitation is good in that group alone, so nobody can choose.",
+    "anyone": "Everybody's own coin decides which group they are in. Nobody can check a coin: "
+    "whoever lies can choose their group, and many who lie can be in the same one.",
+}
+
+
+def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
+    """How many people each group waits for, how many of them must be honest, and which share of any
+    group may collude: never rounded up.
+
+    >>> margin_in_words([(4000, 3600), (6000, 5399)])[-73:]
+    '5,399 in wave 2 of them are honest: if at most 10 % of any group collude.'
+    """
+    people, honest = map(list, zip(*groups, strict=True))
+    waits = f"A group is released when at least {in_each_wave(people)} have taken part"
+    if honest == people:
+        return f"{waits}, and as many must be honest."
+    share = min(100 * (all_ - some) // all_ for all_, some in groups)
+    return (
+        f"{waits}. All of this holds if at least {in_each_wave(honest)} of them are honest: if at "
+        f"most {share} % of any group collude."
+    )
+
+
+def in_each_wave(counts: "Sequence[int]") -> str:
+    """A number for each wave, or the only one.
+
+    >>> in_each_wave([3000]), in_each_wave([3000, 7000])
+    ('3,000', '3,000 in wave 1 and 7,000 in wave 2')
+    """
+    if len(counts) == 1:
+        return f"{counts[0]:,}"
+    return " and ".join(f"{one:,} in wave {place}" for place, one in enumerate(counts, start=1))
 
 
 def counted_in_words(admission: "Admission", count: int) -> str:
@@ -44,7 +84,7 @@ def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
 
     `quorum` is given in words where several waves have one each.
     """
-    least = quorum or f"{agreement.quorum:,}"
+    least = quorum or f"{agreement.honest:,}"
     if agreement.admission == "invited":
         people = (
             f"This needs honest people, at least {least} of those who were invited: they added the "

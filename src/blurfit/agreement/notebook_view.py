@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from blurfit.agreement.promises import at_most
+from blurfit.agreement.promises import at_most, caveats_of
 from blurfit.arrays import FloatArray
 from blurfit.notebook import html_table
 from blurfit.optional import axes
@@ -45,14 +45,17 @@ def submission_power(alpha: FloatArray, mu: float) -> FloatArray:
 
 def as_html(agreement: "Agreement") -> str:
     """What is asked, sent and promised, as a table for a notebook."""
-    local, model = agreement.calibration.local, agreement.calibration.model
-    proved = "" if model.proved else " (NOT proved)"
+    local, caveats = agreement.calibration.local, caveats_of(agreement)
+    numbers = f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
+    promised = [
+        ("what is published", numbers),
+        ("needs", f"{agreement.honest:,} honest contributors"),
+        (_seen(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
+    ]
     rows = [
         ("asked", ", ".join(one.name for one in agreement.schema.questions)),
         ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
-        ("what is published", f"ε = {agreement.epsilon:g}, δ = {agreement.delta:g}{proved}"),
-        ("needs", f"{agreement.quorum:,} honest contributors"),
-        (_seen(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
+        *([("nothing is promised", " ".join(caveats))] if caveats else promised),
         ("fingerprint", agreement.fingerprint),
     ]
     return html_table(["agreement", ""], rows)
@@ -67,20 +70,23 @@ def plot(agreement: "Agreement", ax: Any = None) -> Any:
     """Draw both curves into `ax`, or into a figure of its own; the axes are returned."""
     ax = axes(ax, 5, 5)
     alpha = np.linspace(0, 1, 501)
-    local, proved = agreement.calibration.local, agreement.calibration.model.proved
-    readers = readers_power(alpha, agreement.epsilon, agreement.delta)
-    seen = _seen(agreement)
+    local, caveats = agreement.calibration.local, caveats_of(agreement)
     ax.plot(alpha, alpha, color="grey", linestyle=":", label="guessing")
-    ax.plot(alpha, submission_power(alpha, local.mu), label=f"{seen}, μ ≤ {local.mu:.3g}")
-    label = f"what is published, ε = {agreement.epsilon:g}, δ = {agreement.delta:g}"
-    ax.plot(alpha, readers, label=label if proved else f"{label} (NOT proved)")
+    if not caveats:
+        submission = f"{_seen(agreement)}, μ ≤ {at_most(local.mu, 3)}"
+        ax.plot(alpha, submission_power(alpha, local.mu), label=submission)
+        numbers = f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
+        readers = readers_power(alpha, agreement.epsilon, agreement.delta)
+        ax.plot(alpha, readers, label=f"what is published, {numbers}")
     ax.set(
         xlim=(0, 1),
         ylim=(0, 1),
         aspect="equal",
         xlabel="wrong, if the answer is the first",
         ylabel="right, if it is the second, at most",
-        title="How well one answer could be told from another",
+        title="Nothing is promised"
+        if caveats
+        else "How well one answer could be told from another",
     )
     ax.legend(loc="lower right", fontsize="small")
     return ax

@@ -4,16 +4,18 @@
       │                                      ├─ next_agreement (blurfit.model.course) ─► wave 2 ─► …
       └──────────────────────────────────────┘
 
-It has the schema, the promise, how many waves there are at most, what each of them sends and how
-many people it waits for, and by which version of the rule the next map follows from the releases
-so far. So the agreement of every wave is a function of the plan and of published releases, and its
-fingerprint carries theirs. Which waves there are follows from public facts alone
-(`blurfit.theory.waves.choose_plan`); releases decide the maps, and nothing else.
+It has the schema, the promise, how many waves there are at most, what each of them sends, how many
+people it waits for and how many of these must be honest, and by which version of the rule the next
+map follows from the releases so far. So the agreement of every wave is a function of the plan and
+of published releases, and its fingerprint carries theirs. Which waves there are follows from public
+facts alone (`blurfit.theory.waves.choose_plan`); releases decide the maps, and nothing else.
 
 **Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
 her; by the theorem of `blurfit.theory.waves` so does everything that is ever published under the
-plan. Whoever took part in two waves would have √2 times the μ: `Agreement.once` is the name under
-which contributors remember that they took part, and it is the plan's.
+plan. Which wave that is a lot decides, and how many of a wave's people may collude the plan states
+(`blurfit.agreement.lot`). Whoever took part in two waves would have √2 times the μ:
+`Agreement.once` is the name under which contributors remember that they took part, and it is the
+plan's.
 """
 
 from collections.abc import Mapping
@@ -26,7 +28,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
 from blurfit.agreement.fingerprinted import Fingerprinted
 from blurfit.agreement.grid import DISCRETE_SHARE
-from blurfit.agreement.terms import LATER_TERMS, Terms, later_read, later_written
+from blurfit.agreement.lot import Lot, honest_among
+from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, Terms, later_read, later_written
 from blurfit.agreement.wave import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError
 from blurfit.schema.schema import Schema
@@ -41,6 +44,7 @@ _TERMS = (
     "epsilon",
     "delta",
     "quorum",
+    "colluders",
     "neighbours",
     "local_epsilon",
     "local_delta",
@@ -56,10 +60,11 @@ class Plan(Fingerprinted):
 
     Attributes:
         schema: what a record is.
-        terms: the promise; its quorum is that of all waves together.
+        terms: the promise; its quorum is how many people all waves together wait for, and its
+            colluders the share of them in any wave who need not be honest.
         task: whether a "number", a "label" or a "count" is learned.
         kinds: what each wave sends: "joint" products, "residual"s or "newton"'s quadratic.
-        quorums: the least number of honest people in each wave.
+        quorums: how many people each wave waits for.
     """
 
     CALLED = "a plan"
@@ -80,6 +85,9 @@ class Plan(Fingerprinted):
                 f"Expected a quorum for each of {self.kinds}, with a sum of {self.terms.quorum}, "
                 f"and got {self.quorums}."
             )
+        if self.terms.colluders is None:
+            raise InvalidValueError("Expected a share of colluders, such as 0.1.")
+        whole(**{f"honest[{place}]": one for place, one in enumerate(self.honest)})
         if self.terms.mechanism != "moment":
             raise InvalidValueError(
                 "Expected mechanism='moment' for waves: they learn from sums that are published."
@@ -91,7 +99,9 @@ class Plan(Fingerprinted):
             )
         if self.terms.proofs is not False:  # nor is it left open, which would be a second text
             raise InvalidValueError(
-                "Expected no proofs with waves: they are for agreements of one wave."
+                "Expected no proofs with waves: between two databases they exist for one wave "
+                "alone, so far. Propose one wave, or leave proofs out: then nothing limits what "
+                "one contributor who lies can do to the model."
             )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
@@ -113,11 +123,13 @@ class Plan(Fingerprinted):
     ) -> "Plan":
         """Waves for a schema and a promise: "auto" for as many as help, which may be one.
 
-        The other choices are those of `Agreement.propose`; `quorum` is that of all waves together.
+        The other choices are those of `Agreement.propose`; `quorum` is how many people all waves
+        together wait for, and `colluders` the share of those in any wave who may collude.
         `counts` says that the target is a count, with lower bound 0 (Poisson's model).
         """
         chosen = Terms.of(**choices) if terms is None else terms
-        chosen = msgspec.structs.replace(chosen, proofs=chosen.proofs or False)
+        colluders = COLLUDERS if chosen.colluders is None else chosen.colluders
+        chosen = msgspec.structs.replace(chosen, proofs=chosen.proofs or False, colluders=colluders)
         if waves != "auto":
             whole(waves=waves)
         task = task_of(schema, counts=counts)
@@ -150,6 +162,17 @@ class Plan(Fingerprinted):
         return mu_of(self.terms.epsilon, self.terms.delta * (1 - DISCRETE_SHARE))
 
     @property
+    def honest(self) -> tuple[int, ...]:
+        """How many of each wave's people must be honest: as many as its noise is sized for."""
+        assert self.terms.colluders is not None
+        return honest_among(self.quorums, self.terms.colluders)
+
+    @property
+    def lot(self) -> Lot:
+        """By which it is decided who is in which wave."""
+        return Lot(self.fingerprint, self.quorums)
+
+    @property
     def databases(self) -> tuple[Database, ...]:
         """The two databases, where trust is shared."""
         return self.terms.databases
@@ -174,8 +197,8 @@ class Plan(Fingerprinted):
             )
         given = {name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)}
         later = {"constant": None, "weights": None} if follows else {}
-        terms = Terms(**(given | later | {"quorum": self.quorums[len(follows)]}))
-        wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
+        terms = Terms(**(given | later | {"quorum": self.honest[len(follows)]}))
+        wave = Wave(self.fingerprint, len(follows) + 1, self.quorums, follows, chart)
         wave.verify()
         return Agreement.propose_wave(self.schema, terms, wave)
 
@@ -189,8 +212,8 @@ class Plan(Fingerprinted):
             "schema": self.schema.to_dict(),
             "task": self.task,
             "waves": [
-                {"kind": kind, "quorum": quorum}
-                for kind, quorum in zip(self.kinds, self.quorums, strict=True)
+                {"kind": kind, "quorum": quorum, "honest": honest}
+                for kind, quorum, honest in zip(self.kinds, self.quorums, self.honest, strict=True)
             ],
             **terms,
             "databases": [one.to_dict() for one in self.terms.databases],

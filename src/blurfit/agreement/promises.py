@@ -19,9 +19,20 @@ _RELATION: dict[Neighbours, str] = {
 
 
 PUBLIC_ROWS_ASSUMED = (
-    "The public rows are assumed to be public, and not the contributors' own: nothing is promised "
-    "to the people in them."
+    "The public rows are assumed to be public, and not those of the people who are protected: "
+    "nothing is promised to anybody in them."
 )
+
+
+UNPROVED = (
+    "NOT PROVED: the noise follows rule='published', as the paper prints it, which does not follow "
+    "from its proof. For experiments only; use rule='certified' for real people."
+)
+
+
+def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
+    """Why an agreement promises nothing, where that is so."""
+    return () if agreement.calibration.model.proved else (UNPROVED,)
 
 
 def at_most(value: float, digits: int = 4) -> str:
@@ -116,7 +127,7 @@ def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str
     return (
         "This holds only if the two do not put their shares together, if each follows the "
         f"protocol, and if neither invents contributors: at least "
-        f"{quorum or f'{agreement.quorum:,}'} of those who are counted must be honest people. "
+        f"{quorum or f'{agreement.honest:,}'} of those who are counted must be honest people. "
         f"{kept_out}"
     )
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from blurfit.agreement.radius import radii, records_worth, refusal_probability
+from blurfit.agreement.radius import PROVED_RADIUS, radii, records_worth, refusal_probability
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.proofs.circuits import ShortVector
@@ -104,22 +104,11 @@ class Proving:
         return math.log2(_HASHES + _SUBMISSIONS) + PROOFS * math.log2(one)
 
 
-def lies_in_words(agreement: "Agreement") -> str:
-    """What contributors who lie may still do to the model."""
-    if not agreement.proofs:
-        return "Contributors who lie to distort the model (poisoning)."
-    return (
-        "Contributors who lie to distort the model (poisoning). Each has proved to the two "
-        "databases that what she sent is no longer than an honest submission; within that, "
-        "anything goes."
-    )
-
-
 def proved_row(agreement: "Agreement") -> str:
     """A row of Markdown that says how much is proved, or nothing."""
     if not agreement.proofs:
         return ""
-    worth = math.ceil(10 * records_worth(agreement) * (1 + 2.0 ** (2 - _DIGITS))) / 10
+    worth = math.ceil(10 * records_worth(agreement) * PROVED_RADIUS) / 10
     return (
         f"| proofs | no submission counts for more than {worth:,} of the longest records; any lie "
         f"is believed with probability at most 2^{math.ceil(agreement.proving.soundness)} |\n"

@@ -41,18 +41,24 @@ import numpy as np
 
 from blurfit.agreement.numbers import NumberRun
 from blurfit.theory.quantiles import shifted_energy_ceiling
+from blurfit.theory.target_form import TargetForm
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
 
+LIARS = 0.01  # the share of them for which every model says what they could do
 LARGEST_PROBABILITY = 1e-12
+PROVED_RADIUS = 1 + 2.0**-6  # by which factor what is proved may exceed the radius, at most
 SHARE = 1e-4  # of δ
 _LEAST_LOGARITHM = math.log(1e-290)
 
 
-def radii(agreement: "Agreement") -> tuple[float, ...]:
-    """The norm that an honest submission hardly ever exceeds, for each part of the agreement."""
-    gamma = refusal_probability(agreement) / len(agreement.parts)
+def radii(agreement: "Agreement", probability: float | None = None) -> tuple[float, ...]:
+    """The norm that an honest submission hardly ever exceeds, for each part of the agreement:
+    with at most this probability, or else with that of being refused.
+    """
+    chosen = refusal_probability(agreement) if probability is None else probability
+    gamma = chosen / len(agreement.parts)
     return tuple(_radius(part, gamma) for part in agreement.parts)
 
 
@@ -68,6 +74,26 @@ def records_worth(agreement: "Agreement") -> float:
         radius / part.bound for radius, part in zip(radii(agreement), agreement.parts, strict=True)
     ]
     return max(reach[0] ** 2, *reach) if len(reach) > 1 else reach[0]
+
+
+def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> float:
+    """How far so large a share of `count` contributors can push the matrix of a `moment` release
+    away from what the others' sums make of it, in the Frobenius norm.
+
+    A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
+    everybody knows, of norm k: √(r² + k²) in all. Where products with the target alone are sent,
+    sums are divided by the count, so that a liar also stands in for an average record, of norm at
+    most R: r + R. With proofs the radius is rounded up (`blurfit.agreement.proving`). Without
+    proofs nobody can measure what two databases hold, and there is no bound.
+    """
+    if agreement.databases and not agreement.proofs:
+        return math.inf
+    (radius,), (part,), form = radii(agreement), agreement.parts, agreement.form
+    radius *= PROVED_RADIUS if agreement.proofs else 1.0
+    if isinstance(form, TargetForm):
+        return share * count * (radius + part.bound)
+    known = np.linalg.norm(form.matrix(np.zeros(form.width), 1))
+    return share * count * math.hypot(radius, float(known))
 
 
 def _radius(part: NumberRun, gamma: float) -> float:
@@ -86,7 +112,7 @@ def refusal_probability(agreement: "Agreement") -> float:
     logarithm = (
         math.log(SHARE * agreement.delta)
         - np.logaddexp(0.0, agreement.epsilon)
-        - math.log(agreement.quorum)
+        - math.log(agreement.honest)
     )
     if logarithm < _LEAST_LOGARITHM:
         return 0.0

@@ -31,6 +31,7 @@ ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 Sends = Literal["everything", "targets"]
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
+COLLUDERS, MOST_COLLUDERS = 0.1, 0.5  # of the people of any wave
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +43,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     epsilon: Annotated[float, Meta(description="ε of everything that is published.")]
     delta: Annotated[float, Meta(description="δ of everything that is published.")]
-    quorum: Annotated[int, Meta(description="The least number of honest contributors.")]
+    quorum: Annotated[
+        int,
+        Meta(
+            description="The least number of honest contributors; in waves, how many people all of "
+            "them wait for, colluders included."
+        ),
+    ]
     mechanism: Annotated[
         Mechanism,
         Meta(
@@ -76,11 +83,19 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "triple it. (moment)"
         ),
     ] = False
+    colluders: Annotated[
+        float | None,
+        Meta(
+            description="In waves: the share of the people of any wave who may collude, from 0 to "
+            "0.5. Noise is sized for the others. Default: 0.1."
+        ),
+    ] = None
     proofs: Annotated[
         bool | None,
         Meta(
             description="Contributors prove to the two databases that what they send is no longer "
-            "than an honest submission. Default: where anyone may take part, in one wave."
+            "than an honest submission; otherwise one liar can move the model anywhere. Default: "
+            "with two databases, in one wave. Waves have no proofs yet."
         ),
     ] = None
     public_rows: Annotated[
@@ -155,6 +170,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         require_rules(self)
         if self.proofs is not None:
             require_proofs(self.proofs, databases=self.databases)
+        if self.colluders is not None and not 0 <= self.colluders <= MOST_COLLUDERS:
+            raise InvalidValueError(
+                f"Expected colluders={self.colluders!r} to be a share from 0 to {MOST_COLLUDERS}."
+            )
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -179,12 +198,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def proved(self) -> bool:
-        """Whether an agreement of one wave has proofs: if nothing is said, where two databases let
-        anyone take part, since there one liar could otherwise end the collection.
+        """Whether an agreement of one wave has proofs: if nothing is said, wherever there are two
+        databases, since one liar could otherwise move the model anywhere, invited or not.
         """
-        if self.proofs is not None:
-            return self.proofs
-        return bool(self.databases) and self.admission == "anyone"
+        return bool(self.databases) if self.proofs is None else self.proofs
 
 
 TERMS: tuple[str, ...] = Terms.__struct_fields__

@@ -31,6 +31,11 @@ def compute_again(agreement: "Agreement") -> None:
     proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     if agreement.wave is not None:
         agreement.wave.verify()
+        if agreement.honest > agreement.quorum:
+            raise NotCertifiedError(
+                f"Expected noise for at most the {agreement.quorum} people that the wave waits "
+                f"for, and it is sized for {agreement.honest} honest ones."
+            )
     calibration = agreement.calibration
     if isinstance(calibration, InputCalibration):
         size = _input_again(agreement, calibration)

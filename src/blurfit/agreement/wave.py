@@ -9,11 +9,12 @@ checked here and in `Agreement.verify`, before a record is read.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blurfit.errors import InvalidValueError
+from blurfit.agreement.lot import Lot
+from blurfit.errors import InvalidValueError, OtherGroupError
 from blurfit.json_reader import canonical
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
@@ -23,7 +24,7 @@ from blurfit.theory.wave_form import WaveForm
 from blurfit.theory.waves import Task
 from blurfit.validate import whole
 
-_FIELDS = {"plan", "number", "follows", "map"}
+_FIELDS = {"plan", "number", "follows", "map", "people"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +36,12 @@ class Wave:
         number: 1 for the first.
         follows: the SHA-256 of each earlier wave's release, in their order.
         chart: the public map from a record to what is blurred; None in the first wave.
+        people: how many people each of the plan's waves waits for, by which the lot falls.
     """
 
     plan: str
     number: int
+    people: tuple[int, ...]
     follows: tuple[str, ...] = ()
     chart: WaveMap | None = None
 
@@ -47,6 +50,16 @@ class Wave:
 
     def __hash__(self) -> int:
         return hash(canonical(self.to_dict()))
+
+    @property
+    def quorum(self) -> int:
+        """How many people this wave waits for."""
+        return self.people[self.number - 1]
+
+    @property
+    def lot(self) -> Lot:
+        """By which it is decided who is in which wave."""
+        return Lot(self.plan, self.people)
 
     def form(self, schema: Schema) -> WaveForm:
         """What is sent in a later wave; a map that does not fit the schema is refused."""
@@ -58,7 +71,11 @@ class Wave:
 
     def verify(self) -> None:
         """Refuse what no plan announces, before any record is read; the map is read afresh."""
-        whole(number=self.number)
+        whole(number=self.number, **{f"people[{at}]": one for at, one in enumerate(self.people)})
+        if self.number > len(self.people):
+            raise InvalidValueError(
+                f"Expected wave {self.number} to be one of the {len(self.people)} of its plan."
+            )
         for mark in (self.plan, *self.follows):
             if not isinstance(mark, str) or not re.fullmatch("[0-9a-f]{64}", mark):
                 raise InvalidValueError(f"Expected {mark!r} to be 64 hexadecimal digits.")
@@ -78,6 +95,7 @@ class Wave:
             "number": self.number,
             "follows": list(self.follows),
             "map": None if self.chart is None else self.chart.to_dict(),
+            "people": list(self.people),
         }
 
     @classmethod
@@ -85,14 +103,37 @@ class Wave:
         """The inverse of `to_dict`; the map is checked."""
         if not isinstance(entry, Mapping) or set(entry) != _FIELDS:
             raise InvalidValueError(f"Expected a wave with the fields {sorted(_FIELDS)}.")
-        chart, follows = entry["map"], entry["follows"]
-        if not isinstance(follows, list):
-            raise InvalidValueError(f"Expected follows={follows!r} to be a list.")
+        chart, follows, people = entry["map"], entry["follows"], entry["people"]
+        for name, value in (("follows", follows), ("people", people)):
+            if not isinstance(value, list):
+                raise InvalidValueError(f"Expected {name}={value!r} to be a list.")
         return cls(
             entry["plan"],
             entry["number"],
+            tuple(people),
             tuple(follows),
             None if chart is None else map_from_dict(chart),
+        )
+
+
+def require_group(wave: Wave, groups: Sequence[int]) -> None:
+    """Refuse people whom the lot has put into another group than the wave that collects.
+
+    Raises:
+        OtherGroupError: the first who is in another one comes too early, or too late.
+    """
+    other = next((one for one in groups if one != wave.number), wave.number)
+    if other > wave.number:
+        raise OtherGroupError(
+            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot has put you into "
+            f"group {other}, which comes later. Nothing was kept. Come back with the same "
+            f"invitation when group {other} is asked."
+        )
+    if other < wave.number:
+        raise OtherGroupError(
+            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot had put you into "
+            f"group {other}, which is complete. Nothing was kept, and nobody can change groups. "
+            "Thank you for coming."
         )
 
 

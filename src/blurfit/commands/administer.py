@@ -17,6 +17,7 @@ from blurfit.commands.common import (
     next_step,
     out_file,
     service,
+    token_option,
 )
 from blurfit.errors import InvalidValueError
 
@@ -99,14 +100,33 @@ def open_collection(
 @click.command(epilog=f"Example: blurfit status {_EXAMPLE} --json")
 @agreement_file
 @service
+@token_option(
+    "The administrator's token: also tell whether contributors look honest (one database).",
+    required=False,
+)
 @as_json
-def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
-    """Tell how many have contributed under an AGREEMENT, or to each wave of a plan."""
+def status(
+    agreement: Path, url: str, patience: float, token_file: Path | None, as_json: bool
+) -> None:
+    """Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
+
+    With the administrator's token, those who came first are compared with those who came later: if
+    the two differ by more than chance, contributors may be lying together.
+    """
+    from blurfit.protocol import tokens
     from blurfit.service.remote import RemoteDatabase
 
-    with RemoteDatabase(url, patience=patience) as database:
-        state = database.status(load_agreed(agreement))
-    answer(state, in_words(state), as_json=as_json)
+    agreed = load_agreed(agreement)
+    token = None if token_file is None else tokens.read_token(token_file)
+    with RemoteDatabase(url, token=token, patience=patience) as database:
+        state = database.status(agreed)
+        words = in_words(state)
+        if token is not None and not agreed.databases:
+            waves = (one for one in state.get("waves", ()) if one["state"] == "collecting")
+            for one in waves if "waves" in state else (state,):
+                one["halves"] = database.halves(one["fingerprint"])
+                words += f"\n{one['halves']['told']}"
+    answer(state, words, as_json=as_json)
     reached = "quorum" in state and state["count"] >= state["quorum"]  # a plan goes on by itself
     if reached and state["state"] == "collecting":
         typed = f"{agreement} --to {url} --admin-token-file FILE"

@@ -30,6 +30,7 @@ from blurfit.errors import (
     ConflictError,
     NotInvitedError,
     NotPublishedError,
+    OtherGroupError,
     PausedError,
     ServiceError,
     StorageError,
@@ -49,6 +50,7 @@ _REFUSALS = (
     ConflictError,
     NotInvitedError,
     NotPublishedError,
+    OtherGroupError,
     PausedError,
 )
 
@@ -159,13 +161,20 @@ def _service(*, required: bool) -> Callable[[Any], Any]:
 
 service = _service(required=True)
 service_or_file = _service(required=False)
-_token_file = click.option(
-    "--admin-token-file",
-    "token_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The file that holds the administrator's token.",
-)
+
+
+def token_option(help_text: str, *, required: bool = True) -> Callable[[Any], Any]:
+    """Where the administrator's token is."""
+    return click.option(
+        "--admin-token-file",
+        "token_file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        required=required,
+        help=help_text,
+    )
+
+
+_token_file = token_option("The file that holds the administrator's token.")
 
 
 @dataclass(frozen=True)

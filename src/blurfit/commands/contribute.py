@@ -82,8 +82,9 @@ def contribute(
     """Blur each row of a TABLE (.csv, .parquet) and send it once, or write all to a file (--out).
 
     If this is interrupted, run it again: it continues where it stopped, and no row is blurred
-    twice. With a plan instead of an AGREEMENT, each part of the table goes to the wave that is
-    collecting.
+    twice. With a plan instead of an AGREEMENT, a lot decides which wave each row is in: that of its
+    invitation, or in a collection that is open to anyone a coin, which the journal remembers. Rows
+    whose wave comes later wait: run it again then.
     """
     from blurfit.agreement.plan import Plan
 
@@ -129,6 +130,7 @@ def contribute(
         )
         return
     tokens = _tokens(invitations, len(agreed.databases) or 1)
+    waiting: dict[int, int] = {}
     with watched("blur and send", quiet=as_json) as watch:
         rows = _send(
             agreed,
@@ -140,11 +142,18 @@ def contribute(
             other_people=other_people,
             receipt=receipt,
             progress=watch,
+            waiting=waiting.update,
         )
     words = f"{rows:,} rows of {table} are stored there, each counted once."
+    if waiting:
+        each = ", ".join(f"{count:,} for group {group}" for group, count in waiting.items())
+        words += f" Others wait, {each}: run this again when that group is asked."
     if receipt and receipt.exists():
         words += f" The receipt is in {receipt}: keep it to yourself."
-    answer({"rows": rows, "fingerprint": agreed.fingerprint}, words, as_json=as_json)
+    facts = {"rows": rows, "fingerprint": agreed.fingerprint}
+    if isinstance(agreed, Plan):
+        facts["waiting"] = {str(group): count for group, count in waiting.items()}
+    answer(facts, words, as_json=as_json)
     if url is not None:
         next_step(f"`blurfit status {agreement} --to {url}`.", quiet=as_json)
 

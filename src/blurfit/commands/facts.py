@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from blurfit.agreement.conditions import premise_in_words
+from blurfit.agreement.promises import caveats_of
 from blurfit.agreement.radius import records_worth
 
 if TYPE_CHECKING:
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 
 def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
     """An agreement's facts for scripts."""
+    caveats = caveats_of(agreement)
     return {
         "fingerprint": agreement.fingerprint,
         "mechanism": agreement.mechanism,
-        "epsilon": agreement.epsilon,
-        "delta": agreement.delta,
+        "epsilon": None if caveats else agreement.epsilon,
+        "delta": None if caveats else agreement.delta,
+        "caveats": list(caveats),
         "neighbours": agreement.calibration.model.neighbours,
         "quorum": agreement.quorum,
         "trust": agreement.trust,
@@ -31,8 +34,8 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "proofs": agreement.proofs,
         "numbers": agreement.width,
         "bytes": (agreement.share_layout("masked") if agreement.proofs else agreement.layout).size,
-        "local_epsilon": agreement.calibration.local.epsilon,
-        "local_delta": agreement.calibration.local.delta,
+        "local_epsilon": None if caveats else agreement.calibration.local.epsilon,
+        "local_delta": None if caveats else agreement.calibration.local.delta,
         "public_rows": agreement.public_rows,
         "signing_keys": list(agreement.signing_keys),
     }
@@ -44,10 +47,8 @@ def moments_facts(moments: "PublishedMoments") -> dict[str, Any]:
     return {
         "fingerprint": moments.fingerprint,
         "count": moments.count,
-        "epsilon": moments.guarantee.epsilon,
-        "delta": moments.guarantee.delta,
+        **moments.guarantee.facts(),
         "admission": moments.admission,
-        "condition": moments.condition,
         "targets": list(moments.agreement.targets),
         "columns": list(found.names),
         "correlations": _rows(found.values),
@@ -62,16 +63,14 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
         "count": model.count,
         "target": model.target,
         "features": list(model.features),
-        "epsilon": model.guarantee.epsilon,
-        "delta": model.guarantee.delta,
-        "proved": model.guarantee.proved,
+        **model.guarantee.facts(),
         "admission": model.admission,
-        "condition": model.condition,
         "method": model.method,
         "refusal": model.refusal,
+        "doubt": model.doubt,
         "outputs": {},
     }
-    for output in model.outputs:
+    for place, output in enumerate(model.outputs):
         facts: dict[str, Any] = {"predicting": model.coefficients_of(output).by_name()}
         if model.inference:
             inference = model.inference_of(output)
@@ -79,6 +78,7 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
             variance = inference.residual_variance
             facts["residual_deviation"] = None if variance is None else math.sqrt(variance)
             facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
+            facts["liars"] = dict(model.liars[place]) if model.liars else None
         found["outputs"][output] = facts
     return found
 

@@ -11,7 +11,9 @@ import click
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.commands.common import (
     EXISTING_FILE,
+    answer,
     as_json,
+    format_of,
     picture_file,
     save_picture,
     steps,
@@ -29,6 +31,7 @@ from blurfit.forecast import DRAWS, TOLERANCE
 from blurfit.progress import Progress
 
 if TYPE_CHECKING:
+    from blurfit.agreement.plan import Plan
     from blurfit.agreement.proof_costs import ProofCosts
     from blurfit.forecast.beside import PublicForecast
     from blurfit.forecast.population import Population
@@ -104,15 +107,20 @@ def forecast_command(
 ) -> None:
     """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
 
-    Nothing private is read: the people are generated, public or assumed.
+    Of a plan (.json) it is forecast what contributors who lie could do to the model. Nothing
+    private is read: the people are generated, public or assumed.
     """
     from rich.console import Console
 
+    from blurfit.agreement.plan import Plan
     from blurfit.commands.forecast_report import liars_in_words, report
     from blurfit.commands.public_report import public_report
     from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
     from blurfit.schema.titles import titles
 
+    if format_of(file) == Plan.STATED["format"]:
+        _forecast_plan(Plan.load(file), options, seed, as_json=as_json)
+        return
     proposal = read_proposal(file)
     sizes = whole_numbers(contributors)
     common: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
@@ -160,6 +168,22 @@ def forecast_command(
             click.echo(f"\n{costs.in_words()}")
 
 
+def _forecast_plan(plan: "Plan", options: dict[str, Any], seed: int, *, as_json: bool) -> None:
+    """What liars could do to a plan's model: its errors are not forecast."""
+    from blurfit.commands.forecast_report import liars_in_words
+    from blurfit.forecast.liars import moved_in_waves
+    from blurfit.schema.titles import titles
+
+    refuse_for_an_agreement(options, advising=False)
+    population = population_of(ProposalFile(plan.schema), options)
+    moved = _finite(moved_in_waves(plan, population, seed))
+    answer({"liars": moved}, liars_in_words(moved, titles(plan.schema)), as_json=as_json)
+
+
+def _finite(moved: dict[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in moved.items()}
+
+
 def _moved_by_liars(
     proposal: ProposalFile, population: "Population"
 ) -> dict[str, float | None] | None:
@@ -173,7 +197,7 @@ def _moved_by_liars(
         found = moved_by_liars(proposal.agreement, population)
     except InfeasibleError:
         return None
-    return {name: value if math.isfinite(value) else None for name, value in found.items()}
+    return _finite(found)
 
 
 def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | None":

@@ -10,6 +10,7 @@ from rich.text import Text
 from blurfit.agreement.terms import Mechanism
 from blurfit.forecast.results import LEVEL, Case, Forecast
 from blurfit.forecast.tuning import Advice
+from blurfit.model.liars import SHARE, moved_in_words
 
 
 def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> RenderableType:
@@ -32,17 +33,9 @@ def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> 
 
 def liars_in_words(moved: Mapping[str, float | None], called: Mapping[str, str]) -> str:
     """What one liar in a hundred contributors could do at worst, by columns as people call them."""
-    if None in moved.values():
-        return (
-            "If 1 % of the contributors lie, they can move the model as far as they like: nobody "
-            "sees what was shared. Proofs (`agree --proofs`) limit this."
-        )
-    each = ", ".join(
-        f"{called.get(name, name)} ± {number(value or 0.0)}" for name, value in moved.items()
-    )
     return (
-        "If 1 % of the contributors lie, know everything and all push the same way, they can move "
-        f"any one coefficient by at most about: {each}."
+        f"If {SHARE} of the contributors lie together, knowing everything, they can move "
+        f"coefficients by up to: {moved_in_words(moved, called)}."
     )
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from blurfit.agreement.terms import MECHANISMS, Mechanism
-from blurfit.commands.proposals import ProposalFile, read_table
+from blurfit.commands.proposals import ProposalFile
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ def sweep_asked_for(
     """What to sweep over: options come before the proposal, and the proposal before defaults."""
     terms = dict(proposal.terms)
     terms.pop("quorum", None)  # as many as contribute
+    terms.pop("colluders", None)  # of waves: here all of them are honest
     planned = terms.pop("epsilon", None)
     epsilons = options["epsilon"] or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0))
     kind = terms.pop("mechanism", None) if mechanism is None else mechanism
@@ -47,7 +48,7 @@ def population_of(proposal: ProposalFile, options: dict[str, Any]) -> "Populatio
             "Expected --public-data or --spectrum, not both: each describes the population."
         )
     if path is not None:
-        return Population.of_table(proposal.schema, read_table(path, proposal.schema), path.name)
+        return Population.of_file(proposal.schema, path)
     if spectrum is not None:
         return Population.of_spectrum(proposal.schema, spectrum, explained=explained)
     return Population.generated(proposal.schema, explained=explained)

@@ -3,6 +3,9 @@
 With two databases a person needs an invitation from each. `--both` asks both services, with the
 tokens of both administrators, and joins the invitations in pairs, each pair in one link. Where
 nobody holds both tokens, each side makes its own, and the page for administrators joins the files.
+
+An invitation to a plan of waves is for one group of people, which a lot decides
+(`blurfit.agreement.lot`): the table says which, so that each group can be written to in its turn.
 """
 
 import io
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from blurfit import private_files
 from blurfit.commands.common import (
     EXISTING_FILE,
     Administered,
@@ -38,7 +42,7 @@ _CALLED = {
     "csv": "links in a table",
     "codes": "QR codes",
 }
-_COLUMNS = ("number", "link")
+_COLUMNS, _IN_GROUPS = ("number", "link"), ("number", "group", "link")
 _FRAGMENT = "#invitation="
 _SHEET = """<!doctype html><meta charset="utf-8"><title>Invitations</title>
 <style>
@@ -87,9 +91,13 @@ def invite(
 ) -> None:
     """Make one-time invitations for a collection or a plan, one for each person.
 
-    An invitation to a plan is good for whichever wave is collecting when it is used. In a link, the
-    invitation comes after #, which browsers never send.
+    An invitation to a plan is good in one of its waves, which a lot decides when it is made: with
+    --csv the table has the group of each. Choose who gets which without looking at it, and write to
+    a group when its turn comes. In a link, the invitation comes after #, which browsers never send.
     """
+    from blurfit.protocol.tokens import hashed, joined
+    from blurfit.service.remote import lot_of
+
     agreed = load_agreed(agreement)
     if out.exists():
         raise InvalidValueError(
@@ -97,20 +105,28 @@ def invite(
         )
     if form == "codes":
         optional("segno")  # before any invitation is made
-    made = []
+    made: list[list[str]] = []
+    shares: list[int] = []
     for place in [at] if other_token_file is None else _both(agreed, at, other_token_file):
         with place.database() as database:
-            made.append(database.invite(agreed, count))
-    tokens = [",".join(joined) for joined in zip(*made, strict=True)]
+            shares = shares or database.shares(agreed, count)
+            made.append(database.invite(agreed, count, shares))
+    lot = lot_of(agreed)
+    pairs = joined(made, lot)
+    groups = [] if lot is None else [lot.group_of(hashed(first)) for first, *_ in pairs]
     page = at.page("c", agreed.fingerprint)
-    out.touch(mode=0o600)
-    out.write_text(written(form, tokens, page), encoding="utf-8")
+    text = written(form, list(map(",".join, pairs)), page, groups)
+    private_files.write(out, text, only_new=True)
     sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
-    answer({"count": count, "out": str(out)}, sentence, as_json=as_json)
+    if groups:
+        each = ", ".join(f"{n:,} for group {k}" for k, n in enumerate(shares, start=1))
+        sentence += f" The lot has drawn {each}."
+    facts = {"count": count, "out": str(out)} | ({"groups": shares} if groups else {})
+    answer(facts, sentence, as_json=as_json)
 
 
-def written(form: Form, tokens: Sequence[str], page: str) -> str:
-    """The file's text.
+def written(form: Form, tokens: Sequence[str], page: str, groups: Sequence[int] = ()) -> str:
+    """The file's text; `groups` are those of a plan's invitations.
 
     >>> print(written("links", ["abc"], "https://first.example/c/00"), end="")
     https://first.example/c/00#invitation=abc
@@ -122,9 +138,14 @@ def written(form: Form, tokens: Sequence[str], page: str) -> str:
         return "".join(f"{link}\n" for link in links)
     if form == "csv":
         table = io.StringIO()
-        write_csv(table, [_COLUMNS, *enumerate(links, start=1)])
+        columns = [groups, links] if groups else [links]
+        rows = zip(range(1, len(links) + 1), *columns, strict=True)
+        write_csv(table, [_IN_GROUPS if groups else _COLUMNS, *rows])
         return table.getvalue()
-    return _SHEET.format(codes="\n".join(map(_code, range(1, len(links) + 1), links)))
+    names = [
+        f"{at}, group {groups[at - 1]}" if groups else f"{at}" for at in range(1, len(links) + 1)
+    ]
+    return _SHEET.format(codes="\n".join(map(_code, names, links)))
 
 
 def read(text: str) -> list[list[str]]:
@@ -133,13 +154,14 @@ def read(text: str) -> list[list[str]]:
     >>> read(written("csv", ["abc", "first,second"], "https://first.example/c/00"))
     [['abc'], ['first', 'second']]
     """
-    lines = [line for line in text.split() if line != ",".join(_COLUMNS)]
+    headings = (",".join(_COLUMNS), ",".join(_IN_GROUPS))
+    lines = [line for line in text.split() if line not in headings]
     return [line.rpartition(_FRAGMENT)[2].rstrip('"').split(",") for line in lines]
 
 
-def _code(number: int, link: str) -> str:
+def _code(name: str, link: str) -> str:
     picture = optional("segno").make(link, error="m", micro=False).svg_inline(border=4)
-    return f"<figure>{picture}<figcaption>{number}</figcaption></figure>"
+    return f"<figure>{picture}<figcaption>{name}</figcaption></figure>"
 
 
 def _both(agreed: "Agreement | Plan", at: Administered, other: Path) -> list[Administered]:

@@ -72,8 +72,9 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
 )
 @click.option(
     "--receipt",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also record the release here, besides in the folders of the files.",
+    type=click.Path(path_type=Path),
+    help="Also record the release here, besides in the folders of the files: a file, or a folder "
+    "in which each agreement has its own. Needed as soon as one of FILES is a URL.",
 )
 @course_options("Learn a wave of this plan, together with its earlier waves (--release).")
 @as_json

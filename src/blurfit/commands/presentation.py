@@ -8,10 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blurfit.agreement.conditions import counted_in_words, premise_in_words
+from blurfit.agreement.conditions import premise_in_words
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
+    caveats_of,
     either_in_words,
     guesses_from_submission,
     guesses_in_words,
@@ -45,7 +46,7 @@ LITTLE_INFORMATION = 10.0  # ψ below which the noise leaves little of most effe
 def calibration_report(calibration: Calibration) -> RenderableType:
     """Noise, what is promised to whom, and what it costs: a table, and a sentence for each."""
     return Group(
-        _noise_table(calibration, _costs(calibration)),
+        _noise_table(calibration, [*_claim(calibration), *_costs(calibration)]),
         Text(_promise(calibration, calibration.model)),
         Text(_submission(calibration)),
     )
@@ -65,18 +66,20 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         *(Text(line) for line in about_lines(agreement.schema.about)),
         Text(f"Asked: {asked}."),
         _noise_table(calibration, [sent, *_own_noise(agreement), *_costs(calibration)]),
-        Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"),
     ]
-    parts.append(Text(_liar(agreement)))
-    if model.proved:
+    if caveats := caveats_of(agreement):
+        parts.append(Text(f"Nothing is promised. {' '.join(caveats)}"))
+    else:
         mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
+        parts.append(Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"))
         parts.append(Text(guesses_in_words(stated, mu, "what is published")))
+    parts.append(Text(_liar(agreement)))
     if agreement.databases:
         parts.append(Text(either_in_words(agreement)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
             parts.append(Text(f"{PROVED_IN_WORDS} {ProofCosts.of(agreement).in_words()}"))
-    else:
+    elif not caveats:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
     if agreement.public_rows is not None:
@@ -128,16 +131,15 @@ def moments_report(moments: "PublishedMoments") -> str:
     """What a release is of, and the correlations between its columns."""
     promise, everything = moments.guarantee, moments.agreement.sends == "everything"
     kind = f"Sums of {'all products of two columns' if everything else 'products with the target'}"
+    least = f" (at least {moments.agreement.quorum:,} were required) answered"
     facts = (
-        f"{counted_in_words(moments.admission, moments.count)} (at least "
-        f"{moments.agreement.quorum:,} were required) answered "
+        f"{promise.counted}{' of' if moments.held else least} "
         f"{', '.join(asked_in_words(one) for one in moments.agreement.schema.questions)}.",
-        f"{kind}, blurred together: ε = {promise.epsilon:g}, δ = "
-        f"{promise.delta:g}, {promise.neighbours} one record; {releases_in_words(promise)}.",
-        moments.condition,
+        f"{kind}, blurred together. {promise.in_words}",
+        f"{promise.seen} {promise.condition}" if promise.private else "",
         f"May be predicted: {', '.join(moments.agreement.targets)}.",
     )
-    told = "\n".join(textwrap.fill(fact, width=79) for fact in facts)
+    told = "\n".join(textwrap.fill(fact, width=79) for fact in facts if fact)
     head = "Correlations (nan where the noise is larger than the spread):"
     return f"{told}\n\n{head}\n{moments.correlations()}"
 
@@ -205,9 +207,17 @@ def _liar(agreement: "Agreement") -> str:
 def _own_noise(agreement: "Agreement") -> list[Row]:
     if not agreement.database_draws:
         return []
-    factor = variance_factor(agreement.quorum, agreement.quorum, agreement.database_draws)
+    factor = variance_factor(agreement.honest, agreement.quorum, agreement.database_draws)
     meaning = "times the variance at the quorum, with the noise that databases add themselves"
     return [("database noise", f"{factor:.6g}", meaning)]
+
+
+def _claim(calibration: Calibration) -> list[Row]:
+    """What the paper says of one submission, where its own rule is computed."""
+    if not isinstance(calibration, InputCalibration) or (claim := calibration.local_claim) is None:
+        return []
+    meaning = f"the paper's ε for a submission at δ = {claim.delta:g}"
+    return [("Corollary 1", f"{claim.epsilon:.6g}", meaning)]
 
 
 def _costs(calibration: Calibration) -> list[Row]:
@@ -230,9 +240,6 @@ def _input_rows(calibration: InputCalibration) -> list[Row]:
             ("J", loss.determinant_loss, "privacy loss of the determinant"),
             ("S_w", loss.moving_sensitivity, "sensitivity of the gradient where w moves it"),
         ]
-    if (claim := calibration.local_claim) is not None:
-        meaning = f"the paper's ε for a submission at δ = {claim.delta:g}"
-        rows.append(("Corollary 1", claim.epsilon, meaning))
     return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
 
 

@@ -56,14 +56,6 @@ def read_proposal(path: Path) -> ProposalFile:
     return ProposalFile(schema, terms)
 
 
-def read_table(path: Path, schema: "Schema") -> Any:
-    """The schema's columns of a CSV or Parquet file, as an Arrow table."""
-    from blurfit.datasets import data_files
-
-    file = data_files.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
-    return data_files.table(file, [*(one.name for one in schema.features), schema.target.name])
-
-
 class Numbers(click.ParamType):  # type: ignore[type-arg]
     """Numbers as 1,3,10 or as a range 0.1:10, of which two points a decade are taken."""
 

@@ -1,6 +1,5 @@
 """`blurfit serve`: the database as a service."""
 
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,10 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     epilog="Example: blurfit serve --store sqlite:///collection.db --port 8000 "
     "--admin-token-file token.txt"
 )
-@store_option("sqlite:///file, or postgresql://user@host/name for several processes or hosts.")
+@store_option(
+    "sqlite:///file, or postgresql://user@host/name for several processes or hosts; with "
+    "?password_file=/path at its end, that file holds the password."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -113,6 +115,7 @@ def serve(
     from blurfit.service.app import Limits, Service
     from blurfit.service.bodies import IN_FLIGHT
     from blurfit.service.metrics import Metrics
+    from blurfit.service.serving import leave_threads_behind
     from blurfit.service.workers import refuse_unless_possible
     from blurfit.store.connecting import CONNECTIONS
     from blurfit.store.store import Store
@@ -126,7 +129,6 @@ def serve(
     )
     refuse_unless_possible(workers, place)
     peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
-    os.umask(0o077)  # what is written here, the store first of all, is for its owner alone
     with Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
         share_key = None
@@ -153,6 +155,7 @@ def serve(
 
     if workers > 1:  # the store is closed here: no connection to it is there to be forked
         run(service, host, port, said, workers=workers, **network)
+    leave_threads_behind()
 
 
 def _reading_again(context: Any, certificate: str, key: str | None) -> Callable[..., None]:
@@ -191,8 +194,10 @@ def run(
 
     from blurfit.service.front import Bounds, raise_descriptor_limit
     from blurfit.service.logs import configuration
-    from blurfit.service.serving import configured
+    from blurfit.service.serving import Server, configured, prepare_process
     from blurfit.service.workers import Worker, Workers, listening
+
+    prepare_process()
 
     def configured_for(app: Any) -> uvicorn.Config:
         config = configured(
@@ -242,7 +247,7 @@ def run(
     try:
         if workers == 1:
             reload(config)
-            uvicorn.Server(config).run(sockets=sockets)
+            Server(config).run(sockets=sockets)
         else:
             Workers(work, sockets, reloads).run()
     except KeyboardInterrupt:

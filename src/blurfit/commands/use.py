@@ -18,6 +18,7 @@ from blurfit.commands.common import (
     write_csv,
 )
 from blurfit.errors import InvalidValueError
+from blurfit.private_files import replacing
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel
@@ -61,14 +62,9 @@ def predict(
         raise InvalidValueError(
             f"Expected --out {str(out)!r} to differ from the table, which it would overwrite."
         )
-    # Beside it, and renamed at the end: what is refused in the middle leaves nothing behind.
-    unfinished = out.with_name(out.name + ".part")
-    try:
-        with unfinished.open("w", newline="", encoding="utf-8") as stream:
-            rows = _write(published, file, level, stream)
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    # What is refused in the middle leaves nothing behind; and what is predicted tells of the rows.
+    with replacing(out) as part, part.open("w", newline="", encoding="utf-8") as stream:
+        rows = _write(published, file, level, stream)
     sentence = f"Wrote {rows:,} predictions to {out}."
     answer({"rows": rows, "out": str(out)}, sentence, as_json=as_json)
     next_step(f"`blurfit statement {model}` says what the model promises.", quiet=as_json)
@@ -94,18 +90,9 @@ def statement(file: Path, kind: str, as_json: bool) -> None:
     from blurfit.model.statement import as_html, as_markdown
 
     published = _published(file)
-    promise, local = published.guarantee, published.agreement.calibration.local
-    facts = {
-        "epsilon": promise.epsilon,
-        "delta": promise.delta,
-        "neighbours": promise.neighbours,
-        "releases": promise.releases,
-        "proved": promise.proved,
+    facts = published.guarantee.facts() | {
         "count": published.count,
         "quorum": published.agreement.quorum,
-        "local_mu": local.mu,
-        "local_epsilon": local.epsilon,
-        "local_delta": local.delta,
     }
     if kind != "card":
         text = {"markdown": as_markdown, "html": as_html, "yaml": as_yaml}[kind](published)

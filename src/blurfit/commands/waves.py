@@ -57,21 +57,26 @@ def plan_facts(plan: "Plan") -> dict[str, Any]:
     return {
         "plan_fingerprint": plan.fingerprint,
         "waves": [
-            {"kind": kind, "quorum": quorum}
-            for kind, quorum in zip(plan.kinds, plan.quorums, strict=True)
+            {"kind": kind, "quorum": quorum, "honest": honest}
+            for kind, quorum, honest in zip(plan.kinds, plan.quorums, plan.honest, strict=True)
         ],
+        "colluders": plan.terms.colluders,
     }
 
 
 def plan_in_words(plan: "Plan") -> str:
-    """How many waves there are, and how many people each waits for."""
+    """How many waves there are, how many people each waits for, and how many may collude."""
+    from blurfit.agreement.conditions import LOT_IN_WORDS, margin_in_words
+
+    margin = margin_in_words(list(zip(plan.quorums, plan.honest, strict=True)))
     if len(plan) == 1:
-        return f"One wave of {plan.quorums[0]:,} people: more would not help."
+        return f"One wave of {plan.quorums[0]:,} people: more would not help. {margin}"
     listed = ", ".join(
         f"{quorum:,} ({kind})" for kind, quorum in zip(plan.kinds, plan.quorums, strict=True)
     )
     return (
-        f"{len(plan)} waves, which wait for {listed} people. Each person takes part in one of them."
+        f"{len(plan)} waves, which wait for {listed} people. Each person takes part in one of "
+        f"them. {LOT_IN_WORDS[plan.terms.admission]} {margin}"
     )
 
 

@@ -66,7 +66,7 @@ class _File:
         if journal.finished():
             self._refuse_unless_there(journal, rows)
             return
-        with Writer(self._path, self._agreement.layout) as writer:
+        with Writer(self._path, self._agreement.layout, held=True) as writer:
             for part in journal.pending():
                 writer.add(Submissions.from_bytes(*part.messages))
         journal.acknowledge_all()

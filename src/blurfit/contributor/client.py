@@ -4,8 +4,9 @@ Nothing is sent, nor even computed from a record, under an agreement that promis
 noise keeps, or that has another fingerprint than the one that the contributor was invited with.
 
 Under a **plan of waves** the client asks which wave collects before it blurs anything, and checks
-that the wave's agreement follows from the plan and from the releases so far. So a record is blurred
-for a wave that is open; if that closes while it is on its way, it is left out and said so
+that the wave's agreement follows from the plan and from the releases so far, and that it is the one
+in which a lot has put the person (`blurfit.agreement.lot`). So a record is blurred for a wave that
+is open; if that closes while it is on its way, it is left out and said so
 (`blurfit.contributor.journal` has the proof that it must not be blurred again).
 """
 
@@ -15,14 +16,20 @@ from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import ByteArray, FloatArray
+from blurfit.agreement.wave import require_group
+from blurfit.arrays import ByteArray, FloatArray, IntArray
 from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.noise import new_secret
-from blurfit.contributor.once import take_part
+from blurfit.contributor.once import Turn, take_part
 from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.receipt import Part, Receipt, Signatures, checked
-from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
+from blurfit.contributor.sending import (
+    groups_of,
+    invitations_for,
+    rows_in_a_request,
+    send_table,
+)
 from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosedError
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.course import follows
@@ -106,8 +113,9 @@ class Client(Caller):
             return Receipt((self._exchange.url,), secret, (part,))
         once = agreed.fingerprint if isinstance(agreed, Plan) else agreed.once
 
-        def blur_for_the_current_wave(secret: str) -> Portion:
+        def blur_for_the_current_wave(secret: str, turn: Turn) -> Portion:
             wave = self.current(agreed) if isinstance(agreed, Plan) else self.still_open(agreed)
+            turn(wave, tokens)
             one = _one(self._known(wave), record, secret)
             Ledger().note(Entry.of(wave, 1, self._exchange.url), one.identifier)
             return Portion(0, 1, (one.to_bytes(),), wave.fingerprint)
@@ -173,7 +181,8 @@ class Client(Caller):
         """Blur and send every row of a CSV or Parquet file; how many rows were sent is returned.
 
         Whatever happens in between, each row is blurred once and counted once: run it again, and it
-        goes on. Under a plan each part of the table is blurred for the wave that collects then.
+        goes on. Under a plan a lot decides which wave each row is in; rows of later waves wait
+        until it is run again (`blurfit.contributor.sending`).
         `invitations` has one for each row, if the collection needs them; the other options are
         those of `blurfit.contributor.sending.send_table`.
         """
@@ -203,6 +212,10 @@ class _OneService:
 
     def begin(self, rows: int) -> None:
         self._invitations = invitations_for(rows, self._invitations)
+        wave = self._agreement.wave
+        if wave is not None and self._invitations and not self.moves_on:
+            groups = groups_of(wave, [self._invitations], rows, self._agreement.admission)
+            require_group(wave, groups.tolist())
 
     def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
         return (blur(self._agreement, exact, identifiers).to_bytes(),)
@@ -224,6 +237,15 @@ class _CurrentWave(_OneService):
         super().__init__(client, plan.first(), invitations)
         self._plan, self._most = plan, self.rows_at_once
         self._sent: dict[str, int] = {}  # rows, by wave
+
+    def groups(self, rows: int) -> ByteArray:
+        wave = self.agreement().wave
+        assert wave is not None
+        return groups_of(wave, [self._invitations], rows, self._plan.terms.admission)
+
+    def sort(self, order: IntArray) -> None:
+        if self._invitations:
+            self._invitations = [self._invitations[row] for row in order]
 
     def agreement(self) -> Agreement:
         """The wave that collects now; it gets no more rows at once than it waits for.

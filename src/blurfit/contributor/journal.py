@@ -35,8 +35,8 @@ that have nothing to do with any record. The other message depends on records, a
 the seeds have been received *and this has been written down here* (`leave`). So as long as nothing
 is written down, nothing of the records has left, whatever has become of the seeds and whoever lies
 about them: 1 holds for the part as if it had never been blurred. If the wave closes meanwhile it is
-taken back (`take_back`), and its rows are blurred for the next one. The second database closes a
-wave before the first does, so that is how nearly all who are late are refused. Once it is written
+taken back (`take_back`). The second database closes a wave before the first does, so that is how
+nearly all who are late are refused. Once it is written
 down, 2 and 3 hold as above.
 
 **A receipt.** If one is asked for, the journal also holds its secret, from which identifiers follow
@@ -52,6 +52,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeVar
 
+import numpy as np
+
+from blurfit import private_files
+from blurfit.arrays import ByteArray
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError
@@ -69,6 +73,7 @@ CREATE TABLE IF NOT EXISTS parts (
 );
 CREATE TABLE IF NOT EXISTS messages (start INTEGER, place INTEGER, message BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS secrets (secret TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS lots (groups BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS signatures (start INTEGER, place INTEGER, signature TEXT);
 CREATE INDEX IF NOT EXISTS of_parts ON messages (start);
 """
@@ -112,6 +117,7 @@ class Journal:
     ) -> None:
         self.path = path
         try:
+            private_files.create(path)
             self._file = sqlite3.connect(path, isolation_level=None)
             self._file.execute("PRAGMA synchronous = FULL")
             self._file.execute("PRAGMA secure_delete = ON")
@@ -122,7 +128,7 @@ class Journal:
             self._file.execute("BEGIN IMMEDIATE")
             for statement in _TABLES.split(";"):
                 self._file.execute(statement)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             if hasattr(self, "_file"):
                 self._file.close()
             raise InvalidValueError(
@@ -164,7 +170,28 @@ class Journal:
 
     def agreements(self) -> set[str]:
         """The fingerprints of the agreements that rows were blurred under: waves of one plan."""
-        return {str(one) for (one,) in self._file.execute("SELECT under FROM parts")}
+        return {
+            str(one) for (one,) in self._file.execute("SELECT under FROM parts WHERE under <> ''")
+        }
+
+    def groups(self, draw: Callable[[], ByteArray]) -> ByteArray:
+        """Which wave of a plan each row is in: drawn once, and written down before anything is
+        blurred, so that nobody's lot is drawn until it pleases.
+        """
+        found = self._file.execute("SELECT groups FROM lots").fetchone()
+        if found is None:
+            found = (draw().tobytes(),)
+            self._file.execute("INSERT INTO lots VALUES (?)", found)
+        return np.frombuffer(found[0], dtype=np.uint8)
+
+    def leave_out(self, start: int, rows: int) -> None:
+        """Write down that some rows are not blurred: their group was complete before they came."""
+        self._file.execute("INSERT INTO parts VALUES (?, ?, 1, '', 0)", (start, rows))
+
+    def left_out(self) -> int:
+        """How many rows have been left out so."""
+        query = "SELECT coalesce(sum(rows), 0) FROM parts WHERE under = ''"
+        return int(self._file.execute(query).fetchone()[0])
 
     def record(self, part: Portion, *, has_left: bool = True) -> None:
         """Keep what was blurred, on disk, before it is sent: from now on it may have left, unless

@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from blurfit import private_files
 from blurfit.agreement.agreement import Agreement
 from blurfit.budget import Budget, Expense
-from blurfit.contributor.memory import home
 from blurfit.schema.titles import title_of
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
@@ -78,13 +78,13 @@ class Ledger:
     """The entries of this account, in BLURFIT_HOME or ~/.blurfit."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.path = (folder or home()) / "ledger.db"
+        self.path = (folder or private_files.home()) / "ledger.db"
 
     def note(self, entry: Entry, journal: str) -> None:
         """Write an entry down, once for a journal."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_files.create(self.path)
         with closing(sqlite3.connect(self.path, isolation_level=None)) as file:
-            self.path.chmod(0o600)
             file.execute("PRAGMA synchronous = FULL")
             file.execute(_TABLE)
             row = (entry.fingerprint, journal, json.dumps(asdict(entry)))

@@ -17,7 +17,6 @@ twice: put new records into a file of their own.
 """
 
 import hashlib
-import os
 import secrets
 import sqlite3
 from contextlib import suppress
@@ -25,31 +24,27 @@ from pathlib import Path
 
 import numpy as np
 
+from blurfit import private_files
 from blurfit.arrays import FloatArray
 from blurfit.errors import ConflictError, InvalidValueError
 
-HOME = "BLURFIT_HOME"  # the environment's word for the folder
 _TABLE = """CREATE TABLE IF NOT EXISTS tables (
     fingerprint TEXT, rows TEXT, journal TEXT, PRIMARY KEY (fingerprint, rows))"""
-
-
-def home() -> Path:
-    """The user's own folder."""
-    return Path(os.environ.get(HOME) or Path.home() / ".blurfit")
 
 
 class Memory:
     """The tables that were blurred, in a folder of the user's: BLURFIT_HOME, or ~/.blurfit."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or home()
+        self.folder = folder or private_files.home()
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.key = _key(self.folder / "key")
         except OSError as error:
             raise InvalidValueError(
                 f"Expected {str(self.folder)!r} to be a folder that can be written, where blurfit "
-                f"remembers which tables were blurred: {error}. Set {HOME} to another one."
+                f"remembers which tables were blurred: {error}. Set "
+                f"{private_files.HOME} to another one."
             ) from error
 
     def hashed(self, x: FloatArray, y: FloatArray) -> int:
@@ -67,7 +62,9 @@ class Memory:
             rows: what `hashed` gives for the whole table.
             journal: the journal's identity.
         """
-        with sqlite3.connect(self.folder / "tables.db", isolation_level=None) as file:
+        path = self.folder / "tables.db"
+        private_files.create(path)
+        with sqlite3.connect(path, isolation_level=None) as file:
             file.execute("PRAGMA synchronous = FULL")
             file.execute(_TABLE)
             names = (fingerprint, f"{rows:064x}")
@@ -87,17 +84,8 @@ class Memory:
 def _key(path: Path) -> bytes:
     """The user's own key, drawn when it is first needed, for its owner alone."""
     if not path.exists():
-        # Whole under another name first: whoever comes at the same time, or after a kill, finds
-        # all of it or none.
-        part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(32))
-            with suppress(FileExistsError):  # another one was first: hers counts
-                os.link(part, path)
-        finally:
-            part.unlink()
+        with suppress(FileExistsError):  # another process was first: its key counts
+            private_files.write(path, secrets.token_bytes(32), only_new=True)
     key = path.read_bytes()
     if len(key) != 32:
         raise InvalidValueError(

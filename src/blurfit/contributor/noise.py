@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from blurfit import validate
 from blurfit.agreement.grid import LEAST_RATIO, MOST_RATIO
-from blurfit.arrays import FloatArray
+from blurfit.agreement.lot import Lot
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.randomness import bits
 from blurfit.randomness.discrete_gaussian import draw
@@ -151,6 +152,17 @@ def new_secret() -> str:
     64
     """
     return secrets.token_hex(32)
+
+
+def new_groups(lot: Lot, count: int, first: int = 1) -> ByteArray:
+    """Which wave of a plan each of so many people is in, from wave `first` on: their own coin.
+
+    In proportion to how many people each wave waits for, in a random order (`Lot.shares`).
+    """
+    offset = bits.whole(128) * lot.in_all(first) >> 128
+    shares = lot.shares(count, offset, first)
+    groups = np.repeat(np.arange(1, len(shares) + 1, dtype=np.uint8), shares)
+    return groups[np.argsort(bits.words(count))]
 
 
 def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:

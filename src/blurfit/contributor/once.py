@@ -1,13 +1,16 @@
 """One person's part in a plan: blurred once, for the wave that collects, and remembered.
 
-    took part before? ─► ask for the current wave ─► blur ─► journal (on disk) ─► send ─► forgotten
+    took part before? ─► is it my group's turn? ─► blur ─► journal (on disk) ─► send ─► forgotten
 
 A person's single record has a journal of its own (`blurfit.contributor.journal`), in the folder
 where blurfit remembers what was blurred (`blurfit.contributor.memory`), under a keyed hash of the
 plan and of the person's name: the folder does not say whose it is. It keeps the bytes
 until they are received, and the fact for ever. So whoever calls again after an answer was lost
-sends the same bytes, to the wave that they were blurred for, and whoever took part is told so. With
-two databases a record of which the seed alone has left is blurred anew if its wave has closed.
+sends the same bytes, to the wave that they were blurred for, and whoever took part is told so.
+
+A lot decides in which wave a person takes part (`blurfit.agreement.lot`): that of the invitation,
+or where anyone may take part the person's own coin, which the journal remembers. Whoever comes
+before their wave is asked to come back, and whoever comes after it is told that it is complete.
 
 **Who a person is** cannot be told from her answers, which others may share. It is a name that the
 program gives, and by default the account: one account, one person. A program that contributes for
@@ -16,12 +19,18 @@ those the plan has invitations.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.wave import require_group
 from blurfit.contributor.journal import Journal, Portion, TakenBackError
 from blurfit.contributor.memory import Memory
 from blurfit.contributor.receipt import Receipt, Signatures
+from blurfit.contributor.sending import groups_of
 from blurfit.errors import ClosedError, ConflictError, WaveClosedError
+
+# Refuses a person, by invitations or by the coin, whose group's turn it is not.
+Turn = Callable[[Agreement, Sequence[str]], None]
 
 TOOK_PART = (
     "{who} took part in this plan before, and nobody takes part twice: what was sent then counts, "
@@ -37,7 +46,7 @@ LEFT_OUT = (
 def take_part(
     once: str,
     person: str,
-    blur: Callable[[str], Portion],
+    blur: Callable[[str, Turn], Portion],
     send: Callable[[Portion], Signatures],
     services: tuple[str, ...],
     announce: Callable[[Portion], object] | None = None,
@@ -47,8 +56,9 @@ def take_part(
     Args:
         once: the plan's fingerprint (`Agreement.once`).
         person: whose record it is.
-        blur: asks for the current wave, and blurs the record for it, under an identifier that
-            follows from this secret. It is called only if nothing that depends on this person's
+        blur: asks for the current wave, lets the given check refuse whoever is in another group,
+            and blurs the record, under an identifier that follows from this secret. It is called
+            only if nothing that depends on this person's
             record has ever left for the plan.
         send: hands it over, and returns what its receivers signed; an error if it was not received.
         services: where it goes.
@@ -56,6 +66,7 @@ def take_part(
 
     Raises:
         ConflictError: she took part before.
+        OtherGroupError: it is not her group's turn.
         WaveClosedError: it came too late for its wave, and is left out for good.
         ClosedError: a wave that is said to collect takes nothing, and nothing of the record has
             left.
@@ -67,12 +78,20 @@ def take_part(
         if kept.blurred() and not pending:
             raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
         refused: set[str] = set()  # waves that took no more seeds
+
+        def turn(agreement: Agreement, tokens: Sequence[str]) -> None:
+            wave = agreement.wave
+            assert wave is not None
+            given = [[token] for token in tokens]
+            found = kept.groups(lambda: groups_of(wave, given, 1, agreement.admission))
+            require_group(wave, found.tolist())
+
         while True:
             if pending:
                 part = pending.pop()
             else:
                 kept.keep_secret()
-                part = blur(str(kept.secret))
+                part = blur(str(kept.secret), turn)
                 kept.record(part, has_left=announce is None)
             try:
                 signatures = kept.hand_over(part, send, announce)

@@ -9,7 +9,6 @@ key, an acknowledgement without its signature does not count; elsewhere signatur
 """
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from blurfit import private_files
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError, ServiceError
 from blurfit.json_reader import read_json
@@ -136,15 +136,7 @@ class Receipt:
 
     def save(self, path: str | Path) -> None:
         """Write it to a file that nobody else can read, and on disk when this returns."""
-        place = Path(path)
-        part = place.with_name(place.name + ".part")
-        part.unlink(missing_ok=True)
-        part.touch(mode=0o600)
-        with part.open("w", encoding="utf-8") as stream:
-            stream.write(self.to_json())
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(place)
+        private_files.write(Path(path), self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> "Receipt":

@@ -8,26 +8,40 @@ travel, handed over, and forgotten when it has been received. A run that was sto
 again: it hands over what the journal holds, which the receivers know by its identifiers if they
 have it already, and goes on with the first row that was not blurred.
 
-Under a plan of waves the run may be for another wave than the last one was, and a destination may
-move on from wave to wave: it is asked before each part what that is to be blurred under. What the
-journal holds goes where it was blurred for, as it is; if that wave has closed, those rows are left
-out, and `blurfit.contributor.journal` proves why they must be. With two databases it also proves
-when they need not be: as long as their seeds alone have left.
+Under a plan of waves a lot decides which wave each row is in: the lot of its invitation, or where
+anyone may take part a coin of its own, which the journal remembers (`blurfit.agreement.lot`). The
+rows are sent group by group, and a destination moves on from wave to wave: it is asked before each
+part what that is to be blurred under. Rows of a later wave wait, and are sent when this is run
+again; rows of a wave that is over are left out, and nothing of them leaves. What the journal holds
+goes where it was blurred for, as it is; if that wave has closed, those rows are left out too, and
+`blurfit.contributor.journal` proves why they must be.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import ByteArray, FloatArray
+from blurfit.agreement.terms import Admission
+from blurfit.agreement.wave import Wave
+from blurfit.arrays import ByteArray, FloatArray, IntArray
 from blurfit.contributor.journal import Journal, Messages, Portion, TakenBackError
 from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.memory import Memory
+from blurfit.contributor.noise import new_groups
 from blurfit.contributor.perturb import named
 from blurfit.contributor.receipt import Signatures
-from blurfit.errors import ClosedError, ConflictError, InvalidValueError, WaveClosedError
+from blurfit.errors import (
+    ClosedError,
+    ConflictError,
+    InvalidValueError,
+    NotInvitedError,
+    WaveClosedError,
+)
 from blurfit.progress import Progress, silent
+from blurfit.protocol.tokens import hashed
 from blurfit.schema.table_files import TableFile
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
@@ -67,6 +81,17 @@ class Destination(Protocol):
 
 
 @runtime_checkable
+class InGroups(Destination, Protocol):
+    """The waves of a plan: a lot decides which of them each row is in."""
+
+    def groups(self, rows: int) -> ByteArray:
+        """Which wave each of so many rows is in."""
+
+    def sort(self, order: IntArray) -> None:
+        """The rows are sent in this order, in which invitations are to be used."""
+
+
+@runtime_checkable
 class SeedsFirst(Destination, Protocol):
     """Two databases of a plan: something that says nothing of the records is sent before them."""
 
@@ -83,8 +108,11 @@ def send_table(
     other_people: bool = False,
     receipt: str | Path | None = None,
     progress: Progress = silent,
+    waiting: Callable[[Mapping[int, int]], object] = silent,
 ) -> int:
     """Blur every row of a CSV or Parquet file and hand it over; how many rows is returned.
+
+    Under a plan, rows whose wave comes later are not among them: run it again then.
 
     Args:
         agreement: what everyone agreed on, verified by whoever made the destination.
@@ -96,6 +124,7 @@ def send_table(
         receipt: where to write what proves that the rows were stored, and lets their sender
             withdraw them (`blurfit.contributor.receipt`); by default nothing of that is kept.
         progress: is told how many rows of how many have been handed over.
+        waiting: is told how many rows wait for which wave of a plan.
     """
     file = TableFile(Path(table), agreement.schema)
     memory = Memory()
@@ -115,10 +144,14 @@ def send_table(
         if receipt is not None:
             kept.keep_secret()
         Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
-        late = sent = 0
+        groups = np.zeros(rows, dtype=np.uint8)  # there is no lot
+        if isinstance(destination, InGroups):
+            groups = kept.groups(lambda: destination.groups(rows))
+            destination.sort(np.argsort(groups, kind="stable"))
+        late, sent, missed = 0, 0, -kept.left_out()
         refused: set[str] = set()  # waves that took no more seeds
         announce = destination.announce if isinstance(destination, SeedsFirst) else None
-        for part in _parts(file, destination, kept):
+        for part in _parts(file, destination, kept, groups):
             sent += part.rows
             try:
                 signatures = kept.hand_over(part, destination.send, announce)
@@ -126,7 +159,7 @@ def send_table(
                 if part.under in refused:  # and yet it is said to collect: once is enough
                     raise taken_back.refusal from None
                 refused.add(part.under)
-                continue  # its rows come again, blurred for the wave that collects then
+                continue  # as if they had never been blurred
             except ClosedError:
                 if part.under == agreement.fingerprint and not destination.moves_on:
                     raise
@@ -140,21 +173,36 @@ def send_table(
             if found.parts:  # else all came too late, and nobody has anything
                 found.save(receipt)
             kept.forget_secret()
-        if destination.moves_on and not sent:
+        missed += kept.left_out()
+        done = kept.blurred()
+        if done < rows:
+            later = zip(*np.unique(np.sort(groups)[done:], return_counts=True), strict=True)
+            waiting({int(group): int(count) for group, count in later})
+        elif destination.moves_on and not sent and not missed:
             raise ConflictError(_TOOK_PART.format(where="this plan"))
-        _tell_of_waves(agreement, kept, late, moves_on=destination.moves_on)
-    progress(rows, rows)
-    return rows
+        _tell_of_waves(agreement, kept, late, missed, moves_on=destination.moves_on)
+        progress(done, rows)
+        return done - kept.left_out()
 
 
-def _tell_of_waves(agreement: Agreement, kept: Journal, late: int, *, moves_on: bool) -> None:
+def _tell_of_waves(
+    agreement: Agreement, kept: Journal, late: int, missed: int, *, moves_on: bool
+) -> None:
     """Say so if rows came too late for their wave, or if all of them took part in another one."""
+    words = []
     if late:
-        raise WaveClosedError(
+        words.append(
             f"{late} rows were blurred for an earlier wave of this plan, which closed before they "
             "arrived. They are left out: a second blur of what may have been seen would break the "
-            "promise. All other rows have been sent."
+            "promise."
         )
+    if missed:
+        words.append(
+            f"{missed} rows are in a group that was complete before they came. They are left out: "
+            "nothing of them was sent, and nobody can change groups."
+        )
+    if words:
+        raise WaveClosedError(f"{' '.join(words)} All other rows have been sent, or wait.")
     if kept.blurred() and agreement.fingerprint not in kept.agreements() and not moves_on:
         raise ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
 
@@ -168,15 +216,25 @@ def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> N
         raise
 
 
-def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator[Portion]:
-    """What was blurred before but perhaps not received, and then the rest, blurred now."""
+def _parts(
+    file: TableFile, destination: Destination, kept: Journal, groups: ByteArray
+) -> Iterator[Portion]:
+    """What was blurred before but perhaps not received, and then the rest, blurred now: all rows
+    whose wave does not come later.
+    """
     yield from kept.pending()
     start = kept.blurred()
-    for columns in file.chunks(destination.rows_at_once, skip=start):
+    for group, columns, those in _chunks(file, destination.rows_at_once, groups, start):
         begun, count = start, 1
         while start < begun + count:  # a wave may want less than all of it
             agreement = destination.agreement()
-            exact = agreement.exact(columns)
+            if group and agreement.wave and agreement.wave.number != group:
+                if agreement.wave.number < group:
+                    return
+                kept.leave_out(start, len(those) - (start - begun))
+                start = begun + len(those)
+                break
+            exact = agreement.exact(columns)[those]
             count, some = len(exact), exact[start - begun :][: destination.rows_at_once]
             names = None if kept.secret is None else named(kept.secret, start, len(some))
             messages = destination.blur(some, names)
@@ -184,6 +242,48 @@ def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator
             kept.record(part, has_left=not isinstance(destination, SeedsFirst))
             yield part
             start = kept.blurred()  # unless it was taken back
+
+
+def _chunks(
+    file: TableFile, most: int, groups: ByteArray, start: int
+) -> Iterator[tuple[int, dict[str, Any], IntArray]]:
+    """The rows from place `start` of their order on: which group, some columns, and which of their
+    rows are meant. The order is group by group, and within each that of the file.
+    """
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        left, start = members[min(start, len(members)) :], max(0, start - len(members))
+        if not len(left):
+            continue
+        at = int(left[0])
+        size = max(most, ROWS_AT_ONCE) if group else most  # many may be of other groups
+        for columns in file.chunks(size, skip=at):
+            those = left[(left >= at) & (left < at + size)] - at
+            if len(those):
+                yield int(group), columns, those
+            at += size
+
+
+def groups_of(
+    wave: Wave, invitations: Sequence[Sequence[str]], rows: int, admission: Admission
+) -> ByteArray:
+    """Which wave of a plan each row is in: by the lot of its invitation, or by its own coin among
+    the wave that collects and those after it. `invitations` has a list for each database.
+    """
+    if admission == "anyone":
+        return new_groups(wave.lot, rows, wave.number)
+    if not any(invitations):
+        raise NotInvitedError(
+            "Expected an invitation for each row: the plan is for people who are invited. Nothing "
+            "was blurred or sent. Ask whoever invited you."
+        )
+    each = [[wave.lot.group_of(hashed(one)) for one in some[:rows]] for some in invitations]
+    if any(some != each[0] for some in each):
+        raise InvalidValueError(
+            "Expected the two invitations of each row to be for the same group: join them within "
+            "each group, as `blurfit invite --both` and the administration page do."
+        )
+    return np.array(each[0], dtype=np.uint8)
 
 
 def default_journal(table: Path, agreement: Agreement) -> Path:

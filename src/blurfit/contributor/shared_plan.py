@@ -9,8 +9,8 @@ wave that only one of them has open. While the two publish a wave there is none,
 waits.
 
 A wave closes at the second database first. Whoever is late is refused where her seed goes, which is
-random bytes, before anything that depends on her record has left: her rows are blurred for the next
-wave. From the moment when the share may have left they never are (`blurfit.contributor.journal` has
+random bytes, before anything that depends on her record has left: nobody has seen anything of it.
+From the moment when the share may have left they never are (`blurfit.contributor.journal` has
 the proof).
 """
 
@@ -23,12 +23,13 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
+from blurfit.arrays import ByteArray, IntArray
 from blurfit.contributor.client import announced
 from blurfit.contributor.journal import Messages, Portion
 from blurfit.contributor.ledger import Entry, Ledger
-from blurfit.contributor.once import take_part
+from blurfit.contributor.once import Turn, take_part
 from blurfit.contributor.receipt import Receipt, Signatures
-from blurfit.contributor.sending import send_table
+from blurfit.contributor.sending import groups_of, send_table
 from blurfit.contributor.share import SharedRecords, share
 from blurfit.contributor.shared_client import SharedClient, TwoServices, one_of_each
 from blurfit.errors import BetweenWavesError, InvalidValueError, NotCertifiedError
@@ -114,8 +115,9 @@ class SharedPlanClient(Closeable):
         tokens = one_of_each(invitations)
         signing = _BothSigned(self)
 
-        def blur_for_the_current_wave(secret: str) -> Portion:
+        def blur_for_the_current_wave(secret: str, turn: Turn) -> Portion:
             wave = self.current()
+            turn(wave, [one for some in tokens for one in some])
             one = share(wave, record, secret=secret)
             if len(one) != 1:
                 raise InvalidValueError("Expected one record; send a table with contribute_table.")
@@ -204,6 +206,17 @@ class _CurrentWave(TwoServices):
         self._signing = _BothSigned(client)
         self._sent: dict[str, int] = {}  # rows, by wave
         self._waited: set[str] = set()  # for the end of these waves, in vain
+
+    def groups(self, rows: int) -> ByteArray:
+        """Which wave each row is in: at both databases the same."""
+        wave = self.agreement().wave
+        assert wave is not None
+        return groups_of(wave, self._invitations, rows, self._agreement.admission)
+
+    def sort(self, order: IntArray) -> None:
+        """Both databases' invitations in the order in which the rows are sent."""
+        lists = self._invitations
+        self._invitations = [[some[row] for row in order] if some else [] for some in lists]
 
     def agreement(self) -> Agreement:
         """The wave that collects now; it gets no more rows at once than it waits for.

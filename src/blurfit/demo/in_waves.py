@@ -2,10 +2,10 @@
 
 The first wave sends blurred products, as in any collection; the later ones help with what it
 taught, and the last gives the logistic model itself instead of a parabola. Everybody sends one
-message. Nothing here is real data.
+message, in the wave that a coin has put them into. Nothing here is real data.
 """
 
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,14 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.arrays import FloatArray
 from blurfit.contributor.client import Client
+from blurfit.contributor.noise import new_groups
 from blurfit.contributor.perturb import perturb_table
-from blurfit.datasets import Census
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of, running_service
 from blurfit.model.published import PublishedModel
 from blurfit.optional import optional
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
+from blurfit.simulation import Census
 
 BATCH = 1000
 
@@ -74,13 +75,10 @@ def collect(console: Console, plan: Plan, people: Census) -> PublishedModel:
     ):
         database.open(plan)
         task = progress.add_task("", total=len(people))
-        for _, start, stop in parts(plan):
+        for number, table in parts(plan, people):
             wave = client.current(plan)  # checked to follow, before anything is blurred
-            assert wave.wave is not None
-            progress.update(task, description=f"wave {wave.wave.number} of {len(plan)}")
-            batch = people.take(stop - start, start=start)
-            client.submit(perturb_table(wave, batch.table))
-            progress.advance(task, stop - start)
+            progress.update(task, description=f"wave {number} of {len(plan)}")
+            progress.advance(task, client.submit(perturb_table(wave, table)))
         return database.publish(plan)
 
 
@@ -104,11 +102,10 @@ def compared(told: dict[str, FloatArray], truth: np.ndarray) -> Table:
     return table
 
 
-def parts(plan: Plan) -> list[tuple[int, int, int]]:
-    """Batches of people, each within a wave: its number, and from whom to whom."""
-    found, full = [], 0
-    for number, quorum in enumerate(plan.quorums, start=1):
-        ends = [*range(full, full + quorum, BATCH), full + quorum]
-        found += [(number, start, stop) for start, stop in pairwise(ends)]
-        full += quorum
-    return found
+def parts(plan: Plan, people: Census) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Batches of people, wave by wave, as their own coins have fallen: its number, their table."""
+    groups = new_groups(plan.lot, len(people))
+    for number in range(1, len(plan) + 1):
+        members = np.flatnonzero(groups == number)
+        for rows in np.array_split(members, -(-len(members) // BATCH)):
+            yield number, {name: column[rows] for name, column in people.table.items()}

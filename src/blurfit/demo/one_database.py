@@ -12,13 +12,13 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import FloatArray
 from blurfit.contributor.perturb import perturb_table
-from blurfit.datasets import Census
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.schema.columns import Numeric
 from blurfit.schema.vectors import Units, units, values
+from blurfit.simulation import Census
 from blurfit.store.store import Store
 
 QUORUM, BATCH = 40_000, 2_500

@@ -9,11 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from blurfit.datasets import Census, make_census
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
 from blurfit.service.serving import in_a_thread
+from blurfit.simulation import Census, make_census
 from blurfit.store.store import Store
 
 EPSILON, DELTA = 1.0, 1e-6

@@ -17,7 +17,6 @@ from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
 from blurfit.contributor.shared_client import SharedClient
-from blurfit.datasets import Census
 from blurfit.demo.one_database import BATCH, QUORUM, coefficients, errors, show, without_privacy
 from blurfit.demo.stage import (
     CONTRIBUTORS,
@@ -34,6 +33,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.protocol import tokens
+from blurfit.simulation import Census
 from blurfit.store import blocks
 from blurfit.store.store import Store
 
@@ -47,8 +47,8 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
     quorum = min(QUORUM, contributors)
     promise: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "quorum": quorum}
     with both_running() as (first, second):
-        # Everyone is played here, so nobody is invited and nobody lies; in earnest, keep the
-        # defaults.
+        # Everyone is played here, so nobody is invited, and nobody lies: their proofs would take
+        # minutes to make on one machine. In earnest, keep the defaults.
         shared = Agreement.propose(
             people.schema,
             databases=[(one.name, one.url) for one in (first, second)],

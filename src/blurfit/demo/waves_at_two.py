@@ -12,11 +12,11 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.contributor.share import share
 from blurfit.contributor.shared_plan import SharedPlanClient
-from blurfit.datasets import Census
 from blurfit.demo import in_waves
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, Running, bar, people_of
 from blurfit.demo.two_databases import both_running, open_at_both, published_by_both
 from blurfit.model.published import PublishedModel
+from blurfit.simulation import Census
 
 
 def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
@@ -58,12 +58,11 @@ def _collect(
     open_at_both(plan, first, second)
     with SharedPlanClient(plan) as client, bar(console) as progress:
         task = progress.add_task("", total=len(people))
-        for number, start, stop in in_waves.parts(plan):
-            wave = _wave(client, number)
+        for number, table in in_waves.parts(plan, people):
             progress.update(task, description=f"wave {number} of {len(plan)}")
-            batch = people.take(stop - start, start=start)
-            client.submit(share(wave, batch.table))
-            progress.advance(task, stop - start)
+            sent = share(_wave(client, number), table)
+            client.submit(sent)
+            progress.advance(task, len(sent))
     return published_by_both(plan, first, second)
 
 

@@ -92,7 +92,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         values: AnyArray,
         columns: tuple[Feature, ...],
         signals: Sequence[Signal],
-        caveat: str | None,
+        caveats: tuple[str, ...],
     ) -> list[PublishedModel]:
         """Spend, blur, publish: one model, or one for each signal."""
         raise NotImplementedError  # pragma: no cover
@@ -169,21 +169,14 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if self.random_state is not None:
             caveats = [SEEDED, *caveats]
-        models = self._learn(values, columns, signals, " ".join(caveats) or None)
+        models = self._learn(values, columns, signals, tuple(caveats))
         agreements = [model.agreement for model in models]
         self.agreement_ = agreements if len(agreements) > 1 else agreements[0]
         self.model_ = models if len(models) > 1 else models[0]
-        promise = self.epsilon, self.delta
-        self.guarantee_ = FitGuarantee.of(
-            models, *promise, public_rows=self._public_rows(), caveats=caveats
-        )
+        self.guarantee_ = FitGuarantee.of(models[0])
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
         return models
-
-    def _public_rows(self) -> int:
-        """How many public rows were read."""
-        return 0
 
     def _seeded(self) -> Any:
         """None for noise from the operating system, else one generator for all draws of a fit."""

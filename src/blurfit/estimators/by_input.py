@@ -74,7 +74,7 @@ class InputPerturbation(PerturbationEstimator):
         values: AnyArray,
         columns: tuple[Feature, ...],
         signals: Sequence[Signal],
-        caveat: str | None,
+        caveats: tuple[str, ...],
     ) -> list[PublishedModel]:
         schemas = [Schema(columns, signal.target, self.fit_intercept) for signal in signals]
         first = self.agreement_for(schemas[0], len(values), len(signals))
@@ -101,7 +101,11 @@ class InputPerturbation(PerturbationEstimator):
                 for place, agreement in enumerate(agreements)
             ]
         return [
-            replace(learn(agreement, totals, allow_unproved=True), caveat=caveat)
+            replace(
+                learn(agreement, totals, allow_unproved=True, held=True),
+                caveats=caveats,
+                models=len(signals),
+            )
             for agreement, totals in zip(agreements, collected, strict=True)
         ]
 

@@ -97,7 +97,7 @@ class MomentPerturbation(PerturbationEstimator):
         values: AnyArray,
         columns: tuple[Feature, ...],
         signals: Sequence[Signal],
-        caveat: str | None,
+        caveats: tuple[str, ...],
     ) -> list[PublishedModel]:
         (signal,) = signals
         public = None
@@ -107,13 +107,12 @@ class MomentPerturbation(PerturbationEstimator):
             for place, column in enumerate(columns):
                 refuse_outside(rows[:, place], column)
             public = records(rows, columns)
-            self._public_count = len(rows)
         schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
         self.plan_ = self.plan_for(schema, len(values))
-        self.releases_ = self._releases(schema, values, signal, caveat)
+        self.releases_ = self._releases(schema, values, signal, caveats)
         self.moments_ = self.releases_[0]
         if self.plan_ is not None:
-            return [replace(learn_plan(self.plan_, self.releases_), caveat=caveat)]
+            return [learn_plan(self.plan_, self.releases_)]
         if public is None:
             return [self.moments_.fit()]
         try:
@@ -126,7 +125,7 @@ class MomentPerturbation(PerturbationEstimator):
         return [model]
 
     def _releases(
-        self, schema: Schema, values: AnyArray, signal: Signal, caveat: str | None
+        self, schema: Schema, values: AnyArray, signal: Signal, caveats: tuple[str, ...]
     ) -> tuple[PublishedMoments, ...]:
         """All that leaves: spent for first, and once, then blurred."""
         random = self._seeded()
@@ -138,7 +137,7 @@ class MomentPerturbation(PerturbationEstimator):
             else:
                 require_room(agreement, len(rows))  # of later waves, before rows are looked at
                 totals = blurred(agreement, clean_totals(agreement, rows, part), random)
-            return replace(moments_of(agreement, totals), caveat=caveat)
+            return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
         if self.plan_ is None:
             agreement = self.agreement_for(schema, len(values))
@@ -168,9 +167,6 @@ class MomentPerturbation(PerturbationEstimator):
             return ()
         names = {signal.target.name, *(column.name for column in columns)}
         return tuple(name for name in self.bounds.targets if name in names)
-
-    def _public_rows(self) -> int:
-        return 0 if self.public_X is None else int(self._public_count)
 
 
 def clean_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:

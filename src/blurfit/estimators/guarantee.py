@@ -1,9 +1,9 @@
 """What a fit promises, how `input` shares the promise among its models, and when it is void."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from blurfit.agreement.promises import at_most
 from blurfit.model.published import PublishedModel
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.setting import Neighbours
@@ -29,70 +29,62 @@ _ONE_PERSON: dict[Neighbours, str] = {
 class FitGuarantee:
     """(ε, δ)-differential privacy of all that `fit` learned; `statement` says it in words.
 
-    `private` is False where the promise does not hold: the fit can be repeated from a seed, the
-    classes were read from the data, or the rule that the noise follows is not proved.
+    `private` is False where nothing is promised, and then `epsilon` and `delta` are None: the fit
+    can be repeated from a seed, the classes were read from the data, or the rule that the noise
+    follows is not proved.
     """
 
-    epsilon: float
-    delta: float
+    epsilon: float | None
+    delta: float | None
     neighbours: Neighbours
     private: bool
     statement: str
 
     @classmethod
-    def of(
-        cls,
-        models: Sequence[PublishedModel],
-        epsilon: float,
-        delta: float,
-        *,
-        public_rows: int = 0,
-        caveats: Sequence[str] = (),
-    ) -> "FitGuarantee":
-        """The promise of one fit, which published one model or, by `input`, one for each class."""
-        first = models[0]
-        promise = first.agreement.calibration.model
-        neighbours, proved = promise.neighbours, promise.proved
-        by_moment = first.agreement.mechanism == "moment"
-        what = "The blurred sums and the coefficients" if by_moment else "The coefficients"
-        sentences = [
-            f"{what} are (epsilon={epsilon:g}, delta={delta:g})-differentially private: "
-            f"{_ONE_PERSON[neighbours]} changes the probability of anything that is made of them "
-            "by a factor of at most e^epsilon, up to delta.",
-            f"This is for one fit to {first.count} rows, each another person's; fitting again "
-            "reveals more. Bounds, column names, levels, classes and the number of rows are taken "
-            "to be public. The promise is for rows that fit accepts; that it refused some (a "
-            "missing value, an unknown label) is not covered.",
-        ]
-        if len(first.waves) > 1:
-            *most, last = (str(wave.count) for wave in first.waves)
-            each = f"{', '.join(most)} and {last}"
-            sentences.append(
-                f"A lot that looks at no answers divided the rows into {len(first.waves)} waves of "
-                f"{each}, and each row is in one of them: the promise holds once, for all of "
-                "`releases_` together, and not for each."
-            )
-        if by_moment:
-            sentences.append("Further models of `moments_` are free.")
-        if public_rows:
-            sentences.append(
-                f"The {public_rows} rows of public_X are taken to be public, and not to be those "
-                "of the people who are protected: nothing is promised to anybody in them."
-            )
-        if len(models) > 1:
-            sentences.append(
-                f"It is divided among {len(models)} models, one for each class against the rest: "
-                "epsilon and delta are divided by their number (basic composition)."
-            )
-        if not proved:
-            sentences.insert(
-                0,
-                "NOT PROVED: rule='published' is what the paper prints, which does not follow; use "
-                "rule='certified' for real people. The paper claims:",
-            )
-        if caveats:
-            sentences = [*caveats, "Otherwise the following would hold.", *sentences]
-        return cls(epsilon, delta, neighbours, proved and not caveats, " ".join(sentences))
+    def of(cls, model: PublishedModel) -> "FitGuarantee":
+        """The promise of one fit: `model` is what it published, or one of several models."""
+        promise = model.guarantee
+        told = " ".join(promise.caveats or _sentences(model))
+        numbers = promise.epsilon, promise.delta
+        return cls(*numbers, promise.neighbours, promise.private, told)
+
+
+def _sentences(model: PublishedModel) -> list[str]:
+    """What is promised of a fit, and what is assumed."""
+    promise, by_moment = model.guarantee, model.agreement.mechanism == "moment"
+    assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
+    numbers = f"(epsilon={at_most(promise.epsilon, 6)}, delta={at_most(promise.delta, 6)})"
+    what = "The blurred sums and the coefficients" if by_moment else "The coefficients"
+    sentences = [
+        f"{what} are {numbers}-differentially "
+        f"private: {_ONE_PERSON[promise.neighbours]} changes the probability of anything that is "
+        "made of them by a factor of at most e^epsilon, up to delta.",
+        f"This is for one fit to {model.count} rows, each another person's; fitting again "
+        "reveals more. Bounds, column names, levels, classes and the number of rows are taken "
+        "to be public. The promise is for rows that fit accepts; that it refused some (a "
+        "missing value, an unknown label) is not covered.",
+        promise.seen,
+    ]
+    if len(model.waves) > 1:
+        *most, last = (str(wave.count) for wave in model.waves)
+        sentences.append(
+            f"A lot that looks at no answers divided the rows into {len(model.waves)} waves of "
+            f"{', '.join(most)} and {last}, and each row is in one of them: the promise holds "
+            "once, for all of `releases_` together, and not for each."
+        )
+    if by_moment:
+        sentences.append("Further models of `moments_` are free.")
+    if model.public_rows:
+        sentences.append(
+            f"The {model.public_rows} rows of public_X are taken to be public, and not to be those "
+            "of the people who are protected: nothing is promised to anybody in them."
+        )
+    if model.models > 1:
+        sentences.append(
+            f"It is divided among {model.models} models, one for each class against the rest: "
+            "epsilon and delta are divided by their number (basic composition)."
+        )
+    return sentences
 
 
 def share(epsilon: float, delta: float, models: int) -> tuple[float, float]:

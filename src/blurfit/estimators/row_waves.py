@@ -82,7 +82,9 @@ def plan_for(schema: Schema, rows: int, waves: Any, *, counts: bool, **terms: An
         )
     if len(found.stages) == 1:
         return None
-    return Plan.propose(schema, waves=len(found.stages), counts=counts, quorum=rows, **terms)
+    # One party holds all rows, and draws all of the noise: nobody can collude.
+    stated = {"quorum": rows, "colluders": 0.0} | terms
+    return Plan.propose(schema, waves=len(found.stages), counts=counts, **stated)
 
 
 def refuse_waves(waves: Any, why: str) -> None:

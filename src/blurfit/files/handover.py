@@ -6,16 +6,18 @@ What belongs to the collection's one release goes along (`blurfit.model.release`
 | --- | --- |
 | still collecting | is refused: whoever came in between two exports could be told |
 | published | carries the release's mark: files allow that very release, and no other |
-| closed, not published | takes the release over: the store never publishes, nor exports elsewhere |
+| closed, not published | takes the release over: the store never publishes, nor exports again |
 | of shares | is refused: they mean nothing without the other database |
 """
 
+from functools import partial
 from pathlib import Path
 
 from blurfit.errors import NotPublishedError
 from blurfit.messages.submission_writer import Writer
 from blurfit.progress import Progress, silent
 from blurfit.store import publication
+from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
 
@@ -24,10 +26,22 @@ def export(store: Store, fingerprint: str, path: Path, progress: Progress = sile
     status, collection = store.status(fingerprint), store.collection(fingerprint)
     if status.state != "collecting" and not status.count:
         raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
-    release = store.write(publication.hand_over, collection, str(path.resolve()))
-    mark = None if release is None else release.mark()
-    with Writer(path, collection.agreement.layout, mark) as writer:
+    path = path.resolve()
+    release, complete = store.write(publication.hand_over, collection, str(path))
+    if complete is not None:
+        path.with_name(complete).replace(path)
+        return status.count
+    mark, finish = None, None
+    if release is None:
+        finish = partial(_finish, store, collection)
+    else:
+        mark = release.mark()
+    with Writer(path, collection.agreement.layout, mark, before=finish) as writer:
         for table in store.submissions(fingerprint):
             writer.add(table)
             progress(writer.rows, status.count)
     return writer.rows
+
+
+def _finish(store: Store, collection: Collection, name: str) -> None:
+    store.write(publication.complete_handover, collection, name)

@@ -23,7 +23,7 @@ from blurfit.files.duplicates import tell_apart
 from blurfit.files.engines import Engine
 from blurfit.files.release_receipts import Receipts
 from blurfit.files.scan import Stretch, agreed
-from blurfit.files.sources import find, identify, open_stream
+from blurfit.files.sources import Identity, find, identify, open_stream
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.submission_files import SubmissionFile, rows_at_once
 from blurfit.model.published import PublishedModel
@@ -36,38 +36,45 @@ GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
 @dataclass(frozen=True)
 class Work:
-    """What there is to do: tasks, how many rows they have, and the marks of earlier releases."""
+    """What there is to do: tasks, how many rows they have, the marks of earlier releases, and
+    whether whoever wrote a file held the records in it.
+    """
 
     tasks: list[Stretch]
     rows: int
     marks: frozenset[str]
+    held: bool
 
     @classmethod
-    def of(cls, agreement: Agreement, places: Sequence[str]) -> "Work":
+    def of(
+        cls, agreement: Agreement, places: Sequence[str], files: Sequence[Identity] | None = None
+    ) -> "Work":
         """Every file is opened, and refused if it is not what it should be."""
+        files = [identify(place) for place in places] if files is None else files
         tasks: list[Stretch] = []
-        marks = set()
-        for number, place in enumerate(places):
+        marks, held = set(), False
+        for number, (place, identity) in enumerate(zip(places, files, strict=True)):
             with SubmissionFile(place, open_stream(place), agreement.layout) as file:
                 if file.released is not None:
                     marks.add(file.released)
-                tasks.extend(_tasks(number, place, file, agreement))
-        return cls(tasks, sum(task.rows for task in tasks), frozenset(marks))
+                held = held or file.held
+                tasks.extend(_tasks(number, place, identity, file, agreement))
+        return cls(tasks, sum(task.rows for task in tasks), frozenset(marks), held)
 
 
 def _tasks(
-    number: int, place: str, file: SubmissionFile, agreement: Agreement
+    number: int, place: str, identity: Identity, file: SubmissionFile, agreement: Agreement
 ) -> Iterator[Stretch]:
     most = GROUPS_AT_ONCE * rows_at_once(agreement.layout)
     first, rows = 0, 0
     for group in range(file.groups):
         here = file.rows(group)
         if rows and rows + here > most:
-            yield Stretch(number, place, first, group, rows)
+            yield Stretch(number, place, first, group, rows, identity)
             first, rows = group, 0
         rows += here
     if rows:
-        yield Stretch(number, place, first, file.groups, rows)
+        yield Stretch(number, place, first, file.groups, rows, identity)
 
 
 def totals(agreement: Agreement, plan: Work, engine: Engine, progress: Progress = silent) -> Totals:
@@ -119,7 +126,8 @@ def release_files(
         words: paths, folders, patterns and URLs of files.
         engine: who does the work.
         receipt: where the release is recorded too, besides in every folder that holds some of the
-            files; needed where all of them are on other machines.
+            files, and in what this account remembers: a file, or a folder in which each agreement
+            has its own. Needed as soon as one of the files is on another machine.
         progress: is told how many rows of how many have been looked at.
 
     Below the quorum an error is raised and nothing is recorded: more files may be added.
@@ -131,7 +139,7 @@ def release_files(
     receipts = Receipts.of(agreement.fingerprint, places, files, receipt)
     if (found := receipts.find()) is not None:
         return found
-    plan = Work.of(agreement, places)
+    plan = Work.of(agreement, places, files)
     done = 0
 
     def count(rows: int) -> None:
@@ -152,7 +160,7 @@ def release_files(
             "with noise of the database that is not in the files. Use that model: another one, "
             "with other noise, would be a second release."
         )
-    release = Release.of(agreement, blurred(agreement, found_totals))
+    release = Release.of(agreement, blurred(agreement, found_totals), held=plan.held)
     _refuse_a_second(release, plan)
     return receipts.record(release, database_noise=agreement.database_noise)
 

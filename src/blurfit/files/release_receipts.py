@@ -5,10 +5,12 @@ has one release, the receipt holds it, and whoever asks again gets the same byte
 changed since is refused (`blurfit.model.release` has the reasons).
 
 There is a receipt in every folder that holds one of the files, because a later run may name some of
-the folders only; and one more where the caller wants it, which is needed if all files are on other
-machines. What any of them holds is the release: for a folder that has no receipt yet, or has lost
-its own, it is copied, and never learned again, since noise of the database would be drawn again.
-Where there is none, the alphabetically first folder decides. In this order, each step atomic:
+the folders only; one in what the account remembers (`blurfit.files.release_memory`), because files
+can be moved away from their receipts; and one where the caller wants it, which is needed as soon as
+one of the files is on another machine: the next run may name that one with other folders. What any
+of them holds is the release: for a place that has no receipt yet, or has lost its own, it is
+copied, and never learned again, since noise of the database would be drawn again. Where there is
+none, the alphabetically first folder decides. In this order, each step atomic:
 
 1. every other place gets a claim: "a model of these files is recorded in that folder";
 2. the first folder gets the receipt, if there is none: then the model is released;
@@ -21,16 +23,15 @@ completes step 3. Two sets that share a place meet at its claim or receipt, and 
 refused.
 """
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 import msgspec
 
-from blurfit.errors import ConflictError, InvalidValueError
+from blurfit import private_files
+from blurfit.errors import BlurfitError, ConflictError, InvalidValueError
+from blurfit.files.release_memory import Remembered
 from blurfit.files.sources import Identity
 from blurfit.json_reader import read_json
 from blurfit.model.release import Release
@@ -64,6 +65,61 @@ class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         """What was released."""
         return Release(self.model, self.moments, self.refusal)
 
+    def contents(self) -> list[tuple[int, str]]:
+        """The files without their names, which may change."""
+        return sorted((size, digest) for _, size, digest in self.files)
+
+    def text(self) -> bytes:
+        """As it is kept."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """A receipt in a file that everyone may read, as what it holds is public."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def receipts(self) -> list[bytes]:
+        """What is there, if anything is."""
+        try:
+            return [self.path.read_bytes()]
+        except FileNotFoundError:
+            return []
+
+    def create(self, receipt: bytes) -> bool:
+        """Whether it was created: of several processes only one can."""
+        try:
+            self._write(receipt, only_new=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def replace(self, receipt: bytes) -> None:
+        """Put a receipt in place of a claim."""
+        self._write(receipt)
+
+    def remove(self) -> None:
+        """Remove a claim."""
+        self.path.unlink(missing_ok=True)
+
+    def _write(self, receipt: bytes, *, only_new: bool = False) -> None:
+        try:
+            with private_files.replacing(self.path, only_new=only_new) as part:
+                part.write_bytes(receipt)
+                part.chmod(0o644)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise InvalidValueError(
+                f"Expected to be able to write {str(self.path)!r}, where it is recorded what was "
+                f"released: {error.strerror}. Make the folder writable, or let its owner learn "
+                "from the files."
+            ) from error
+
 
 @dataclass(frozen=True)
 class Receipts:
@@ -81,15 +137,20 @@ class Receipts:
         files: Sequence[Identity],
         receipt: Path | None = None,
     ) -> "Receipts":
-        """In every folder of this machine that holds some of the files, and at `receipt` too."""
+        """In every folder of this machine that holds some of the files, and at `receipt` too: a
+        file, or a folder in which each agreement has its own.
+        """
         here = [Path(place).resolve() for place in places if "://" not in place]
-        if not here and receipt is None:
+        far = [place for place in places if "://" in place]
+        if far and receipt is None:
             raise InvalidValueError(
-                f"Expected a place for the receipt, because {places[0]!r} is no file of this "
-                "machine: pass --receipt FILE, and use the same one whenever you learn from these "
+                f"Expected a place for the receipt, because {far[0]!r} is no file of this machine: "
+                "pass --receipt FILE, and use the same one whenever you learn from any of these "
                 "files."
             )
         name = f"{fingerprint[:12]}.release.json"
+        if receipt is not None and receipt.is_dir():
+            receipt = receipt / name
         wanted = sorted({file.parent / name for file in here})
         if receipt is not None and receipt.resolve() not in wanted:
             wanted.append(receipt.resolve())
@@ -100,7 +161,7 @@ class Receipts:
 
         Other files at one of the places are an error.
         """
-        known = [one for one in map(self._read, self.places) if one is not None]
+        known = [one for one in map(self._read, self._all()) if one is not None]
         decided = [one for one in known if not one.is_claim]
         if not decided:
             return None
@@ -117,35 +178,38 @@ class Receipts:
             str(self.places[0]),
         )
         complete = msgspec.structs.replace(claim, **asdict(release), database_noise=database_noise)
-        claimed: list[Path] = []
+        first, *others = self._all()
+        claimed = []
         try:
-            for place in self.places[1:]:
-                if _create(place, claim):
+            for place in others:
+                if place.create(claim.text()):
                     claimed.append(place)
                 elif (found := self._read(place)) is not None and not found.is_claim:
                     complete = found  # of somebody who named other folders, and was quicker
-            if not _create(self.places[0], complete):
-                complete = self._read(self.places[0]) or complete
-        except ConflictError:
+            if not first.create(complete.text()):
+                complete = self._read(first) or complete
+        except BlurfitError:
             for place in claimed:
-                place.unlink(missing_ok=True)
+                place.remove()
             raise
         self._copy(complete)
         return complete.release()
 
+    def _all(self) -> list[_Beside | Remembered]:
+        """Everywhere; the first one decides."""
+        return [*map(_Beside, self.places), Remembered(self.fingerprint, self.files)]
+
     def _copy(self, decided: ReleaseReceipt) -> None:
-        for place in self.places:
+        for place in self._all():
             found = self._read(place)
             if found is None or found.is_claim:
-                unfinished = _written(place, decided)
-                unfinished.replace(place)
-                _sync(place.parent)
+                place.replace(decided.text())
 
-    def _read(self, place: Path) -> ReleaseReceipt | None:
-        try:
-            text = place.read_bytes()
-        except FileNotFoundError:
-            return None
+    def _read(self, place: _Beside | Remembered) -> ReleaseReceipt | None:
+        found = [self._checked(place, text) for text in place.receipts()]
+        return found[0] if found else None
+
+    def _checked(self, place: _Beside | Remembered, text: bytes) -> ReleaseReceipt:
         try:
             found: ReleaseReceipt = read_json(text, ReleaseReceipt)
         except ValueError as error:
@@ -158,11 +222,11 @@ class Receipts:
                 f"Expected {str(place)!r} to be a receipt of version {VERSION} for the agreement "
                 f"{self.fingerprint}, and it is of version {found.version} for {found.fingerprint}."
             )
-        if found.files != [astuple(one) for one in self.files]:
+        if found.contents() != sorted((one.size, one.digest) for one in self.files):
             raise ConflictError(self._changed(place, found))
         return found
 
-    def _changed(self, place: Path, found: ReleaseReceipt) -> str:
+    def _changed(self, place: _Beside | Remembered, found: ReleaseReceipt) -> str:
         before = {name for name, *_ in found.files}
         now = {one.name for one in self.files}
         words = [
@@ -181,43 +245,3 @@ class Receipts:
             f"A model {happened} other files ({'; '.join(words)}), as {str(place)!r} says. A "
             "second one from almost the same people would give away whom they differ in. " + remedy
         )
-
-
-def _create(place: Path, receipt: ReleaseReceipt) -> bool:
-    """Whether it was created: only one can."""
-    unfinished = _written(place, receipt)
-    try:
-        os.link(unfinished, place)
-    except FileExistsError:
-        return False
-    finally:
-        unfinished.unlink()
-    _sync(place.parent)
-    return True
-
-
-def _written(place: Path, receipt: ReleaseReceipt) -> Path:
-    """The complete text on disk, under a name that nobody else uses."""
-    try:
-        number, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
-    except OSError as error:
-        raise InvalidValueError(
-            f"Expected to be able to write {str(place)!r}, where it is recorded what was released: "
-            f"{error.strerror}. Make the folder writable, or let its owner learn from the files."
-        ) from error
-    with os.fdopen(number, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(receipt), indent=2) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    Path(name).chmod(0o644)
-    return Path(name)
-
-
-def _sync(folder: Path) -> None:
-    """Let the folder's list of names be on disk too, where folders can be opened."""
-    with contextlib.suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)

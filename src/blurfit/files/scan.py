@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import BoolArray, ByteArray, FloatArray, WordArray
-from blurfit.errors import InvalidValueError
-from blurfit.files.sources import open_stream
+from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.files.sources import Identity, identify, open_stream
 from blurfit.learning.admission import Screen
 from blurfit.learning.sums import block_sums, merged, rows_that_add_exactly
 from blurfit.messages.submission_files import SubmissionFile
@@ -39,6 +39,7 @@ class Stretch:
     first: int
     last: int
     rows: int
+    identity: Identity  # of the file that the release will be recorded for
     # by row group, a bit for each row that came before and is not counted again
     repeated: dict[int, ByteArray] = field(default_factory=dict, compare=False)
 
@@ -137,6 +138,12 @@ def records(text: str, task: Stretch, suspects: WordArray | None) -> Records:
 
 
 def _rows(agreement: Agreement, task: Stretch) -> Iterator[tuple[int, int, ByteArray, FloatArray]]:
+    if identify(task.place) != task.identity:
+        raise ConflictError(
+            f"Expected {task.place!r} to be the same file wherever the work is done, and to stay "
+            "as it was. Nothing was published; let workers see the files of whoever learns, and "
+            "run the same command again when nobody writes to them."
+        )
     with SubmissionFile(task.place, open_stream(task.place), agreement.layout) as file:
         for group in range(task.first, task.last):
             start = 0

@@ -15,6 +15,7 @@ hundred thousand.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Numeric
 from blurfit.schema.schema import Schema
+from blurfit.schema.table_files import TableFile
 from blurfit.schema.vectors import values
 from blurfit.validate import finite, inside_unit_interval, whole
 
@@ -68,6 +70,14 @@ class Population:
         (2, 100000.0)
         """
         return cls.of_values(schema, np.atleast_2d(values(schema, table)), name)
+
+    @classmethod
+    def of_file(cls, schema: Schema, path: Path) -> "Population":
+        """From a file of public records: .csv, .csv.gz or .parquet."""
+        parts = [values(schema, part) for part in TableFile(path, schema).chunks()]
+        if not parts:
+            raise InvalidValueError(f"Expected at least one row in {str(path)!r}.")
+        return cls.of_values(schema, np.concatenate(parts), path.name)
 
     @classmethod
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Population":

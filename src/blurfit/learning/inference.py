@@ -245,12 +245,12 @@ def infer(sums: Submodel, *, uneven: bool = False) -> Inference:
 
 def debiased(sums: Submodel) -> FloatArray:
     """θ̃ = (Â + G)⁻¹ĉ with G = E[EÂ⁻¹E], in z-space."""
-    return np.asarray(_steady(sums) @ sums.cross, dtype=np.float64)
+    return np.asarray(steady(sums) @ sums.cross, dtype=np.float64)
 
 
 def _solve(sums: Submodel) -> tuple[FloatArray, float, FloatArray, FloatArray]:
     """θ̃, σ̂², and the two parts of its covariance, in z-space."""
-    inverse, steady, theta = _inverse(sums.gram), _steady(sums), debiased(sums)
+    inverse, flat, theta = _inverse(sums.gram), steady(sums), debiased(sums)
     plain = np.append(-inverse @ sums.cross, 1.0)
     least = float(plain @ sums.extended @ plain)
     squares, variance, privacy = theta**2, 0.0, np.zeros_like(inverse)
@@ -260,12 +260,12 @@ def _solve(sums: Submodel) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         left = least + float(np.trace(inverse @ moved))
         floor = _spread_of_squares(sums, r) / (2 * sums.count)
         variance = max(left / (sums.count - len(theta)), floor)
-        privacy = steady @ moved @ steady
-        squares = np.maximum(theta**2 - np.diag(variance * steady + privacy), 0.0)
-    return theta, variance, variance * steady, privacy
+        privacy = flat @ moved @ flat
+        squares = np.maximum(theta**2 - np.diag(variance * flat + privacy), 0.0)
+    return theta, variance, variance * flat, privacy
 
 
-def _steady(sums: Submodel) -> FloatArray:
+def steady(sums: Submodel) -> FloatArray:
     """B = (Â + G)⁻¹, which is A⁻¹ on average to second order."""
     return _inverse(sums.gram + sums.feature_noise.sandwich(_inverse(sums.gram)))
 

@@ -45,7 +45,8 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.belief import Belief
 from blurfit.learning.inference import Inference, infer
-from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.joint_sums import JointSums, Submodel
+from blurfit.learning.liars import Pull
 from blurfit.learning.wave_step import WaveSums
 from blurfit.theory.joint_form import JointColumn
 from blurfit.theory.maps import ResidualMap
@@ -93,11 +94,7 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
             "errors are not theirs. Plan a Newton wave (more people, or a larger epsilon), or read "
             "the first wave's release."
         )
-    names = [f"f{place}" for place in range(chart.whitening.dimension)]
-    columns = [JointColumn(name, chart.feature_scale) for name in names]
-    error = JointColumn("error", chart.target_scale)
-    joint = JointSums((*columns, error), chart.constant, sums.count, sums.matrix, sums.deviation)
-    step = infer(joint.submodel("error"))
+    step = infer(_step_sums(chart, sums))
     cut, back = cut_of(chart, sums), _back(chart)
     p = chart.whitening.dimension
     moved = cut.shift**2 * np.array([1.0, *[_UNEVEN**2 / p] * p])
@@ -113,6 +110,20 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
         residual_variance=step.residual_variance * cut.spread * chart.scale**2,
         r_squared=None,
     )
+
+
+def residual_pull(chart: ResidualMap, sums: WaveSums) -> Pull:
+    """How the wave's estimates follow a push of its sums by contributors who lie."""
+    return Pull.of_line(_step_sums(chart, sums)).through(_back(chart))
+
+
+def _step_sums(chart: ResidualMap, sums: WaveSums) -> Submodel:
+    """The wave's sums as those of g' by (1, f')."""
+    names = [f"f{place}" for place in range(chart.whitening.dimension)]
+    columns = [JointColumn(name, chart.feature_scale) for name in names]
+    error = JointColumn("error", chart.target_scale)
+    joint = JointSums((*columns, error), chart.constant, sums.count, sums.matrix, sums.deviation)
+    return joint.submodel("error")
 
 
 def _back(chart: ResidualMap) -> FloatArray:

@@ -31,10 +31,13 @@ import math
 
 import numpy as np
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.belief import Belief, on_curve
 from blurfit.learning.inference import Inference
-from blurfit.learning.residual_inference import residual_estimates
+from blurfit.learning.liars import Pull
+from blurfit.learning.residual_inference import cut_of, residual_estimates, residual_pull
+from blurfit.learning.step import StepSums
 from blurfit.learning.wave_step import WaveSums, coordinates, step_sums
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
@@ -55,6 +58,30 @@ def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
     return newton_estimates(belief, chart, sums)
 
 
+def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, FloatArray]:
+    """How the wave's estimates follow a push of its own sums, and, as a quadratic form, what is
+    left in them of the start's error.
+
+    Liars of earlier waves move the start. To first order a residual wave keeps the share κ of that
+    (`blurfit.learning.residual_inference`), and Newton's keeps nothing: what one step leaves of a
+    start that is far off is in its standard errors, by the length of the step that was released.
+    The rest of the map, m, W and the scale, matters only beside an error of the start.
+    """
+    if isinstance(chart, ResidualMap):
+        left = cut_of(chart, sums).plug_in ** 2 * belief.covariance
+        return residual_pull(chart, sums), left
+    back = np.asarray(np.linalg.inv(coordinates(chart)), dtype=np.float64)
+    found = Pull.of_step(*_solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
+    return found, np.zeros_like(found.squares)
+
+
+def _solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
+    """(Â + G)⁻¹, and the step."""
+    bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
+    inverse = np.asarray(np.linalg.inv(read.gram + bias), dtype=np.float64)
+    return inverse, inverse @ read.linear
+
+
 def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Inference:
     """Of the exact curve, one step after the model that the map announced."""
     read = step_sums(chart, sums)
@@ -66,9 +93,7 @@ def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Infere
             "The noise dominates the sums of this wave, so there are no standard errors; ask more "
             "people, or allow a larger epsilon."
         )
-    bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
-    inverse = np.linalg.inv(read.gram + bias)
-    theta = inverse @ read.linear
+    inverse, theta = _solved(read)
     noise = read.linear_variance * np.eye(len(theta))
     noise += read.noise.sandwich(np.outer(theta, theta))
     sampling, privacy = (inverse @ one @ inverse for one in (read.dispersion * read.gram, noise))

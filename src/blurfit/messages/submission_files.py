@@ -12,6 +12,7 @@ The file's metadata say what the numbers are:
 | `blurfit.format`, `blurfit.version` | "blurfit-submissions", "1" |
 | `blurfit.fingerprint` | the agreement's |
 | `blurfit.released` | only where a model has been published from them: which one |
+| `blurfit.held` | "yes", only where whoever wrote the file held the records themselves |
 
 Row groups (Arrow: record batches) hold at most 8 MiB. Noise cannot be compressed, so nothing is;
 Parquet pages carry a checksum, which is verified. A file is written under another name and renamed
@@ -50,7 +51,7 @@ def rows_at_once(layout: Layout) -> int:
     return max(1, min(MOST_ROWS, GROUP_BYTES // (16 + 8 * layout.width)))
 
 
-def arrow_schema(layout: Layout, released: str | None) -> Any:
+def arrow_schema(layout: Layout, released: str | None, *, held: bool = False) -> Any:
     """The columns of a file under an agreement, and its metadata."""
     pa = optional("pyarrow")
     item = pa.field("item", pa.float64(), nullable=False)
@@ -61,6 +62,8 @@ def arrow_schema(layout: Layout, released: str | None) -> Any:
     }
     if released is not None:
         words["released"] = released
+    if held:
+        words["held"] = "yes"
     return pa.schema(
         [
             pa.field("identifier", pa.binary(16), nullable=False),
@@ -101,7 +104,7 @@ class SubmissionFile:
                     _refuse(name, start)
                 self.groups = len(self._rows)
                 size = stream.seek(0, os.SEEK_END)
-            self.released = self._check(
+            self.released, self.held = self._check(
                 self._file.schema_arrow if self._is_parquet else self._file.schema
             )
             self._refuse_more_than_fits(size)
@@ -155,8 +158,10 @@ class SubmissionFile:
             numbers.to_numpy(zero_copy_only=True).reshape(rows, width),
         )
 
-    def _check(self, schema: Any) -> str | None:
-        """Refuse a file of another kind, version or agreement; which model was released from it."""
+    def _check(self, schema: Any) -> tuple[str | None, bool]:
+        """Refuse a file of another kind, version or agreement; which model was released from it,
+        and whether its writer held the records.
+        """
         found = {
             key.decode().removeprefix(_KEY): value.decode(errors="replace")
             for key, value in (schema.metadata or {}).items()
@@ -185,7 +190,7 @@ class SubmissionFile:
                 f"Expected submissions of {layout.width} numbers in {self.name!r}, with the "
                 f"columns {_in_words(expected)}, and got {_in_words(schema)}."
             )
-        return found.get("released")
+        return found.get("released"), "held" in found
 
     def _refuse_more_than_fits(self, size: int) -> None:
         """Refuse a file that says it holds more than a file of its size can hold honestly."""

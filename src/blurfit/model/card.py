@@ -9,11 +9,12 @@ from typing import Any
 
 import yaml
 
-from blurfit.agreement.conditions import counted_in_words
 from blurfit.model.markdown import plain
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.schema.columns import Categorical, Numeric
+
+_IN_FRONT = ("epsilon", "delta", "neighbours", "models", "caveats", "seen_by")
 
 
 def as_card(model: PublishedModel) -> str:
@@ -29,8 +30,7 @@ def as_card(model: PublishedModel) -> str:
 # {plain(model.target)} by {plain(", ".join(model.features))}
 
 A {model.link} model of **{plain(model.target)}**, learned by {model.software} from
-{counted_in_words(model.admission, model.count)}, blurred before they were sent. Nobody collected
-the records. {model.condition}
+{model.guarantee.counted}. {_told(model)}
 
 ## Use
 
@@ -45,8 +45,8 @@ model.predict(records)  # a table or a DataFrame with the columns below
 | --- | --- |
 {features}
 
-The model describes the people who took part. It does not know whether they are like those that you
-ask about, and it does not say what causes what.
+The model describes the people whose records it was learned from. It does not know whether they are
+like those that you ask about, and it does not say what causes what.
 
 ## What it found
 
@@ -54,24 +54,27 @@ ask about, and it does not say what causes what.
 {statement}
 ## Not known here
 
-Who was asked and who answered, what the model is meant for, and how well it predicts on people who
-took no part: whoever publishes it should add them.
+Whose records these are, what the model is meant for, and how well it predicts on people who are not
+among them: whoever publishes it should add that.
 """
 
 
-def _front_matter(model: PublishedModel) -> dict[str, Any]:
+def _told(model: PublishedModel) -> str:
+    """Who could see a record, and what the promise needs; or why there is none."""
     promise = model.guarantee
+    return f"{promise.seen} {promise.condition}" if promise.private else promise.condition
+
+
+def _front_matter(model: PublishedModel) -> dict[str, Any]:
+    promise = model.guarantee.facts()
+    private = ["differential-privacy"] if model.guarantee.private else []
     task = "regression" if isinstance(model.aim, Numeric) else "classification"
     return {
         "library_name": "blurfit",
         "pipeline_tag": f"tabular-{task}",
-        "tags": ["tabular", "differential-privacy", f"{model.agreement.mechanism}-perturbation"],
+        "tags": ["tabular", *private, f"{model.agreement.mechanism}-perturbation"],
         "privacy": {
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "neighbours": promise.neighbours,
-            "proved": promise.proved,
-            "quorum": model.agreement.quorum,
+            **{name: promise[name] for name in _IN_FRONT},
             "agreement": model.fingerprint,
         },
     }

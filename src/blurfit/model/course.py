@@ -16,6 +16,7 @@ map, so none of a wave's submissions is older than its map. What the check adds 
 hide a choice in the map: it is what the published releases say.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,15 +25,17 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.fingerprinted import alike
 from blurfit.agreement.plan import Plan
+from blurfit.agreement.radius import push_of_liars
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.belief import Belief, first_belief, next_map, on_curve
-from blurfit.learning.inference import Inference
+from blurfit.learning.halves import estimates_apart
+from blurfit.learning.inference import Inference, infer
 from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.learning.wave_inference import wave_estimates
+from blurfit.learning.wave_inference import wave_estimates, wave_pull
 from blurfit.learning.wave_step import WaveSums, learn_wave
-from blurfit.model.fitting import in_units
+from blurfit.model.fitting import in_units, moved
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
@@ -140,7 +143,8 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
     if belief.task == "label":
         belief = on_curve(belief)
     link: Link = "linear" if belief.line else "logistic" if belief.task == "label" else "log"
-    inference, refusal = _inference(course)
+    inference, liars, refusal = _inference(course)
+    held = any(release.held for release in releases)  # then nobody contributed who could lie
     schema = plan.schema
     return PublishedModel(
         agreement=releases[-1].agreement,
@@ -152,11 +156,16 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
         link=link,
         inference=inference,
         refusal=refusal,
+        liars=() if held else liars,
+        doubt=None if held else _doubt(course),
         software=releases[-1].software,
+        caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
+        held=held,
         waves=tuple(
             WaveShare(
                 release.count,
                 release.agreement.quorum,
+                release.agreement.honest,
                 release.agreement.calibration.local.mu,
                 release.agreement.calibration.local.epsilon,
             )
@@ -191,19 +200,71 @@ def _chart_of(release: PublishedMoments) -> WaveMap:
     return wave.chart
 
 
-def _inference(course: Course) -> tuple[tuple[Inference, ...], str | None]:
-    """The last wave's errors in the user's units, or why there are none."""
+def _inference(
+    course: Course,
+) -> tuple[tuple[Inference, ...], tuple[dict[str, float | None], ...], str | None]:
+    """The last wave's errors in the user's units, with what liars could have done; or why not."""
     plan, release = course.plan, course.releases[-1]
     if len(course.releases) == 1:
-        return (), "The plan ended after its first wave; fit its release for standard errors."
+        return (), (), "The plan ended after its first wave; fit its release for standard errors."
+    last = course.beliefs[-2], _chart_of(release), wave_sums(release)
     try:
-        found = wave_estimates(course.beliefs[-2], _chart_of(release), wave_sums(release))
+        found = wave_estimates(*last)
     except InfeasibleError as error:
-        return (), str(error)
+        return (), (), str(error)
     names = [one.name for one in plan.schema.features]
     curve = not course.beliefs[-1].line
     told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
-    return (in_units(found, told, _places(plan)),), None
+    matrix = told.matrix[:, _places(plan)]
+    pull, left = wave_pull(*last)
+    kept = np.sqrt(np.maximum(np.diagonal(matrix @ left @ matrix.T), 0.0))
+    earlier = np.multiply(kept, _pushed(course), out=np.zeros_like(kept), where=kept > 0)
+    liars = moved(release, told.names, pull.through(matrix), earlier)
+    return (in_units(found, told, _places(plan)),), (liars,), None
+
+
+def _doubt(course: Course) -> str | None:
+    """Which two waves tell the same coefficients and differ by more than chance, if any do.
+
+    A first wave and residual waves tell those of a line, Newton's those of a curve.
+    """
+    told: dict[bool, tuple[int, Inference]] = {}
+    for place, release in enumerate(course.releases):
+        try:
+            found = _estimates(course, place)
+        except InfeasibleError:
+            continue
+        curve = isinstance(release.agreement.form, WaveForm) and release.agreement.form.is_newton
+        before, told[curve] = told.get(curve), (place, found)
+        if before is not None and estimates_apart(before[1], found).alarms:
+            return (
+                f"Waves {before[0] + 1} and {place + 1} disagree by more than chance: honest "
+                "people do so in about 1 of 1,000 plans at most, if who was in which wave has "
+                "nothing to do with what they answered. Some contributors may have lied together."
+            )
+    return None
+
+
+def _estimates(course: Course, place: int) -> Inference:
+    """What one wave tells, of (1, v) without last levels."""
+    release, schema = course.releases[place], course.plan.schema
+    if place == 0:
+        kept = [schema.columns[one] for one in kept_columns(schema)]
+        return infer(release.joint.submodel(schema.target.name, kept))
+    return wave_estimates(course.beliefs[place - 1], _chart_of(release), wave_sums(release))
+
+
+def _pushed(course: Course) -> float:
+    """How many standard errors of the last map's start liars of the waves before can move it by.
+
+    To first order. The start is a linear Bayes estimate, θ̂ = Kt, of posterior covariance P = (1 −
+    KA)P₀(1 − KA)ᵀ + KVKᵀ, and V contains the noise, of deviation s in every direction: so a push T
+    of its sums moves m·θ̂ by at most (T/s)·√(mᵀPm), and pushes of several waves by at most the
+    square root of their number times the largest.
+    """
+    before = course.releases[:-1]
+    each = [push_of_liars(one.agreement, one.count) / one.deviation for one in before]
+    return math.sqrt(len(each)) * max(each)
 
 
 def _spread(plan: Plan, coefficients: FloatArray) -> FloatArray:

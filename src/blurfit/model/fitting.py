@@ -7,17 +7,20 @@ for. For *inference* one wants unbiased coefficients with their standard errors
 alike, and told as contrasts.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from blurfit.agreement.radius import push_of_liars
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.denoise import denoise
 from blurfit.learning.inference import Inference, infer
 from blurfit.learning.joint_sums import JointSums, Submodel
+from blurfit.learning.liars import Pull
 from blurfit.learning.regularisers import ElasticNet
 from blurfit.learning.shrinkage import Reading, reading, shrink
 from blurfit.learning.solver import minimise
@@ -65,9 +68,9 @@ def fit(
     aim, features = schema.question(formula.target), schema.columns_of(formula.features)
     told = units(schema, formula.target, formula.features, references=formula.references)
     found = [_weights(sums.submodel(one, features), ridge, lasso) for one in aim.columns]
-    inference, reason = [], None
+    told_of, reason = [], None
     try:
-        inference = [_inference(sums, column, told, uneven=uneven) for column in aim.columns]
+        told_of = [_inference(sums, column, told, uneven=uneven) for column in aim.columns]
     except InfeasibleError as error:
         reason = str(error)
     return PublishedModel(
@@ -77,11 +80,15 @@ def fit(
         weights=np.array([weights for weights, _ in found]),
         count=moments.count,
         method=found[0][1],
-        inference=tuple(inference),
+        inference=tuple(inference for inference, _ in told_of),
         refusal=reason,
+        liars=()
+        if moments.held  # nobody contributed
+        else tuple(moved(moments, inference.names, pull) for inference, pull in told_of),
         references=formula.references,
         software=moments.software,
-        caveat=moments.caveat,
+        caveats=moments.caveats,
+        held=moments.held,
     )
 
 
@@ -140,16 +147,34 @@ def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]
     return covariance, cross - mean * middle, mean, middle
 
 
-def _inference(sums: JointSums, column: str, told: Units, *, uneven: bool) -> Inference:
-    """Of one column of the target, in the user's units; an InfeasibleError says why not."""
+def moved(
+    moments: "PublishedMoments", names: Sequence[str], pull: Pull, earlier: FloatArray | float = 0.0
+) -> dict[str, float | None]:
+    """By how much 1 % of a release's contributors could have moved each coefficient by lying
+    together, beside what earlier waves' could; None where there is no bound.
+    """
+    found = pull.moved(push_of_liars(moments.agreement, moments.count)) + earlier
+    return {
+        name: one if math.isfinite(one) else None
+        for name, one in zip(names, found.tolist(), strict=True)
+    }
+
+
+def _inference(
+    sums: JointSums, column: str, told: Units, *, uneven: bool
+) -> tuple[Inference, Pull]:
+    """Of one column of the target, in the user's units, with how it follows a push of the sums; an
+    InfeasibleError says why not.
+    """
+    submodel = sums.submodel(column, told.names[1:])
     try:
-        found = infer(sums.submodel(column, told.names[1:]), uneven=uneven)
+        found = infer(submodel, uneven=uneven)
     except InfeasibleError:
         # hardly anybody was silent: what that adds stays unknown, and all else need not
         if not (silence := [name for name in told.names if is_unsaid(name)]):
             raise
         return _inference(sums, column, told.without(silence), uneven=uneven)
-    return in_units(found, told)
+    return in_units(found, told), Pull.of_line(submodel).through(told.matrix[:, told.places])
 
 
 def in_units(found: Inference, told: Units, places: Sequence[int] | None = None) -> Inference:

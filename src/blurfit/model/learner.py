@@ -6,6 +6,7 @@ target is the first of many that anyone may fit to them (`blurfit.model.moments`
 """
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,8 +33,10 @@ _SOLVER_SHARE = 2.0**-40  # of the weights' last noise: how far they may be from
 _SURELY_NOISE = 16  # times its scale: a weight of 0 gets that far with a probability of e^{−16}
 
 
-def learn(agreement: Agreement, totals: Totals, *, allow_unproved: bool = False) -> PublishedModel:
-    """The model of the agreed target, refused below the quorum.
+def learn(
+    agreement: Agreement, totals: Totals, *, allow_unproved: bool = False, held: bool = False
+) -> PublishedModel:
+    """The model of the agreed target, refused below the quorum; `held` as in `PublishedModel`.
 
     input:  w = argmin_{‖w‖≤η} ½wᵀ(A + Δ_in·I)w − cᵀw + l1·‖w‖₁ + ½l2·‖w‖²
     moment: the shrunk model of `PublishedMoments.fit`
@@ -41,15 +44,15 @@ def learn(agreement: Agreement, totals: Totals, *, allow_unproved: bool = False)
     agreement.verify(allow_unproved=allow_unproved)
     refuse_unless_ready(agreement, totals)
     if agreement.mechanism == "moment":
-        return moments_of(agreement, totals).fit()
-    statistics = statistics_of(agreement, totals)
-    return published(agreement, released_weights(agreement, statistics), totals.count)
+        return moments_of(agreement, totals, held=held).fit()
+    weights = released_weights(agreement, statistics_of(agreement, totals))
+    return replace(published(agreement, weights, totals.count), held=held)
 
 
-def moments_of(agreement: Agreement, totals: Totals) -> PublishedMoments:
+def moments_of(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedMoments:
     """The release of a `moment` collection."""
     refuse_unless_ready(agreement, totals)
-    return PublishedMoments(agreement, totals.count, totals.sums)
+    return PublishedMoments(agreement, totals.count, totals.sums, held=held)
 
 
 def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
@@ -154,10 +157,15 @@ def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
             f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
             f"these have that of {totals.draws}: add it with blurfit.randomness.database."
         )
-    missing = agreement.quorum - totals.count
+    refuse_below_quorum(agreement, totals.count)
+
+
+def refuse_below_quorum(agreement: Agreement, count: int) -> None:
+    """Refuse to release anything of fewer people than the quorum."""
+    missing = agreement.quorum - count
     if missing > 0:
         raise BelowQuorumError(
-            f"Expected count={totals.count} to be at least the quorum {agreement.quorum}: "
+            f"Expected count={count} to be at least the quorum {agreement.quorum}: "
             f"{missing} more contributors are needed. With fewer, the noise is too small to "
             "protect anyone."
         )

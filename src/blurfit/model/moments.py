@@ -29,10 +29,9 @@ from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile, signatures_in
+from blurfit.model.published_file import PublishedFile
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.theory.target_form import TargetForm
 from blurfit.version import software
 
@@ -48,7 +47,7 @@ class PublishedMoments(PublishedFile):
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
 
     `sums` are the numbers that contributors sent, added up, in the order of `agreement.form`.
-    `caveat` says why the promise does not hold, where it does not: every model of it says so too.
+    `caveats` and `held` are handed on to every model of it.
     """
 
     CALLED = "a release of moments"
@@ -58,7 +57,8 @@ class PublishedMoments(PublishedFile):
     count: int
     sums: FloatArray
     software: str = field(default_factory=software)
-    caveat: str | None = None
+    caveats: tuple[str, ...] = ()
+    held: bool = False
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
@@ -77,11 +77,10 @@ class PublishedMoments(PublishedFile):
 
     def __repr__(self) -> str:
         names = ", ".join(one.name for one in self.agreement.schema.questions)
-        return f"<PublishedMoments of {names}; count={self.count:,}>"
+        return f"<PublishedMoments of {names}; count={self.count:,}, {self.guarantee.numbers}>"
 
     def _repr_html_(self) -> str:
-        promise = self.guarantee
-        head = f"{self.count:,} people, ε = {promise.epsilon:g}, δ = {promise.delta:g}"
+        head = f"{self.guarantee.counted}, {self.guarantee.numbers}"
         if isinstance(self.agreement.form, TargetForm):
             return f"<p>{head}</p>"
         return f"<p>{head}</p>{self.correlations()._repr_html_()}"
@@ -98,19 +97,6 @@ class PublishedMoments(PublishedFile):
         follows.
         """
         return hashlib.sha256(replace(self, signatures=()).to_json().encode()).hexdigest()
-
-    @property
-    def local(self) -> LocalGuarantee:
-        """What one submission keeps by itself."""
-        return self.agreement.calibration.local
-
-    @property
-    def guarantee(self) -> ModelGuarantee:
-        """What is promised to everyone in it, for this file and everything made from it."""
-        model, agreement = self.agreement.calibration.model, self.agreement
-        return ModelGuarantee(
-            agreement.epsilon, agreement.delta, model.neighbours, "any", self.caveat is None
-        )
 
     @property
     def deviation(self) -> float:
@@ -239,14 +225,5 @@ class PublishedMoments(PublishedFile):
         }
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any]) -> Self:
-        agreement = Agreement.from_document(document["agreement"])
-        agreement.verify(str(document["fingerprint"]))
-        return cls(
-            agreement=agreement,
-            count=document["count"],
-            sums=np.array(document["sums"], dtype=np.float64),
-            software=str(document["software"]),
-            caveat=document["caveat"],
-            signatures=signatures_in(document),
-        )
+    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        return cls(**common, sums=np.array(document["sums"], dtype=np.float64))

@@ -50,10 +50,7 @@ def plot_model(
     ax.set_ylim(len(names) - 0.5, -0.5)
     unit = model.target if model.link == "linear" else f"{model.link} scale of {model.target}"
     ax.set_xlabel(f"effect of the whole range on {unit}\n{note}")
-    promise = model.guarantee
-    proved = "" if promise.proved else " (NOT proved)"
-    title = f"{output}: {model.count:,} people, ε = {promise.epsilon:g}, δ = {promise.delta:g}"
-    ax.set_title(title + proved)
+    ax.set_title(f"{output}: {model.guarantee.counted}, {model.guarantee.numbers}")
     return ax
 
 
@@ -73,5 +70,5 @@ def plot_moments(moments: "PublishedMoments", ax: Any = None) -> Any:
                 colour = "white" if abs(value) > 0.6 else "black"
                 kept = {"ha": "center", "va": "center", "color": colour, "fontsize": "small"}
                 ax.text(column, row, f"{value:.2f}", **kept)
-    ax.set_title(f"{moments.count:,} people")
+    ax.set_title(f"{moments.guarantee.counted}, {moments.guarantee.numbers}")
     return ax

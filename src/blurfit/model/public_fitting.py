@@ -16,8 +16,9 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.balancing import Balance
 from blurfit.learning.inference import Inference
 from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.liars import Pull
 from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
-from blurfit.model.fitting import in_units
+from blurfit.model.fitting import in_units, moved
 from blurfit.model.formula import Formula
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
@@ -96,10 +97,15 @@ def fit_public(
         method=f"{chosen} regression with {len(rows):,} public rows, {balance.in_words}",
         link=LINK[chosen],
         inference=tuple(inference) if complete else (),
+        liars=tuple(moved(moments, one.names, _pull(one, moments)) for one in inference)
+        if complete and not moments.held
+        else (),
         refusal=None if complete else reason or NOT_FOUND,
         references=asked.references,
         software=moments.software,
-        caveat=moments.caveat,
+        caveats=moments.caveats,
+        held=moments.held,
+        public_rows=len(rows),
     )
     return model, balance
 
@@ -179,6 +185,13 @@ def _inference(found: PublicFit, told: Units, count: int) -> Inference | None:
         uneven=False,
     )
     return in_units(plain, told)
+
+
+def _pull(found: Inference, moments: "PublishedMoments") -> Pull:
+    """How coefficients follow a push of the sums, to first order: noise of deviation s in every
+    direction has the covariance s²K.
+    """
+    return Pull(found.privacy / moments.deviation**2)
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.conditions import in_each_wave
 from blurfit.arrays import AnyArray, FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.messages.signing import Signature
 from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
-from blurfit.model.published_file import PublishedFile, signatures_in
+from blurfit.model.published_file import PublishedFile
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients
 from blurfit.schema.vectors import Units, units, values
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
-from blurfit.validate import inside_unit_interval, one_of
+from blurfit.theory.setting import LocalGuarantee
+from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zero
 from blurfit.version import software
 
 if TYPE_CHECKING:
@@ -49,7 +50,13 @@ class PublishedModel(PublishedFile):
         refusal: why there are none, where there are none.
         references: the level of each categorical feature that others are compared with.
         software: by what it was learned.
-        caveat: why the promise does not hold for this model, where it does not.
+        caveats: why nothing is promised, where that is so.
+        held: whether somebody held the rows that it was made of, as in `fit(X, y)`.
+        models: of how many models of one fit this is one; they share one promise.
+        public_rows: how many public rows it was learned beside; nothing is promised to them.
+        liars: for each output, by how much 1 % of the contributors could have moved each
+            coefficient by lying together (`blurfit.learning.liars`); None where there is no bound.
+        doubt: that two waves of a plan disagree by more than chance, where they do.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
         signatures: of the service that published it (`blurfit.model.signed`).
     """
@@ -68,12 +75,19 @@ class PublishedModel(PublishedFile):
     refusal: str | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     software: str = field(default_factory=software)
-    caveat: str | None = None
+    caveats: tuple[str, ...] = ()
+    held: bool = False
+    models: int = 1
+    public_rows: int = 0
+    liars: tuple[Mapping[str, float | None], ...] = ()
+    doubt: str | None = None
     waves: tuple[WaveShare, ...] = ()
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         self._require_quorum()
+        whole(models=self.models)
+        whole_from_zero(public_rows=self.public_rows)
         one_of(LINKS, link=self.link)
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
@@ -95,12 +109,16 @@ class PublishedModel(PublishedFile):
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
             )
+        if self.liars and [set(one.names) for one in self.inference] != list(map(set, self.liars)):
+            raise InvalidValueError(
+                "Expected liars to say of each coefficient with a standard error how far 1 % of "
+                "the contributors could have moved it."
+            )
         object.__setattr__(self, "weights", fixed(weights))
 
     def __repr__(self) -> str:
         formula = f"{self.target} ~ {' + '.join(self.features)}"
-        promise = f"epsilon={self.guarantee.epsilon:g}, delta={self.guarantee.delta:g}"
-        return f"<PublishedModel {formula}, count={self.count:,}, {promise}>"
+        return f"<PublishedModel {formula}, count={self.count:,}, {self.guarantee.numbers}>"
 
     def _repr_html_(self) -> str:
         return self.summary().to_html()
@@ -127,11 +145,17 @@ class PublishedModel(PublishedFile):
 
     @property
     def quorum_in_words(self) -> str:
-        """How many honest people the promise needs: in each wave, where there are several."""
+        """How many must have taken part: in each wave, where there are several."""
         if not self.waves:
             return super().quorum_in_words
-        each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
-        return " and ".join(each)
+        return in_each_wave([one.quorum for one in self.waves])
+
+    @property
+    def honest_in_words(self) -> str:
+        """How many honest people the promise needs: in each wave, where there are several."""
+        if not self.waves:
+            return super().honest_in_words
+        return in_each_wave([one.honest for one in self.waves])
 
     @property
     def local(self) -> LocalGuarantee:
@@ -141,15 +165,6 @@ class PublishedModel(PublishedFile):
             return local
         weakest = max(self.waves, key=lambda one: one.local_mu)
         return LocalGuarantee(weakest.local_mu, weakest.local_epsilon, local.delta)
-
-    @cached_property
-    def guarantee(self) -> ModelGuarantee:
-        """What is promised to everyone in it: the agreement's (ε, δ), whatever the count."""
-        model, agreement = self.agreement.calibration.model, self.agreement
-        proved = model.proved and self.caveat is None
-        return ModelGuarantee(
-            agreement.epsilon, agreement.delta, model.neighbours, model.releases, proved
-        )
 
     @property
     def coefficients(self) -> Coefficients:
@@ -271,6 +286,8 @@ class PublishedModel(PublishedFile):
     def _contents(self) -> dict[str, Any]:
         return {
             "waves": [asdict(one) for one in self.waves],
+            "models": self.models,
+            "public_rows": self.public_rows,
             "target": self.target,
             "features": list(self.features),
             "references": dict(self.references),
@@ -281,27 +298,28 @@ class PublishedModel(PublishedFile):
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
+            "liars": [dict(one) for one in self.liars],
+            "doubt": self.doubt,
         }
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any]) -> Self:
-        agreement = Agreement.from_document(document["agreement"])
-        agreement.verify(str(document["fingerprint"]), allow_unproved=True)
+    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        aim = common["agreement"].schema.question(document["target"])
         return cls(
-            agreement=agreement,
+            **common,
             target=document["target"],
             features=tuple(document["features"]),
-            weights=_in_order(document["weights"], agreement.schema.question(document["target"])),
-            count=document["count"],
+            weights=_in_order(document["weights"], aim),
             method=str(document["method"]),
             link=document["link"],
             inference=tuple(Inference.from_dict(one) for one in document["inference"]),
             refusal=document["refusal"],
             references=dict(document["references"]),
-            software=str(document["software"]),
-            caveat=document["caveat"],
+            models=document["models"],
+            public_rows=document["public_rows"],
+            liars=tuple(dict(one) for one in document["liars"]),
+            doubt=document["doubt"],
             waves=tuple(WaveShare(**one) for one in document["waves"]),
-            signatures=signatures_in(document),
         )
 
 

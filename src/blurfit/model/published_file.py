@@ -8,20 +8,26 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.conditions import premise_in_words
 from blurfit.agreement.terms import Admission
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.json_reader import read_json
 from blurfit.messages.signing import SIGNATURES, Signature
+from blurfit.model.promise import Promise
+from blurfit.theory.setting import LocalGuarantee
 from blurfit.validate import whole
 
 
 class PublishedFile(ABC):
-    """Something that is published under an agreement; a subclass says what else it holds."""
+    """Something that is published under an agreement; a subclass says what else it holds.
+
+    `caveats` say why nothing is promised, where that is so, and `held` that somebody held the rows
+    that it was made of, as whoever calls `fit(X, y)` does. Both are handed on to every model.
+    """
 
     CALLED: ClassVar[str]  # in errors: "a model"
     FORMAT: ClassVar[str]
@@ -30,7 +36,9 @@ class PublishedFile(ABC):
     agreement: Agreement
     count: int
     software: str
-    caveat: str | None
+    caveats: tuple[str, ...]
+    held: bool
+    models: int = 1  # of one fit, which share the promise
     signatures: tuple[Signature, ...]  # of the file without them, by the agreement's keys
 
     @abstractmethod
@@ -39,10 +47,17 @@ class PublishedFile(ABC):
 
     @classmethod
     @abstractmethod
-    def _read(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document of this format; whatever is wrong with its fields may be raised."""
+    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        """Read a document of this format, `common` being the fields that all have; whatever is
+        wrong with the others may be raised.
+        """
 
     def _require_quorum(self) -> None:
+        if self.held and self.agreement.databases:
+            raise InvalidValueError(
+                "Expected held=False under an agreement of two databases: no part of a record is "
+                "in one hand there."
+            )
         whole(count=self.count)
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
@@ -57,19 +72,44 @@ class PublishedFile(ABC):
         return self.agreement.fingerprint
 
     @property
-    def admission(self) -> Admission:
-        """Who could take part: those who were "invited", or "anyone"."""
-        return self.agreement.admission
+    def admission(self) -> Admission | None:
+        """Who could take part: those who were "invited", or "anyone"; nobody took part in rows
+        that somebody held.
+        """
+        return None if self.held else self.agreement.admission
 
     @property
     def quorum_in_words(self) -> str:
-        """How many honest people the promise needs."""
+        """How many must have taken part."""
         return f"{self.agreement.quorum:,}"
 
     @property
+    def honest_in_words(self) -> str:
+        """How many honest people the promise needs."""
+        return f"{self.agreement.honest:,}"
+
+    @property
+    def local(self) -> LocalGuarantee:
+        """What one submission keeps by itself, where there is one and its noise is real."""
+        return self.agreement.calibration.local
+
+    @cached_property
+    def guarantee(self) -> Promise:
+        """What is promised to everyone in it, and on which conditions: all papers say this."""
+        return Promise.of(
+            self.agreement,
+            self.count,
+            self.honest_in_words,
+            self.local,
+            caveats=self.caveats,
+            held=self.held,
+            models=self.models,
+        )
+
+    @property
     def condition(self) -> str:
-        """What the promise needs, and whether anybody can check it."""
-        return premise_in_words(self.agreement, self.quorum_in_words)
+        """What the promise needs, and whether anybody can check it; or why there is none."""
+        return self.guarantee.condition
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, the agreement included, as plain values."""
@@ -77,7 +117,8 @@ class PublishedFile(ABC):
             "format": self.FORMAT,
             "version": self.VERSION,
             "software": self.software,
-            "caveat": self.caveat,
+            "caveats": list(self.guarantee.caveats),
+            "seen_by": self.guarantee.seen_by,
             "fingerprint": self.fingerprint,
             "admission": self.admission,
             "condition": self.condition,
@@ -99,7 +140,7 @@ class PublishedFile(ABC):
                 f"Is this {cls.CALLED}, and of this version of blurfit?"
             )
         try:
-            return cls._read(document)
+            return cls._read(document, _common(document))
         except BlurfitError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -130,16 +171,43 @@ class PublishedFile(ABC):
         return cls.from_json(Path(path).read_bytes())
 
 
+_NEXT = '\n  "software": '  # what stands after the signatures, as names are in order
+
+
 def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
-    """The text of a file with signatures of it, instead of those that it may have."""
+    """The text of a file with signatures of it, instead of those that it may have.
+
+    In a text that `to_json` wrote they are put where they belong, without reading the rest, which
+    may be long: only what is outermost is indented by two spaces, and no string has a line break.
+    """
+    before, mark, after = text.partition(_NEXT)
+    if signatures and mark and f'\n  "{SIGNATURES}": ' not in before:
+        return before + "\n" + _text(_written(signatures))[2:-3] + "," + mark + after
     document = json.loads(text)
     document.pop(SIGNATURES, None)
     return _text(document | _written(signatures))
 
 
-def signatures_in(document: Mapping[str, Any]) -> tuple[Signature, ...]:
-    """Those that a file carries, right or wrong."""
-    return tuple(Signature(**one) for one in document.get(SIGNATURES, ()))
+def _common(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that all files have, the signatures as they are, right or wrong."""
+    agreement = Agreement.from_document(document["agreement"])
+    agreement.verify(str(document["fingerprint"]), allow_unproved=True)
+    seen_by, caveats = document["seen_by"], document["caveats"]
+    if seen_by not in ("holder", "nobody" if agreement.databases else "collector"):
+        raise InvalidValueError(
+            f"Expected seen_by={seen_by!r} to be 'holder', or what its agreement says: 'nobody' "
+            "with two databases, and 'collector' with one."
+        )
+    if not isinstance(caveats, list) or not all(isinstance(one, str) and one for one in caveats):
+        raise InvalidValueError("Expected caveats to be a list of sentences.")
+    return {
+        "agreement": agreement,
+        "count": document["count"],
+        "software": str(document["software"]),
+        "caveats": tuple(caveats),
+        "held": seen_by == "holder",
+        "signatures": tuple(Signature(**one) for one in document.get(SIGNATURES, ())),
+    }
 
 
 def _written(signatures: Sequence[Signature]) -> dict[str, Any]:

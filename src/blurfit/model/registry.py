@@ -1,16 +1,17 @@
 """What is published as an entry of OpenDP's registry of deployments, for those who compare.
 
-Numbers and sentences are those of the privacy statement (`blurfit.model.statement`).
+Numbers and sentences are those of its promise (`blurfit.model.promise`); where a caveat stands,
+fields for numbers are empty.
 """
 
 from typing import Any
 
 import yaml
 
-from blurfit.agreement.conditions import counted_in_words
 from blurfit.agreement.promises import at_most, condition_in_words, local_in_words
+from blurfit.model.promise import HOLDER
 from blurfit.model.published import PublishedModel
-from blurfit.model.statement import Published, promised_in_words, proved
+from blurfit.model.statement import Published
 from blurfit.schema.titles import title_of
 
 
@@ -21,10 +22,12 @@ def as_yaml(model: Published) -> str:
 
 
 def _registry_entry(model: Published) -> dict[str, Any]:
-    agreement, promise = model.agreement, model.guarantee
-    local = model.local
-    kept, about = proved(model), agreement.schema.about
-    parameters = {"epsilon": kept.epsilon, "delta": kept.delta}
+    agreement, promise, held = model.agreement, model.guarantee, model.held
+    about = agreement.schema.about
+    numbers = {"epsilon": promise.epsilon, "delta": promise.delta} if promise.private else None
+    how = "" if held else f", blurred before they were sent. Admission: {model.admission}"
+    one = "row" if held else "record"
+    noise = "" if held else f", for at least {model.honest_in_words} honest people"
     return {
         "status": "Draft",
         "deployment": {
@@ -35,31 +38,28 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "data_product_type": "Machine learning model"
                 if isinstance(model, PublishedModel)
                 else "Summary statistics",
-                "description": f"From {counted_in_words(model.admission, model.count)}, blurred "
-                f"before they were sent. Admission: {model.admission}. {model.condition}",
+                "description": f"From {promise.counted}{how}. {promise.condition}",
             },
             "dp_flavor": {
-                "name": "Approximate DP",
-                "input_metric": f"{promise.neighbours} one record",
+                "name": "Approximate DP" if promise.private else "none",
+                "input_metric": f"{promise.neighbours} one {one}",
                 "bound_on_input_distance": 1,
                 "output_measure": "approximate max-divergence",
-                "bound_on_output_distance": parameters,
-                "unprotected_quantities": "the number of submissions",
+                "bound_on_output_distance": numbers,
+                "unprotected_quantities": f"the number of {'rows' if held else 'submissions'}",
             },
             "privacy_loss": {
                 "privacy_unit": "person-level",
-                "privacy_unit_description": "One record for each person, contributed once.",
-                "privacy_parameters": parameters,
-                "privacy_parameters_description": promised_in_words(model),
+                "privacy_unit_description": f"One {one} for each person"
+                f"{'' if held else ', contributed once'}.",
+                "privacy_parameters": numbers,
+                "privacy_parameters_description": promise.in_words,
             },
             "model": {
-                "model_name": f"Local noise, distributed over a quorum ({agreement.mechanism})",
-                "actors": (
-                    f"Contributors blur their own records. {_sharing(model)}A single submission is "
-                    f"{at_most(local.mu)}-GDP, epsilon {at_most(local.epsilon)} at delta "
-                    f"{local.delta:.3g}. "
-                    f"{local_in_words(local)}"
-                ),
+                "model_name": f"Noise added by whoever held the rows ({agreement.mechanism})"
+                if held
+                else f"Local noise, distributed over a quorum ({agreement.mechanism})",
+                "actors": _actors(model),
                 "release_type": "One release"
                 if promise.releases == 1
                 else "Any number of releases",
@@ -67,16 +67,17 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "composition": "none",
+                "composition": _composition(model),
                 "post_processing": "exact minimisation of a quadratic over the blurred sums"
                 if promise.releases == 1
                 else "anything that follows from the blurred sums, which are published themselves",
             },
             "implementation": {
-                "mechanisms": "Gaussian noise on a public grid, "
-                f"{agreement.mechanism} perturbation, for a quorum of {agreement.quorum}",
-                "justification": "Public bounds only; noise and bounds can be verified from the "
-                f"agreement {model.fingerprint}.",
+                "mechanisms": f"Gaussian noise, {agreement.mechanism} perturbation{noise}",
+                "justification": "Public bounds only; how much noise is enough can be verified "
+                f"from the agreement {model.fingerprint}."
+                if promise.private
+                else promise.in_words,
                 "software": model.software,
             },
         },
@@ -90,12 +91,29 @@ def _name(model: Published) -> str:
     return f"Blurred moments of {names}"
 
 
-def _sharing(model: Published) -> str:
-    if not model.agreement.databases:
-        return ""
-    first, second = model.agreement.databases
+def _composition(model: Published) -> str:
+    if model.models > 1:
+        return f"basic, of {model.models} models of one fit"
+    if model.agreement.wave is not None:
+        return "parallel, of waves: each person is in one"
+    return "none"
+
+
+def _actors(model: Published) -> str:
+    """Who did what, and what is promised against them."""
+    if model.held:
+        return f"Somebody held the rows. {HOLDER}"
+    who, local, against = "Records are blurred before they are sent.", model.guarantee.local, ""
+    if databases := model.agreement.databases:
+        named = " and ".join(f"{one.name} ({one.url})" for one in databases)
+        who = f"{who} Each submission is shared between two databases, {named}."
+    if local is None:
+        return f"{who} Nothing is promised against anyone."
+    if databases:
+        condition = condition_in_words(model.agreement, model.honest_in_words)
+        against = f" Against either alone the model's promise holds. {condition} Against both:"
     return (
-        f"Each submission is shared between two databases, {first.name} ({first.url}) and "
-        f"{second.name} ({second.url}). Against either alone the model's promise holds. "
-        f"{condition_in_words(model.agreement, model.quorum_in_words)} Against both together: "
+        f"{who}{against} A single submission is {at_most(local.mu)}-GDP, epsilon "
+        f"{at_most(local.epsilon)} at delta {local.delta:.3g}. "
+        f"{local_in_words(local, 'Together they' if databases else 'The database')}"
     )

@@ -19,14 +19,17 @@ The right to the first release is in one place at a time, and is used once:
 | --- | --- |
 | a store collects, or is closed | the store |
 | it publishes | nobody, unless with the same mark, which every file that it exports carries |
-| it exports, unpublished | whoever has the file; the store never publishes, nor exports elsewhere |
-| a model is learned from files | nobody, unless from the same files: receipts beside them hold it |
+| it exports, unpublished | whoever has the file; the store never publishes, nor exports again |
+| a model is learned from files | nobody, unless from files of the same contents: receipts tell |
+| a backup is restored | the original; or the restored store, if the original is lost |
 
 By induction over these steps there is at most one set for each store and everything exported from
-it, as long as files move in no other way. **A copy is enough to break this**: nothing tells two
-copies of a store, of a file or of a folder from each other, or what somebody learns from a copy on
-another machine. Where the database adds noise of its own, a copy of the *same* set is enough, since
-whoever learns from it draws that noise anew: what k of them release has its variance divided by k.
+it. Receipts are beside the files and in what the account remembers, so files may be moved or
+renamed. **A copy is enough to break this**: nothing tells two copies of a store from each other, or
+what somebody learns from a copy of a file under another account, on another machine, or with its
+rows in a new file. Where the database adds noise of its own, such a copy of the *same* set is
+enough, since whoever learns from it draws that noise anew: what k of them release has its variance
+divided by k.
 
 **Refused for ever.** If the sums allow no model (for `input` an event that the guarantee excludes),
 that is the outcome, and there will be no other: to try again with a few more would be a second
@@ -65,28 +68,31 @@ class Release:
     refusal: str | None = None
 
     @classmethod
-    def of(cls, agreement: Agreement, totals: Totals, *, sums_alone: bool = False) -> "Release":
+    def of(
+        cls, agreement: Agreement, totals: Totals, *, sums_alone: bool = False, held: bool = False
+    ) -> "Release":
         """Learn, or find that there is no model; below the quorum an error is raised.
 
         A later wave's sums are published without a model of their own: `blurfit.model.course`
         learns from all releases of the plan. So are a first wave's with `sums_alone`, and products
-        with the target alone, from which models follow beside public rows.
+        with the target alone, from which models follow beside public rows. `held` says that
+        somebody held records among them.
         """
         beside = agreement.sends != "everything"
         if agreement.is_later_wave or sums_alone or beside:
             agreement.verify()
-            moments = moments_of(agreement, totals).to_json()
+            moments = moments_of(agreement, totals, held=held).to_json()
             reason = WITHOUT_PUBLIC_ROWS if beside else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
-            model = learn(agreement, totals, allow_unproved=True).to_json()
+            model = learn(agreement, totals, allow_unproved=True, held=held).to_json()
         except BelowQuorumError:
             raise
         except BlurfitError as error:
             return cls(refusal=str(error))
         if agreement.mechanism == "input":
             return cls(model)
-        return cls(model, moments_of(agreement, totals).to_json())
+        return cls(model, moments_of(agreement, totals, held=held).to_json())
 
     def text(self) -> str:
         """The model's text, always the same bytes; an error where there is none."""

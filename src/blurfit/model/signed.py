@@ -53,16 +53,15 @@ def examine(text: str | bytes, agreement: Agreement | None = None) -> Examinatio
         message = about_release(document)
     except (BlurfitError, ValueError) as error:  # or numbers that have no canonical text
         return Examination(kind.CALLED, None, wrong=(str(error),))
-    named = found.agreement
+    named, promise = found.agreement, found.guarantee
     shown, wrong = [], []
-    promise = f"Its promise, ε = {named.epsilon:g} and δ = {named.delta:g}, "
-    if found.guarantee.proved:
+    if promise.private:
         shown.append(
-            f"{promise}follows from the noise of the agreement that it carries, "
-            f"{named.fingerprint}."
+            f"Its promise, {promise.numbers}, follows from the noise of the agreement that it "
+            f"carries, {named.fingerprint}."
         )
     else:
-        wrong.append(f"{promise}is not proved. {found.caveat or ''}".strip())
+        wrong.append(promise.in_words)
     if agreement is not None and agreement.fingerprint != named.fingerprint:
         wrong.append(
             f"It belongs to another agreement: you gave {agreement.fingerprint}, and it carries "
@@ -90,7 +89,7 @@ def examine(text: str | bytes, agreement: Agreement | None = None) -> Examinatio
         named.fingerprint,
         tuple(shown),
         tuple(wrong),
-        _not_shown(named, given=agreement is not None),
+        _not_shown(found, given=agreement is not None),
     )
 
 
@@ -99,19 +98,32 @@ def signers(agreement: Agreement) -> tuple[str, ...]:
     return tuple(one.name for one in agreement.databases) or ("The service",)
 
 
-def _not_shown(agreement: Agreement, *, given: bool) -> tuple[str, ...]:
+def _not_shown(found: PublishedModel | PublishedMoments, *, given: bool) -> tuple[str, ...]:
     """What no signature can say."""
-    found = [
-        "That whoever holds a key counted everyone who sent something, and nobody else; a receipt "
-        "says that a submission was stored, and not that it is in the sums.",
-        "That the contributors were honest, or as many people as there are submissions.",
-    ]
-    if agreement.database_noise:
-        found.append("That noise of the database itself was added.")
+    told = []
     if not given:
-        found.insert(
-            0,
+        told.append(
             "Whose key it is: it stands in the agreement that the file carries itself. Give the "
-            "agreement that you were invited with (--agreement), or compare its fingerprint.",
+            "agreement that you have from elsewhere (--agreement), or compare its fingerprint."
         )
-    return tuple(found)
+    if found.held:
+        told.append(
+            "That whoever held the rows was honest: the noise was added, and nothing more of the "
+            "rows was published."
+        )
+    else:
+        told += [
+            "That whoever holds a key counted everyone who sent something, and nobody else; a "
+            "receipt says that a submission was stored, and not that it is in the sums.",
+            "That the contributors were honest, or as many people as there are submissions.",
+        ]
+    if isinstance(found, PublishedModel) and len(found.waves) > 1:
+        told.append(
+            "That earlier waves had as much noise: the agreement is the last one's. Verify the "
+            "release of each."
+        )
+    if found.models > 1:
+        told.append("That the other models of the fit have as much noise, and how many there are.")
+    if found.agreement.database_noise:
+        told.append("That noise of the database itself was added.")
+    return tuple(told)

@@ -5,11 +5,11 @@ it.
 """
 
 import math
+from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 
-from blurfit.agreement.conditions import counted_in_words
-from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
+from blurfit.agreement.conditions import LOT_IN_WORDS, margin_in_words
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
@@ -19,9 +19,11 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
-from blurfit.agreement.proving import lies_in_words, proved_row
+from blurfit.agreement.proving import proved_row
+from blurfit.model.liars import lies_in_words
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
+from blurfit.model.promise import HOLDER, Promise, SeenBy
 from blurfit.model.published import PublishedModel
 from blurfit.schema.titles import title_of
 from blurfit.theory.database_noise import variance_factor
@@ -32,54 +34,84 @@ from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 
 Published = PublishedModel | PublishedMoments
 
+_SEEN_BY: dict[SeenBy, str] = {
+    "nobody": "neither database, while both keep to the protocol",
+    "collector": "the database that collected, each of them blurred",
+    "holder": "whoever held the rows, all of them",
+}
+
 
 def as_markdown(model: Published) -> str:
     """The statement for people."""
-    agreement, promise = model.agreement, model.guarantee
-    local, unproved = model.local, "" if promise.proved else " (not proved)"
+    promise, held = model.guarantee, model.held
+    required = "" if held else f" (at least\n{model.quorum_in_words} were required)"
+    protected = _promised(model) if promise.private else f"**Nothing.** {promise.in_words}\n"
     return f"""\
 # Privacy statement
 
-{_subject(model)}, from {counted_in_words(model.admission, model.count)} (at least
-{model.quorum_in_words} were required).{_asked_by(model)}
+{_subject(model)}, from {promise.counted}{required}.{_asked_by(model)}
 
 ## What is protected, and from whom
 
-**Everyone who reads it.** {promised_in_words(model)}
-
-{_meaning(promise, model) if promise.proved else ""}
-{model.condition}
-
-{_databases(model)}
-
-**The unit of privacy** is one person, with one record. {_releases(promise)}
-{_waves(model)}
-## What is assumed
-
-- {_premise(model)}
-- {_release_assumption(model)}
-- The number of submissions is public, and did not depend on their answers.
-{_assumed_of_public_rows(model)}{_assumed_of_two(model)}
-## What is not covered
-
-- {lies_in_words(agreement)}
-- Who took part, when, and from which address (timing and traffic).
-- What the model says about people in general: it may be true of someone who never took part.
-
+{protected}
 ## How
 
 | | |
 | --- | --- |
-| mechanism | {_mechanism(model)} |
-| sent by each person | {agreement.width:,} blurred numbers |
-{_columns(model)}| what is published{unproved} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
-| neighbours | {promise.neighbours} |
-| {_submission(model)} | {_kept_alone(local)} |
-| quorum, count | {model.quorum_in_words}, {model.count:,} |
-| admission | {model.admission} |
-{_own_noise(model)}{proved_row(agreement)}| agreement | `{model.fingerprint}` |
-| software | {model.software} |
+{"".join(_how(model))}"""
+
+
+def _promised(model: Published) -> str:
+    """What is promised, against whom and on which conditions."""
+    promise, held = model.guarantee, model.held
+    return f"""\
+**Everyone who reads it.** {promise.in_words}
+
+{_meaning(model)}
+{promise.condition}
+
+{_databases(model)}
+
+**The unit of privacy** is one person, with one {"row" if held else "record"}. {_releases(promise)}
+{_waves(model)}
+## What is assumed
+
+- {_premise(model)}
+- {_release_assumption(promise)}
+- The number of {"rows" if held else "submissions"} is public, and did not depend on their answers.
+{_assumed_of_public_rows(model)}{_assumed_of_two(model)}
+## What is not covered
+
+{_not_covered(model)}
+- What the model says about people in general: it may be true of someone who is not in it.
 """
+
+
+def _how(model: Published) -> Iterator[str]:
+    """The rows of the table: numbers of the promise only where there is one."""
+    promise, agreement = model.guarantee, model.agreement
+    yield f"| mechanism | {_mechanism(model)} |\n"
+    if not model.held:
+        in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
+        where = " of the last wave" if in_waves else ""
+        yield f"| sent by each person{where} | {agreement.width:,} blurred numbers |\n"
+    yield _columns(model)
+    if promise.private:
+        yield f"| what is published | {promise.numbers} |\n"
+        yield f"| neighbours | {promise.neighbours} |\n"
+    if promise.local is not None:
+        who = "both shares together" if agreement.databases else "one submission"
+        yield f"| {who} | {_kept_alone(promise.local)} |\n"
+    yield f"| who could see a record | {_SEEN_BY[promise.seen_by]} |\n"
+    if model.held:
+        yield f"| count | {promise.counted} |\n"
+    else:
+        yield f"| quorum, count | {model.quorum_in_words}, {model.count:,} |\n"
+        yield f"| admission | {model.admission} |\n"
+    yield _own_noise(model)
+    yield proved_row(agreement)
+    yield f"| agreement | `{model.fingerprint}` |\n"
+    yield f"| software | {model.software} |\n"
 
 
 def as_html(model: Published) -> str:
@@ -89,7 +121,13 @@ def as_html(model: Published) -> str:
 
 def _premise(model: Published) -> str:
     """Those without whom the promise does not hold."""
-    least = model.quorum_in_words
+    least = model.honest_in_words
+    if model.held:
+        return (
+            "Whoever held the rows is honest: the noise agreed on was added, once, and is told to\n"
+            "  nobody. Each row is another person's. Bounds, names, levels and classes of the\n"
+            "  columns are public, and were not read from the rows."
+        )
     if model.agreement.database_noise:
         who = "One of the two databases" if model.agreement.databases else "The database"
         return (
@@ -115,6 +153,10 @@ def _subject(model: Published) -> str:
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim))}**"
+    wave = model.agreement.wave
+    if wave is not None and model.agreement.is_later_wave:
+        names = ", ".join(plain(title_of(one)) for one in model.agreement.schema.questions)
+        return f"Blurred sums of wave {wave.number} of a plan, about **{names}**"
     *others, target = (plain(title_of(one)) for one in model.agreement.schema.questions)
     if model.agreement.sends == "targets":
         return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
@@ -139,9 +181,11 @@ def _own_noise(model: Published) -> str:
     draws = model.agreement.database_draws
     if not draws:
         return ""
-    factor = variance_factor(model.agreement.quorum, model.count, draws)
-    whose = "of each database" if draws > 1 else "of the database"
-    return f"| noise {whose} itself | once; the variance is {factor:.3g} times as large |\n"
+    factor = variance_factor(model.agreement.honest, model.count, draws)
+    whose = "of each database itself" if draws > 1 else "of the database itself"
+    if model.held:
+        whose = "of whoever learned it"
+    return f"| noise {whose} | once; the variance is {factor:.3g} times as large |\n"
 
 
 def _columns(model: Published) -> str:
@@ -162,33 +206,18 @@ def _mechanism(model: Published) -> str:
     calibration = model.agreement.calibration
     if isinstance(calibration, InputCalibration):
         return f"input perturbation, {calibration.rule}"
-    return "moment perturbation, a Gaussian mechanism with discrete noise"
-
-
-def promised_in_words(model: Published) -> str:
-    """What is promised to everyone who reads it."""
-    promise, calibration = model.guarantee, model.agreement.calibration
-    if isinstance(model, PublishedModel) and model.caveat is not None:
-        return model.caveat
-    if not promise.proved and isinstance(calibration, InputCalibration):
-        kept = proved(model)
-        return (
-            f"The noise follows the paper's own rule for ε = {promise.epsilon:g}, δ = "
-            f"{promise.delta:g}, which is not proved. What is proved of it is ε = "
-            f"{kept.epsilon:.4g}, δ = {kept.delta:.3g}."
-        )
-    return (
-        f"What is published is ({promise.epsilon:g}, {promise.delta:g})-differentially private "
-        f"(neighbours: {promise.neighbours})."
-    )
+    with_noise = ", a Gaussian mechanism with discrete noise" if model.guarantee.private else ""
+    return f"moment perturbation{with_noise}"
 
 
 def _databases(model: Published) -> str:
     """What is promised against whoever collected."""
     agreement, local = model.agreement, model.local
+    if model.held:
+        return f"**Not from whoever held the rows.** {HOLDER}"
     if agreement.databases:
         first, second = names = [plain(one.name) for one in agreement.databases]
-        either = either_in_words(agreement, names, model.quorum_in_words)
+        either = either_in_words(agreement, names, model.honest_in_words)
         return (
             f"**Either of the two databases alone.** {either}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
@@ -204,15 +233,12 @@ def _kept_alone(local: LocalGuarantee) -> str:
     return f"μ = {at_most(local.mu)}, ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}"
 
 
-def _submission(model: Published) -> str:
-    return "both shares together" if model.agreement.databases else "one submission"
-
-
 def _assumed_of_public_rows(model: Published) -> str:
     digest = model.agreement.public_rows
-    if digest is None:
+    if digest is None and not (isinstance(model, PublishedModel) and model.public_rows):
         return ""
-    return f"- {PUBLIC_ROWS_ASSUMED} They are the file with\n  SHA-256 `{digest}`.\n"
+    file = "" if digest is None else f" They are the file with\n  SHA-256 `{digest}`."
+    return f"- {PUBLIC_ROWS_ASSUMED}{file}\n"
 
 
 def _assumed_of_two(model: Published) -> str:
@@ -227,28 +253,35 @@ def _assumed_of_two(model: Published) -> str:
     )
 
 
-def proved(model: Published) -> ModelGuarantee:
-    """What is proved, the shares that are kept back for the grid included."""
-    promise, calibration = model.guarantee, model.agreement.calibration
-    if calibration.model.proved or not isinstance(calibration, InputCalibration):
-        return promise
-    epsilon = calibration.kept.epsilon / (1 - LATTICE_SHARE["input"])
-    delta = calibration.kept.delta / (1 - DISCRETE_SHARE)
-    return ModelGuarantee(epsilon, delta, promise.neighbours, promise.releases)
+def _not_covered(model: Published) -> str:
+    if model.held:
+        return (
+            "- Whatever else is done with the rows by whoever held them.\n"
+            "- That some rows were refused (a missing value, an unknown label)."
+        )
+    return (
+        f"- {lies_in_words(model)}\n"
+        "- Who took part, when, and from which address (timing and traffic).\n"
+        "- Whoever blurred the records of others (a clinic, an interviewer) has seen them."
+    )
 
 
-def _meaning(promise: ModelGuarantee, model: Published) -> str:
+def _meaning(model: Published) -> str:
     """What (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ; and how well one can guess."""
+    promise = model.guarantee
+    assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     if promise.epsilon > 20:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
     calibration = model.agreement.calibration
     mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
     if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
         mu = mu_of(promise.epsilon, promise.delta)
+    stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
+    times = at_most(math.exp(promise.epsilon), 3)
     return (
         f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
-        f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "
-        f"probability of {promise.delta:g}. {guesses_in_words(promise, mu, 'it')}"
+        f"would be at most {times} times as likely as before, plus a "
+        f"probability of {at_most(promise.delta, 6)}. {guesses_in_words(stated, mu, 'it')}"
     )
 
 
@@ -257,33 +290,64 @@ def _waves(model: Published) -> str:
     wave = model.agreement.wave
     if wave is None:
         return ""
+    if model.held:
+        return f"""
+**Waves.** The rows were divided into groups, one after the other, under the plan `{wave.plan}`.
+Each row is in one group, whose noise keeps all of this promise for it; so it holds for everything
+that is published of all groups together. A row in two groups would have less: √2 times the μ. Which
+group a row is in must not depend on answers, each group is released once, and what the next one is
+asked for follows from published sums alone.
+"""
+    least = ""
+    if isinstance(model, PublishedModel):
+        least = (
+            " What is said above of a single\n"
+            "submission is of the group in which it protects least."
+        )
     return f"""
 **Waves.** Contributors were asked in groups, one after the other, under the plan
 `{wave.plan}`. Each person is in one group, whose noise keeps all of this promise
 for her; so it holds for everything that is published of all groups together. Somebody who took
-part in two groups would have less: √2 times the μ. Who is in which group must not depend on
-answers, each group is released once, and what the next one is asked for follows from published sums
-alone. What is said above of a single submission is of the group in which it protects least.
+part in two groups would have less: √2 times the μ. {_margin(model)}
+Each group is released once, and what the next one is asked for follows from published sums
+alone.{least}
 """
 
 
-def _releases(promise: ModelGuarantee) -> str:
+def _margin(model: Published) -> str:
+    """How many of a group may collude, and who decided which group a person was in."""
+    waves = model.waves if isinstance(model, PublishedModel) else ()
+    groups = [(one.quorum, one.honest) for one in waves]
+    groups = groups or [(model.agreement.quorum, model.agreement.honest)]
+    return f"{margin_in_words(groups)} {LOT_IN_WORDS[model.agreement.admission]}"
+
+
+def _releases(promise: Promise) -> str:
     if promise.releases == 1:
-        return "One model may be published, once."
+        what = "One model" if promise.models == 1 else f"The {promise.models} models of the one fit"
+        return f"{what} may be published, once."
+    whence = "rows" if promise.seen_by == "holder" else "one final collection"
     return (
-        "What may be published from the one final collection: the blurred sums (the moments), and "
+        f"What may be published from the {whence}: the blurred sums (the moments), and "
         "any number of models that are made from them, by anyone."
     )
 
 
-def _release_assumption(model: Published) -> str:
-    if model.guarantee.releases == 1:
+def _release_assumption(promise: Promise) -> str:
+    held = promise.seen_by == "holder"
+    what = "rows" if held else "submissions"
+    copies = "" if held else "\n  Copies of the submissions are enough to break this."
+    if promise.releases == 1:
+        besides = "else" if promise.models == 1 else f"but the {promise.models} models of the fit"
+        second = "second fit" if held else "second model"
         return (
-            "Nothing else is ever published from the same submissions, or from some of them: no "
-            "second model, no sums.\n  Copies of the submissions are enough to break this."
+            f"Nothing {besides} is ever published from the same {what}, or from some of them: no "
+            f"{second}, no sums.{copies}"
         )
+    other = "Anything else that is made from some of the same rows, by a second fit say, is not."
+    if not held:
+        other = "Sums over\n  other people, with some of the same submissions, never are."
     return (
-        "The sums of these submissions may be published too: whatever follows from them is "
-        "covered. Sums over\n  other people, with some of the same submissions, never are: copies "
-        "of the submissions are enough to break this."
+        f"The blurred sums of these {what} may be published too: whatever follows from them is "
+        f"covered. {other}{copies}"
     )

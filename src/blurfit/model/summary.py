@@ -6,7 +6,7 @@ made with, which the noise may have shrunk, stands beside them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -26,6 +26,10 @@ UNEVEN = (
 CUT = (
     "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "
     "model it started from; they assume that people spread evenly around the model."
+)
+LIARS = (
+    "If 1 % of the contributors lied together, they can have moved a coefficient by as much as "
+    "stands beside its interval, which does not include it."
 )
 CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
@@ -54,18 +58,18 @@ class Summary:
     def of(cls, model: "PublishedModel", confidence: float = 0.95) -> "Summary":
         """The summary of a model, with intervals at this confidence."""
         promise, agreement = model.guarantee, model.agreement
-        proved = "" if promise.proved else " (NOT proved)"
-        people = f"{model.count:,} (at least {agreement.quorum:,} were required)"
+        held = promise.seen_by == "holder"
+        least = "" if held else f" (at least {agreement.quorum:,} were required)"
         if model.waves:
-            each = ", ".join(f"{one.count:,} of at least {one.quorum:,}" for one in model.waves)
-            people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
-        whom = "people" if model.admission == "invited" else "submissions"
-        facts = (
-            (whom, people),
-            ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
-            ("neighbours", f"{promise.neighbours} one record"),
-            ("method", model.method),
-        )
+            of = "{0:,}" if held else "{0:,} of at least {1:,}"
+            each = ", ".join(of.format(one.count, one.quorum) for one in model.waves)
+            one = "row" if held else "person"
+            least = f" in {len(model.waves)} waves ({each}), each {one} in one"
+        number, whom = promise.counted.split(" ")
+        facts = [(whom, f"{number}{least}"), ("privacy", promise.numbers)]
+        if promise.private:
+            facts.append(("neighbours", f"{promise.neighbours} one {'row' if held else 'record'}"))
+        facts.append(("method", model.method))
         notes = []
         if model.inference:
             if model.link != "linear":
@@ -74,14 +78,18 @@ class Summary:
                 notes.append(CUT if model.waves else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
-        if model.admission == "anyone":
-            notes.append(model.condition)
-        if model.caveat:
-            notes.append(f"Caution: {model.caveat}")
+        if model.liars:
+            notes.append(LIARS)
+        if model.doubt:
+            notes.append(f"Caution: {model.doubt}")
+        if held and promise.private:
+            notes.append(f"{promise.seen} {promise.condition}")
+        elif promise.caveats or model.admission == "anyone":
+            notes.append(promise.condition)
         return cls(
             title=f"{model.target} ~ {' + '.join(model.features)}",
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
-            facts=facts,
+            facts=tuple(facts),
             notes=tuple(notes),
         )
 
@@ -136,10 +144,22 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         return Section(title, ("", "for prediction"), plain, ())
     inference = model.inference_of(output)
     level = f"{100 * confidence:g} %"
-    head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
+    head = (
+        "",
+        "coefficient",
+        "std. error",
+        "of it privacy",
+        f"{level} interval",
+        "if 1 % lie",
+        "p",
+    )
     known = {one.name: one for one in inference.estimates(confidence)}
+    moved = model.liars[model.outputs.index(output)] if model.liars else {}
     rows = tuple(
-        (*_cells(known.get(name), called.get(name, name)), number(value, _error(known.get(name))))
+        (
+            *_cells(known.get(name), called.get(name, name), _moved(name, moved)),
+            number(value, _error(known.get(name))),
+        )
         for name, value in predicting.items()
     )
     facts: list[tuple[str, str]] = []
@@ -155,10 +175,16 @@ def _error(one: Estimate | None) -> float | None:
     return None if one is None else one.standard_error
 
 
-def _cells(one: Estimate | None, name: str) -> tuple[str, ...]:
+def _moved(name: str, moved: Mapping[str, float | None]) -> str:
+    """How far 1 % of liars could have moved a coefficient."""
+    value = moved.get(name)
+    return f"± {number(value)}" if value is not None else "any" if name in moved else "–"
+
+
+def _cells(one: Estimate | None, name: str, moved: str) -> tuple[str, ...]:
     """A row but its last cell; nothing can be said of a level that hardly anybody has."""
     if one is None:
-        return name, *("–",) * 5
+        return name, *("–",) * 6
     error = one.standard_error
     return (
         name,
@@ -166,6 +192,7 @@ def _cells(one: Estimate | None, name: str) -> tuple[str, ...]:
         number(error),
         number(one.privacy_error),
         f"{number(one.lower, error)} to {number(one.upper, error)}",
+        moved,
         probability(one.p_value),
     )
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WaveShare:
-    """One wave of a plan: how many contributed, how many honest ones its noise needs, and what one
-    of its submissions keeps by itself.
+    """One wave of a plan: how many contributed, how many it waited for, how many of these its noise
+    needs to be honest, and what one of its submissions keeps by itself.
     """
 
     count: int
     quorum: int
+    honest: int
     local_mu: float
     local_epsilon: float

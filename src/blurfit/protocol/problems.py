@@ -21,6 +21,7 @@ from blurfit.errors import (
     InvalidValueError,
     NotInvitedError,
     NotPublishedError,
+    OtherGroupError,
     PausedError,
     ServiceError,
     StorageError,
@@ -62,6 +63,7 @@ UNKNOWN = Kind("unknown-collection", 404, "Nothing is collected under this finge
 NOT_PUBLISHED = Kind("not-published", 404, "Nothing has been published")
 NOT_ALLOWED = Kind("method-not-allowed", 405, "This cannot be done here")
 TOO_SLOW = Kind("too-slow", 408, "The body did not arrive in time")
+OTHER_GROUP = Kind("other-group", 409, "Another group of people is asked now")
 CONFLICT = Kind("conflict", 409, "This contradicts what is there already")
 CLOSED = Kind("closed", 409, "The collection is closed")
 WAVE_CLOSED = Kind("wave-closed", 409, "This wave of the plan has closed")
@@ -85,6 +87,7 @@ KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
     (NotPublishedError, NOT_PUBLISHED),
     (NotInvitedError, NOT_INVITED),
     (ConflictError, CONFLICT),
+    (OtherGroupError, OTHER_GROUP),
     (WaveClosedError, WAVE_CLOSED),
     (DateClosedError, DATE_CLOSED),
     (PausedError, PAUSED),

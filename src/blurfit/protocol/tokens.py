@@ -7,8 +7,11 @@ recovered: there are no short or human tokens to guess, so no slow hash is neede
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
+from blurfit import private_files
+from blurfit.agreement.lot import Lot
 from blurfit.errors import InvalidValueError
 
 LEAST_LENGTH = 32
@@ -17,6 +20,36 @@ LEAST_LENGTH = 32
 def new_token() -> str:
     """A fresh secret that can be put into a link: 43 letters, digits, - and _."""
     return secrets.token_urlsafe(32)
+
+
+def new_shares(lot: Lot, count: int, first: int = 1) -> list[int]:
+    """How many of so many invitations are for each wave of a plan, from wave `first` on."""
+    return lot.shares(count, secrets.randbelow(lot.in_all(first)), first)
+
+
+def new_in_groups(lot: Lot, shares: Sequence[int]) -> list[str]:
+    """Fresh invitations to a plan, so many for each of its waves, in a random order.
+
+    A token's lot is a hash of it, so tokens that are sorted by their letters are in an order that
+    has nothing to do with their groups.
+    """
+    found: list[list[str]] = [[] for _ in shares]
+    while any(len(some) < wanted for some, wanted in zip(found, shares, strict=True)):
+        token = new_token()
+        place = lot.group_of(hashed(token)) - 1
+        if len(found[place]) < shares[place]:
+            found[place].append(token)
+    return sorted(token for some in found for token in some)
+
+
+def joined(made: Sequence[Sequence[str]], lot: Lot | None = None) -> list[tuple[str, ...]]:
+    """Invitations of each database, one of each for every person: for a plan within a group, so
+    that both databases find the same one, and in a random order again.
+    """
+    if lot is None:
+        return list(zip(*made, strict=True))
+    by_group = [sorted(some, key=lambda one: lot.group_of(hashed(one))) for some in made]
+    return sorted(zip(*by_group, strict=True))
 
 
 def hashed(token: str) -> bytes:
@@ -75,5 +108,4 @@ def read_token(path: Path) -> str:
 
 def write_token(path: Path, token: str) -> None:
     """Put a token into a new file that nobody else can read."""
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_text(token + "\n", encoding="utf-8")
+    private_files.write(path, token + "\n", only_new=True)

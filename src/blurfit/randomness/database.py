@@ -8,8 +8,9 @@ steps that the screen lets in does, so no sum was rounded before D is added; whe
 follows from public facts, and not from what anybody sent. Between two databases sums are words mod
 2⁶⁴, and nothing is rounded at all.
 
-**Once.** Whoever draws writes what it released in the same transaction, or nothing: a retry finds
-the release and draws nothing. What was drawn and lost in between was seen by nobody.
+**Once.** A store draws D in the transaction that fixes whose sums it is added to, and keeps it: a
+retry adds the same D (`blurfit.store.publication`, `blurfit.store.commitment`). Whoever learns from
+files keeps what was released. What was drawn and lost before that was seen by nobody.
 """
 
 from dataclasses import replace
@@ -41,8 +42,11 @@ def words(agreement: Agreement) -> WordArray:
     return np.asarray(steps(agreement)[0].view(np.uint64))
 
 
-def blurred(agreement: Agreement, totals: Totals) -> Totals:
-    """The totals of whole submissions with D in them; as they are where the agreement has none."""
+def blurred(agreement: Agreement, totals: Totals, drawn: WordArray | None = None) -> Totals:
+    """The totals of whole submissions with D in them; as they are where the agreement has none.
+
+    `drawn` is a D that `words` drew before; without it a fresh one is drawn.
+    """
     if not agreement.database_noise:
         return totals
     if totals.draws:
@@ -53,5 +57,6 @@ def blurred(agreement: Agreement, totals: Totals) -> Totals:
             f"Expected count={totals.count} to be at most {most}, so that sums are exact before "
             "the database's noise is added: collect the rest under another agreement."
         )
-    drawn = steps(agreement)[0] * agreement.grid.quadratic  # exact, as the step is a power of two
-    return replace(totals, sums=totals.sums + drawn, draws=1)
+    given = words(agreement) if drawn is None else drawn
+    noise = given.view(np.int64) * agreement.grid.quadratic  # exact: the step is a power of two
+    return replace(totals, sums=totals.sums + noise, draws=1)

@@ -5,13 +5,14 @@ or 1 (or false and true) where it says binary, the word itself where it says cat
 """
 
 import csv
+import gzip
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
@@ -84,7 +85,7 @@ class TableFile:
 
     def _csv(self, rows: int, skip: int) -> Iterator[dict[str, Any]]:
         try:
-            with self.path.open(newline="", encoding="utf-8-sig") as file:
+            with self._opened() as file:
                 lines = csv.reader(file)
                 heading = next(lines, [])
                 self._require(heading)
@@ -94,10 +95,15 @@ class TableFile:
                 while part := list(islice(body, rows)):
                     yield self._columns(part, places, len(heading), rows_before)
                     rows_before += len(part)
-        except (csv.Error, UnicodeError):
+        except (csv.Error, UnicodeError, gzip.BadGzipFile, EOFError):
             raise InvalidValueError(
                 f"Expected {str(self.path)!r} to be a CSV file in UTF-8."
             ) from None
+
+    def _opened(self) -> TextIO:
+        if self.path.suffix.lower() == ".gz":
+            return gzip.open(self.path, "rt", newline="", encoding="utf-8-sig")
+        return self.path.open(newline="", encoding="utf-8-sig")
 
     def _columns(
         self, lines: Sequence[Sequence[str]], places: Sequence[int], width: int, first: int

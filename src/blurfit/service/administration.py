@@ -21,7 +21,7 @@ from blurfit.protocol.wire import (
     Acknowledgement,
 )
 from blurfit.service.answers import as_json
-from blurfit.service.authorisation import steward
+from blurfit.service.authorisation import bearer_of, steward
 from blurfit.service.bodies import body_of, document_in
 from blurfit.service.collector import Collector
 from blurfit.service.detached import Underway, detached
@@ -33,6 +33,7 @@ from blurfit.service.proposal import Expected, Proposal, Wish, agreement_from, e
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signatory import Signatory
 from blurfit.store import joint_publication, publication, roles, stewards
+from blurfit.store.stewards import Bearer
 from blurfit.store.store import Status, Store
 
 _STATE = answer(Status, "How far it is.")
@@ -50,6 +51,11 @@ class Administration:
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
     _publishing: Underway[str] = field(default_factory=Underway, repr=False)
+
+    @get("/token", answer(Bearer, "Whose token it is."), security="administrator")
+    async def token(self, request: Request) -> Response:
+        """Whose token is sent, and what it may do."""
+        return as_json(await bearer_of(self.store, request))
 
     @post(
         "/agreements",
@@ -172,13 +178,18 @@ class Administration:
         fingerprint = fingerprint_in(request)
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         text: str | None
-        if collection.role == "whole":
-            text = await self.collector.between_commits(self.store.publish_text, fingerprint)
-        elif collection.role == "first":  # the wire is slow: others write meanwhile
+        if collection.role == "whole":  # learning takes long: others write meanwhile
+            write = self.collector.in_turn()
+            text = await self._publishing.join(
+                fingerprint, lambda: detached(lambda: self.store.publish_text(fingerprint, write))
+            )
+        elif collection.role == "first":  # and so does the wire
             text = await self._publishing.join(
                 fingerprint,
-                lambda: publish_remotely(
-                    self.store, fingerprint, self.peer_token, **self.peer_options
+                lambda: detached(
+                    lambda: publish_remotely(
+                        self.store, fingerprint, self.peer_token, **self.peer_options
+                    )
                 ),
             )
             await detached(
@@ -192,8 +203,8 @@ class Administration:
                     f"The collection is closed here, and its shares may be summed. The next step "
                     f"is {name}'s: once it publishes, the model appears here too."
                 )
-        text = await run_in_threadpool(self.signing.signed, fingerprint, "model", text)
-        return Response(text, media_type=JSON)
+        signed = await run_in_threadpool(self.signing.signed, fingerprint, "model", text)
+        return Response(signed.text, media_type=JSON)
 
     @steward("publish", "let publish")
     async def _let_publish(self, request: Request) -> Response:

@@ -19,6 +19,8 @@ from blurfit.protocol import problems
 from blurfit.protocol.problems import Kind, Problem, RequestError
 from blurfit.protocol.wire import JSON, PROBLEM
 from blurfit.service import website
+from blurfit.service.bodies import Reserve
+from blurfit.service.limits import cost_of
 from blurfit.service.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -30,7 +32,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 # Of answers that go out by TLS: browsers come by TLS alone from then on (RFC 6797).
 OVER_TLS = [(b"strict-transport-security", b"max-age=31536000")]
@@ -53,6 +54,16 @@ async def send_answer(
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def charging(send: Send, held: Reserve) -> Send:
+    """Let whoever asked pay for an answer by its size, and so for what they ask next."""
+
+    async def send_and_charge(message: Any) -> None:
+        held.owe(cost_of(len(message.get("body", b"")), json=False))
+        await send(message)
+
+    return send_and_charge
 
 
 def adding(send: Send, more: Iterable[tuple[bytes, bytes]]) -> Send:

@@ -7,7 +7,7 @@ Each endpoint declares where it is and what it answers (`blurfit.service.operati
 | send submissions | contributors | `blurfit.service.intake`, past the router |
 | ask about an invitation, withdraw | contributors | `invitations`, `withdrawals` |
 | states, agreements, models, moments | anyone | `blurfit.service.reading` |
-| propose, open, invite, close, publish | administrators | `administration`, `sides` |
+| propose, open, invite, close, publish | administrators | `administration`, `sides`, `halves` |
 | plans of waves | both | `blurfit.service.planning` |
 | publish together, take plans forward | the other database | `peering`, `following` |
 | pages for people | anyone | `blurfit.service.website` |
@@ -30,20 +30,22 @@ from blurfit.protocol.problems import RequestError
 from blurfit.service import operations, website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
-from blurfit.service.answers import OVER_TLS, RAW_HEADERS, Refusals, adding
+from blurfit.service.answers import OVER_TLS, RAW_HEADERS, Refusals, adding, charging
 from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.countersigning import Countersigning
 from blurfit.service.following import Following
+from blurfit.service.halves import ComparingHalves
 from blurfit.service.intake import SubmissionPath, is_for_submissions
 from blurfit.service.invitations import Invitations
+from blurfit.service.kept import Shelf
 from blurfit.service.leading import Leading
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
 from blurfit.service.openapi import Description
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
-from blurfit.service.reading import Reading
+from blurfit.service.reading import Papers, Reading
 from blurfit.service.sides import ComparingSides
 from blurfit.service.signatory import Signatory
 from blurfit.service.unexpected import Router, foreseen
@@ -100,7 +102,9 @@ class Service:
 
     def __post_init__(self) -> None:
         metrics = self.metrics
-        self._limiter = self.limiter or self.limits.limiter()
+        self._allowance = Allowance(
+            self.limits.bytes_in_flight, limiter=self.limiter or self.limits.limiter()
+        )
         self._collector = Collector(self.store, self.linger)
         self._signing = Signatory(
             self.store, Signer(self.signing_key) if self.signing_key else None
@@ -114,12 +118,10 @@ class Service:
             self._collector,
             metrics,
             self._refusals,
-            self._limiter,
             self.crowds or self.limits.crowds(),
             self.limits.body_bytes,
             self._signing,
             self.share_key,
-            Allowance(self.limits.bytes_in_flight),
         )
         self._router = Router(
             routes=self._routes(metrics),
@@ -138,20 +140,26 @@ class Service:
         store, collector, signing = self.store, self._collector, self._signing
         peering = Peering(store, self.peer_token, signing)
         limits = self.share_key, self.limits.body_bytes
+        papers = Papers(store, signing, Shelf(self._allowance.turns))
         parts = (
-            Reading(store, metrics, signing),
+            Reading(store, metrics, papers),
             Administration(
                 *(store, collector, signing, self.peer_token, self.peer_options, *limits)
             ),
             Invitations(store),
-            Withdrawals(store, collector, signing, self._limiter),
+            Withdrawals(store, collector, signing),
             ComparingSides(store),
-            Planning(store, collector, self._advancing, signing, *limits),
+            ComparingHalves(store),
+            Planning(store, collector, self._advancing, papers, *limits),
             peering,
             Following(store, peering),
             Description(),
         )
         return [*operations.routes(parts), *website.routes(self._submissions.origins)]
+
+    def may_ask(self, address: str) -> bool:
+        """Whether an address has requests left."""
+        return self._allowance.limiter.has_left(address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -164,13 +172,19 @@ class Service:
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
-        if client and not self._limiter.allows(client[0]):
+        address = client[0] if client else ""
+        if client and not self._allowance.limiter.allows(address):
             detail = "Wait a second and send the same request again; it will be counted once."
             await self._refusals.send(send, RequestError(problems.TOO_MANY, detail))
-        elif is_for_submissions(scope["path"]):
-            await self._submissions(scope, receive, send)
-        else:
-            await self._router(scope, receive, adding(send, RAW_HEADERS))
+            return
+        about = "".join(scope["path"].split("/", 3)[2:3])  # /collections/{fingerprint}/…
+        with self._allowance.reserve(address, about) as held:
+            scope["held"] = held
+            if is_for_submissions(scope["path"]):
+                await self._submissions(scope, receive, send)
+            else:
+                send = charging(adding(send, RAW_HEADERS), held)
+                await self._router(scope, receive, send)
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:

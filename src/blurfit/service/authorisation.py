@@ -13,7 +13,7 @@ from blurfit.errors import BlurfitError, StorageError
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.store import stewards
-from blurfit.store.stewards import Right
+from blurfit.store.stewards import Bearer, Right
 from blurfit.store.store import Store
 
 _log = logging.getLogger("blurfit.deeds")
@@ -21,17 +21,18 @@ _log = logging.getLogger("blurfit.deeds")
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
 
-async def admit(store: Store, request: Request, right: Right) -> str:
-    """Whose token was sent; refuses one that is not good for this."""
+async def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bearer:
+    """Whose token was sent; refuses one that is nobody's, or not good for this."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     who = None
     if scheme.lower() == "bearer" and token:
-        who = await run_in_threadpool(store.read, stewards.admitted, tokens.hashed(token), right)
-    if who is None:
+        who = await run_in_threadpool(store.read, stewards.bearer, tokens.hashed(token))
+    if who is None or (right is not None and right not in who.rights):
+        made = "" if right is None else f" --right {right}"
         raise RequestError(
             problems.UNAUTHORISED,
             "Send the token that `blurfit serve` printed at its first start, or one that "
-            f"`blurfit token --right {right}` made: Authorization: Bearer …",
+            f"`blurfit token{made}` made: Authorization: Bearer …",
         )
     return who
 
@@ -44,7 +45,7 @@ def steward(right: Right, deed: str | None = None) -> Callable[[Endpoint], Endpo
     def guarded(endpoint: Endpoint) -> Endpoint:
         @wraps(endpoint)
         async def answer(self: Any, request: Request) -> Response:
-            who = await admit(self.store, request, right)
+            who = (await bearer_of(self.store, request, right)).name
             if deed is None:
                 return await endpoint(self, request)
             try:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from blurfit.errors import BlurfitError, StorageError
 from blurfit.protocol import problems
@@ -34,6 +34,7 @@ LINGER = 0.002  # seconds that the first of a group waits for others
 WRITERS = 4  # threads, where a database takes several writers
 GROUP_BYTES = 2**24  # a group is closed when it holds so much
 TIDY_BYTES = 2**23  # after so much has been written, the store is tidied
+TIDY_SECONDS = 5.0  # and so long after anything was written: a log that is lost holds no more
 WAITING_BYTES = 2**28  # beyond this much in memory, newcomers are sent away for a while
 SECONDS_TO_STORE = 20.0  # after which somebody is told that it is not known
 
@@ -64,6 +65,7 @@ class Collector:
         self._writer = ThreadPoolExecutor(writers, thread_name_prefix="blurfit-writer")
         self._tidier = ThreadPoolExecutor(1, thread_name_prefix="blurfit-tidier")
         self._tidying: asyncio.Future[None] | None = None
+        self._tidy_later: asyncio.TimerHandle | None = None
         self._since_tidied = 0
         self._queues: dict[Collection, list[Waiting]] = {}
         self._lanes: dict[Collection, asyncio.Task[None]] = {}
@@ -96,12 +98,27 @@ class Collector:
     ) -> _Found:
         """Do something else in a thread that writes, when its turn comes."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._writer, partial(work, *arguments, **named))
+        try:
+            return await loop.run_in_executor(self._writer, partial(work, *arguments, **named))
+        finally:
+            self._tidy(0)
+
+    def in_turn(self) -> Callable[..., Any]:
+        """`Store.write`, for a thread beside those that write: it waits for its turn."""
+        loop = asyncio.get_running_loop()
+
+        def write(what: Callable[..., Any], *given: Any) -> Any:
+            turn = self.between_commits(self.store.write, what, *given)
+            return asyncio.run_coroutine_threadsafe(turn, loop).result()
+
+        return write
 
     async def close(self) -> None:
         """Commit what is waiting, and stop."""
         self._closing = True
         await asyncio.gather(*self._lanes.values())
+        if self._tidy_later is not None:
+            self._tidy_later.cancel()
         self._writer.shutdown()
         self._tidier.shutdown()
 
@@ -121,13 +138,23 @@ class Collector:
             del self._lanes[collection]
 
     def _tidy(self, written: int) -> None:
-        """Let the store tidy up beside the writer, once there is enough to tidy."""
+        """Let the store tidy up beside the writer, once there is enough to tidy, and in time."""
         self._since_tidied += written
-        busy = self._tidying is not None and not self._tidying.done()
-        if self._since_tidied >= TIDY_BYTES and not busy:
-            self._since_tidied = 0
+        if self._since_tidied >= TIDY_BYTES:
+            self._tidy_now()
+        elif self._tidy_later is None and not self._closing:
             loop = asyncio.get_running_loop()
-            self._tidying = loop.run_in_executor(self._tidier, self._tidy_quietly)
+            self._tidy_later = loop.call_later(TIDY_SECONDS, self._tidy_now)
+
+    def _tidy_now(self) -> None:
+        if self._tidy_later is not None:
+            self._tidy_later.cancel()
+            self._tidy_later = None
+        if self._closing or (self._tidying is not None and not self._tidying.done()):
+            return
+        self._since_tidied = 0
+        loop = asyncio.get_running_loop()
+        self._tidying = loop.run_in_executor(self._tidier, self._tidy_quietly)
 
     def _tidy_quietly(self) -> None:
         try:

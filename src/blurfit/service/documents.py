@@ -10,10 +10,13 @@ from msgspec import Meta, Struct, field, json
 
 from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.messages.signing import Signature
+from blurfit.model.promise import SeenBy
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import Expected, PlanProposal, Proposal, Wish
+from blurfit.store.halves import Comparison
 from blurfit.store.plans import PlanStatus
+from blurfit.store.stewards import Bearer
 from blurfit.store.store import Status
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -148,10 +151,11 @@ class PlanDocument(Struct):
     fingerprint: Fingerprint
     schema: dict[str, Any]
     task: Literal["number", "label", "count"]
-    waves: list[dict[str, Any]]  # kind and quorum of each
+    waves: list[dict[str, Any]]  # of each: kind, people, and how many must be honest
     epsilon: float
     delta: float
     quorum: Count  # of all waves together
+    colluders: float  # the share of any wave that may collude
 
 
 class Moments(Struct):
@@ -160,9 +164,10 @@ class Moments(Struct):
     format: Literal["blurfit-moments"]
     version: Literal[1]
     software: str
-    caveat: str | None
+    caveats: list[str]
+    seen_by: SeenBy
     fingerprint: Fingerprint
-    admission: Admission
+    admission: Admission | None
     condition: str  # what the promise needs
     count: Count
     deviation: float
@@ -172,7 +177,8 @@ class Moments(Struct):
 
 
 _ALL = (
-    *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
+    *(Acknowledgement, AgreementDocument, Bearer, Comparison, Expected, Hashes, Hour),
+    *(Invitation, Moments),
     *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Secrets),
     *(Signatures, Status, SubmissionDocument, Sides, Sums, ToldPlan, Until, Wish, Withdrawal),
 )

@@ -10,14 +10,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from blurfit.agreement.plan import Plan
 from blurfit.protocol import problems
 from blurfit.protocol.wire import ONE_PLAN
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import document_in
 from blurfit.service.documents import ReleasedWave, ToldPlan
 from blurfit.service.operations import answer
-from blurfit.service.peering import MOST_BYTES, SHARES, TAKEN, Peering, asked
+from blurfit.service.peering import SHARES, TAKEN, Peering, asked, most_bytes
 from blurfit.store import plan_follower, plans
 from blurfit.store.joint_plans import News
 from blurfit.store.store import Status, Store
@@ -52,7 +51,7 @@ class Following:
     async def release(self, request: Request) -> Response:
         """Publish a wave's sums here too, and open the wave that follows."""
         fingerprint = self.peering.admit(request)
-        found = await document_in(request, ReleasedWave, _EXPECTED, MOST_BYTES)
+        found = await document_in(request, ReleasedWave, _EXPECTED, most_bytes(request))
 
         def take() -> None:
             wave = self.store.collection(fingerprint)
@@ -70,12 +69,12 @@ class Following:
     async def state(self, request: Request) -> Response:
         """Be held, go on, or end with a model, as the plan's first database does."""
         fingerprint = self.peering.admit(request)
-        found = await document_in(request, ToldPlan, _EXPECTED, MOST_BYTES)
+        found = await document_in(request, ToldPlan, _EXPECTED, most_bytes(request))
 
         def take() -> plans.PlanStatus:
             news = News(found.state, found.reason, found.model)
             if news.state == "ended":
-                plan = Plan.from_json(self.store.read(plans.document, fingerprint))
+                plan = self.store.read(plans.plan_of, fingerprint)
                 releases = self.store.read(plans.releases, fingerprint)
                 plan_follower.check_model(plan, releases, news.model)
             self.store.write(plan_follower.take_news, fingerprint, news)

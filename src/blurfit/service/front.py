@@ -11,6 +11,7 @@ has:
 | seconds for a head, and for a body | 408, closed |
 | seconds in which nobody takes the answer | cut |
 | connections of one address (`blurfit.service.networks`), and of all | 503, closed |
+| requests of one address (`blurfit.service.limits`) | 429, closed before any of it is read |
 
 Deadlines are checked by one sweep over all connections, so that a request costs two readings of the
 clock and no timer. Connections between two requests are uvicorn's, which closes them after five
@@ -20,6 +21,7 @@ seconds.
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +34,7 @@ _log = logging.getLogger(__name__)
 _DESCRIPTORS_WANTED = 2**16
 _DESCRIPTORS_KEPT_BACK = 128  # for the store, for its pool of connections, and for other databases
 _SECONDS_BETWEEN_WARNINGS = 60.0
+_SECONDS_TO_TAKE_A_REFUSAL = 1.0
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,13 @@ class Gate:
     """All connections of a server, counted by address, and the sweep that ends the late ones.
 
     `proxies` are addresses that speak for others, and may hold as many connections as there are.
+    `may_ask` tells whether an address has requests left: whoever comes again and again although
+    there are none is sent away before anything is read.
     """
 
     bounds: Bounds = field(default_factory=Bounds)
     proxies: frozenset[str] = frozenset()
+    may_ask: Callable[[str], bool] = lambda _address: True
 
     def __post_init__(self) -> None:
         self._inside: dict[Guarded, str] = {}
@@ -136,9 +142,17 @@ class Guarded(HttpToolsProtocol):
         """Admit whoever comes, or not; the time for a first head begins."""
         super().connection_made(transport)
         self._due = self.loop.time() + self._bounds.head_seconds
-        self._admitted = self._gate.admits(self, self.client[0] if self.client else "")
+        address = self.client[0] if self.client else ""
+        self._admitted = self._gate.admits(self, address)
         if not self._admitted:
             self._refuse(503, "Too many connections. Try again later.")
+        elif not self._gate.may_ask(address):
+            # Closed at once, what is still on its way would take the answer with it.
+            self._admitted = False
+            self._gate.turned_away()
+            self._say(429, "Too many requests. Try again later.")
+            self._due = self.loop.time() + _SECONDS_TO_TAKE_A_REFUSAL
+            self.flow.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count it out."""
@@ -228,7 +242,9 @@ class Guarded(HttpToolsProtocol):
 
     def end_if_late(self, now: float) -> None:
         """Close the connection if something has not come, or has not been taken, in time."""
-        if now > self._writable_by:
+        if now > self._due and not self._admitted:
+            self.transport.abort()
+        elif now > self._writable_by:
             self._gate.turned_away()
             self.transport.abort()
         elif now > self._due and not self.pipeline:  # those wait for us
@@ -242,14 +258,18 @@ class Guarded(HttpToolsProtocol):
         self._refuse(status, words)
 
     def _refuse(self, status: int, words: str) -> None:
-        """Say why, unless an answer is under way, and hang up."""
+        """Say why, and hang up."""
+        self._say(status, words)
+        self.transport.close()
+
+    def _say(self, status: int, words: str) -> None:
+        """Answer, unless an answer is under way."""
         if self.cycle is None or self.cycle.response_complete:
-            again = b"retry-after: 2\r\n" if status == 503 else b""
+            again = b"retry-after: 2\r\n" if status in (429, 503) else b""
             self.transport.write(
                 b"%scontent-type: text/plain\r\ncontent-length: %d\r\n%sconnection: close\r\n\r\n%s"
                 % (STATUS_LINE[status], len(words), again, words.encode("ascii"))
             )
-        self.transport.close()
 
 
 def raise_descriptor_limit() -> int:

@@ -2,22 +2,16 @@
 
 Most requests are these, so they take a short way past the router. How long a body may be follows
 from the agreement, and how much may come from an address, or to a collection, counts submissions.
-Long JSON is read in a thread of its own, one body at a time, which also finds out whether a large
-batch is known already: such requests wait for each other, and nobody else waits for them.
+Long JSON is read in turn, one body at a time, and so is found out whether a large batch is known
+already: such requests wait for each other, and nobody else waits for them.
 """
 
-import asyncio
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import Plan
 from blurfit.errors import BlurfitError, InfeasibleError, UnknownCollectionError
 from blurfit.messages.sealing import OVERHEAD, public_key, unseal
 from blurfit.messages.shares import Role, ShareLayout
@@ -35,9 +29,10 @@ from blurfit.protocol.wire import (
 )
 from blurfit.service import cors
 from blurfit.service.answers import Refusals, send_answer
-from blurfit.service.bodies import Allowance, Reserve, read_body
+from blurfit.service.bodies import Reserve, read_body
 from blurfit.service.collector import Collector
-from blurfit.service.limits import Limiter
+from blurfit.service.detached import LONG
+from blurfit.service.limits import Limiter, cost_of
 from blurfit.service.metrics import Metrics
 from blurfit.service.signatory import Signatory
 from blurfit.store import plans
@@ -45,13 +40,8 @@ from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
-_Given = ParamSpec("_Given")
-_Found = TypeVar("_Found")
-
 JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while they are read
-_READ_AT_ONCE = 2**14  # a body in JSON up to here is read before others get their turn
 _BATCH_HEAD_BYTES = 16
-_PAUSE = 2.0  # as long as long work took
 _PROVED_BYTES = 64 * 2**20  # of a batch with proofs, each of 11 to 18 kB
 _A_BATCH = 64  # from here on it is worth a look whether all of it is known
 _BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)
@@ -70,18 +60,10 @@ class SubmissionPath:
     collector: Collector
     metrics: Metrics
     refusals: Refusals
-    limiter: Limiter
     crowds: Limiter
     body_bytes: int
     signing: Signatory
     share_key: str | None = field(default=None, repr=False)
-    allowance: Allowance = field(default_factory=Allowance)
-    # One at a time, so that not everyone's numbers are in memory, or looked up, at once.
-    _reader: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="blurfit-reader"),
-        repr=False,
-    )
-    _next: list[float] = field(default_factory=lambda: [0.0], repr=False)  # when it has its turn
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -91,9 +73,7 @@ class SubmissionPath:
         if origin is not None and crosses:
             send = cors.admitting(send, origin)
         if scope["method"] == "POST":
-            address = client[0] if (client := scope.get("client")) else ""
-            with self.allowance.reserve(address, fingerprint) as held:
-                await self._take(fingerprint, dict(scope["headers"]), receive, send, held, address)
+            await self._take(fingerprint, dict(scope["headers"]), receive, send, scope["held"])
         elif scope["method"] == "OPTIONS" and crosses:
             await cors.answer_preflight(send)
         else:
@@ -112,7 +92,7 @@ class SubmissionPath:
 
     def _origins_of_plan(self, fingerprint: str) -> tuple[str, ...]:
         try:
-            return cors.origins_of(Plan.from_json(self.store.read(plans.document, fingerprint)))
+            return cors.origins_of(self.store.read(plans.plan_of, fingerprint))
         except BlurfitError:
             return ()
 
@@ -128,29 +108,35 @@ class SubmissionPath:
         receive: Receive,
         send: Send,
         held: Reserve,
-        address: str,
     ) -> None:
         try:
             collection = await self._collection(fingerprint)
             self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
             self.signing.refuse_another_key(collection.agreement, collection.role)
             limit = min(self.body_bytes, largest_body(collection, headers))
-            json, stated = _kind(headers) == JSON, min(_stated(headers), limit)
-            one = collection.layout.size
-            paid = self._pay(address, one, stated, json=json)  # before it comes
-            body = await read_body(headers, receive, limit, held)
-            paid = self._pay(address, one, len(body), json=json, paid=paid)  # before it is read
+            json, one = _kind(headers) == JSON, collection.layout.size
+
+            def cost(size: int) -> float:
+                """Each submission has `one` bytes, unless it is in JSON."""
+                return cost_of(size, 0.0 if json else size / one, json=json)
+
+            body = await read_body(headers, receive, limit, held, cost)
             agreement, role = collection.agreement, collection.role
             if (private := unsealing_key(agreement, role, self.share_key)) is not None:
                 body = unseal(body, private, fingerprint, role)
-            rows = await self._rows(collection, headers, body)
+            turns = held.allowance.turns
+            if json and len(body) > LONG:
+                rows = await turns.take(_rows, collection, headers, body)
+            else:
+                rows = _rows(collection, headers, body)
             arrival = Arrival(rows, _invitations(headers))
             count = arrival.size // one
-            self.limiter.charge_body(address, count, len(body), json=json, paid=paid)
+            held.owe(cost_of(len(body), count, json=json))
             self._refuse_if_crowded(fingerprint, count - 1)
-            if count >= _A_BATCH and await self._is_known(collection, arrival):
-                new = 0
-            else:
+            new = 0  # if every row of a batch came before, there is nothing to write
+            if count < _A_BATCH or not await turns.take(
+                self.store.read, all_known, collection, arrival
+            ):
                 new = await self.collector.submit(collection, arrival)
         except (BlurfitError, RequestError) as error:
             await self.refusals.send(send, error)
@@ -162,19 +148,6 @@ class SubmissionPath:
             answer += b',"signature":"%s"' % signature.encode()
         await send_answer(send, 200, JSON, answer + b"}")
 
-    def _pay(self, address: str, one: int, size: int, *, json: bool, paid: float = 1.0) -> float:
-        """What a body of such a size costs an address, which has paid so much of that before; or
-        refuse it. Each submission has `one` bytes, unless it is in JSON.
-        """
-        rows = 0.0 if json else size / one
-        cost = self.limiter.allows_body(address, rows, size, json=json, paid=paid)
-        if not cost:
-            raise RequestError(
-                problems.TOO_MANY,
-                "Wait a few seconds and send the same request again; it will be counted once.",
-            )
-        return cost
-
     def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
         if more and not self.crowds.allows(fingerprint, more):
             raise RequestError(
@@ -182,37 +155,6 @@ class SubmissionPath:
                 "So many submissions arrive at this collection that others would have to wait. "
                 "Wait a few seconds and send the same request again; it will be counted once.",
             )
-
-    async def _rows(
-        self, collection: Collection, headers: dict[bytes, bytes], body: bytes
-    ) -> bytes | memoryview:
-        """The messages that a body holds; JSON that takes long is read beside the others."""
-        if len(body) <= _READ_AT_ONCE or _kind(headers) != JSON:
-            return _rows(collection, headers, body)
-        return await self._beside(_rows, collection, headers, body)
-
-    async def _is_known(self, collection: Collection, arrival: Arrival) -> bool:
-        """Whether every row of a batch came before: then there is nothing to write."""
-        return await self._beside(self.store.read, all_known, collection, arrival)
-
-    async def _beside(
-        self, work: Callable[_Given, _Found], *given: _Given.args, **named: _Given.kwargs
-    ) -> _Found:
-        """Something that takes long, beside the others; after it, the next waits twice as long.
-
-        While JSON is read nothing else of this process runs. So that is a third of the time at
-        most, however much of it comes.
-        """
-
-        def in_turn() -> _Found:
-            time.sleep(max(0.0, self._next[0] - time.monotonic()))
-            began = time.thread_time()
-            try:
-                return work(*given, **named)
-            finally:
-                self._next[0] = time.monotonic() + _PAUSE * (time.thread_time() - began)
-
-        return await asyncio.get_running_loop().run_in_executor(self._reader, in_turn)
 
 
 def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
@@ -241,12 +183,6 @@ def unsealing_key(agreement: Agreement, role: Role, private: str | None) -> str 
             "agree on the key that it prints."
         )
     return private
-
-
-def _stated(headers: dict[bytes, bytes]) -> int:
-    """How long a body is said to be."""
-    stated = headers.get(b"content-length", b"0")
-    return int(stated) if stated.isdigit() else 0
 
 
 def _kind(headers: dict[bytes, bytes]) -> str:

@@ -283,5 +283,5 @@ class Leading:
 
     def _follower(self, fingerprint: str) -> AbstractContextManager[RemoteFollower]:
         secret = shared_secret(self.secret)
-        plan = Plan.from_json(self.store.read(plans.document, fingerprint))
+        plan = self.store.read(plans.plan_of, fingerprint)
         return RemoteFollower(plan, secret, **self.options)

@@ -2,8 +2,8 @@
 a steady rate and holds a burst.
 
 What is counted is work and not requests: a batch costs as much as the requests that it stands for
-(`ROWS_OF_A_REQUEST`), and so does a long body (`BYTES_OF_A_REQUEST`, `JSON_OF_A_REQUEST`). All that
-is known of a bucket is when it will be full again:
+(`ROWS_OF_A_REQUEST`), and so do a long body and a long answer (`BYTES_OF_A_REQUEST`,
+`JSON_OF_A_REQUEST`). All that is known of a bucket is when it will be full again:
 
     left(now) = burst − rate · (full − now)
 
@@ -30,8 +30,8 @@ from blurfit.service.networks import network_of
 from blurfit.validate import nonnegative
 
 ROWS_OF_A_REQUEST = 50  # submissions that cost no more than a request
-BYTES_OF_A_REQUEST = 2**15  # of a body, and
-JSON_OF_A_REQUEST = 2**14  # of one in JSON
+BYTES_OF_A_REQUEST = 2**15  # of a body or an answer, and
+JSON_OF_A_REQUEST = 2**14  # of a body in JSON, which has to be read
 _PLACES = 2**19  # of a row
 _TOLERANCE = 1e-6  # of a request, for rounding
 
@@ -64,11 +64,15 @@ class Limiter:
         if not self.rate:
             return True
         now, places = self.clock(), self._places(address)
-        left = self.burst - self.rate * (self._full_at(places, now) - now)
-        if left + _TOLERANCE < min(cost, self._enough):
+        if self._left(places, now) + _TOLERANCE < min(cost, self._enough):
             return False
         self._charge(places, now, cost)
         return True
+
+    def has_left(self, address: str) -> bool:
+        """Whether a request would be fine now; nothing is charged."""
+        left = self._left(self._places(address), self.clock())
+        return not self.rate or left + _TOLERANCE >= min(1.0, self._enough)
 
     @property
     def _enough(self) -> float:
@@ -79,30 +83,13 @@ class Limiter:
         """
         return max(self.burst - 1.0, min(self.burst, 1.0))
 
-    def allows_body(
-        self, address: str, rows: float, size: int, *, json: bool, paid: float = 1.0
-    ) -> float:
-        """What a request with so many rows and bytes costs, if it is allowed; else 0.
+    def charge(self, address: str, cost: float) -> None:
+        """Charge what is known too late to refuse it: the next requests wait for it."""
+        if self.rate:
+            self._charge(self._places(address), self.clock(), cost)
 
-        `paid` is what was charged for it before: 1 for any request that was allowed.
-        """
-        cost = _cost(rows, size, json=json)
-        if cost <= paid:
-            return paid
-        return cost if self.allows(address, cost - paid) else 0.0
-
-    def charge_body(self, address: str, rows: float, size: int, *, json: bool, paid: float) -> None:
-        """Charge what a body costs beyond what was paid for it, and refuse nothing.
-
-        How many submissions there are in JSON is seen once it is read. To ask for the rest then, of
-        a bucket that has just paid for the size, would refuse for ever what costs more than a
-        bucket holds. So the next ones wait for it, and the rate is kept. Names and fingerprint
-        alone take more than a hundredth of `JSON_OF_A_REQUEST` for each submission, so this is
-        never more than was paid before.
-        """
-        cost = _cost(rows, size, json=json)
-        if self.rate and cost > paid:
-            self._charge(self._places(address), self.clock(), cost - paid)
+    def _left(self, places: tuple[int, int], now: float) -> float:
+        return self.burst - self.rate * (self._full_at(places, now) - now)
 
     def _full_at(self, places: tuple[int, int], now: float) -> float:
         return max(now, min(self._full[place] for place in places))
@@ -118,7 +105,7 @@ class Limiter:
         return found % _PLACES, _PLACES + (found >> 32) % _PLACES
 
 
-def _cost(rows: float, size: int, *, json: bool) -> float:
-    """How many requests a body stands for."""
+def cost_of(size: int, rows: float = 0.0, *, json: bool) -> float:
+    """How many requests a body stands for, or an answer."""
     free = JSON_OF_A_REQUEST if json else BYTES_OF_A_REQUEST
     return max(rows / ROWS_OF_A_REQUEST, size / free)

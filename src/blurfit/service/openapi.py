@@ -6,8 +6,10 @@ compares the answers with it.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,13 +25,15 @@ from blurfit.protocol.wire import (
 )
 from blurfit.service import documents
 from blurfit.service.administration import Administration
-from blurfit.service.answers import as_json
 from blurfit.service.documents import SubmissionDocument
 from blurfit.service.following import Following
+from blurfit.service.halves import ComparingHalves
 from blurfit.service.invitations import Invitations
+from blurfit.service.kept import Kept
 from blurfit.service.operations import (
     BYTES,
     OBJECT,
+    SAME,
     TEXT,
     Operation,
     answer,
@@ -53,16 +57,25 @@ from blurfit.version import __version__
 class Description:
     """An endpoint for programs that want to know what there is."""
 
-    @get("/openapi.json", answer(OBJECT, "This document."))
-    async def openapi(self, _request: Request) -> Response:
+    def __init__(self) -> None:
+        self._document = described()
+
+    @get("/openapi.json", answer(OBJECT, "This document.") | SAME)
+    async def openapi(self, request: Request) -> Response:
         """This document."""
-        return as_json(document())
+        return self._document.answer(request)
 
 
 _PARTS = (
-    *(Administration, Reading, Invitations, Withdrawals, ComparingSides),
+    *(Administration, Reading, Invitations, Withdrawals, ComparingSides, ComparingHalves),
     *(Planning, Peering, Following, Description),
 )
+
+
+@cache
+def described() -> Kept:
+    """The document as it is sent: its code says all of it, so it is made once."""
+    return Kept.made(msgspec.json.encode(document()), JSON)
 
 
 def document() -> dict[str, Any]:
@@ -92,8 +105,9 @@ def _submissions() -> Operation:
         *("post", f"{ONE_COLLECTION}{SUBMISSIONS}"),
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
         answer(Acknowledgement, "They are on disk, each counted once."),
-        *(problems.NOT_INVITED, problems.CLOSED, problems.WAVE_CLOSED, problems.DATE_CLOSED),
-        *(problems.PAUSED, problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
+        *(problems.NOT_INVITED, problems.OTHER_GROUP, problems.CLOSED),
+        *(problems.WAVE_CLOSED, problems.DATE_CLOSED, problems.PAUSED),
+        *(problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[header(INVITATION, each)],
     )
@@ -101,10 +115,9 @@ def _submissions() -> Operation:
 
 def _pages() -> Iterator[Operation]:
     """Pages for people; what they show they ask for at the other addresses."""
-    same = {"304": {"description": "It is what the browser has already."}}
-    page = content("A page.", "text/html") | same
+    page = content("A page.", "text/html") | SAME
     lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
-    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | same
+    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | SAME
     name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
     yield operation("get", "/", "All collections, as a page", page)
     yield operation("get", "/c/{fingerprint}", "Contribute, as a page", page | lost)

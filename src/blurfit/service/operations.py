@@ -33,7 +33,12 @@ BYTES = {"type": "string", "format": "binary"}
 PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 OBJECT = {"type": "object"}
 _ALWAYS = (problems.TOO_MANY, problems.UNAVAILABLE)
-_OF_A_BODY = (problems.INVALID, problems.TOO_SLOW, problems.TOO_LARGE, problems.WRONG_TYPE)
+_OF_A_BODY = (
+    *(problems.INVALID, problems.TOO_SLOW, problems.TOO_LARGE, problems.WRONG_TYPE),
+    problems.BUSY,
+)
+# Beside the answer, where it is kept by its tag.
+SAME: dict[str, Any] = {"304": {"description": "It is what whoever asks has already."}}
 _FINGERPRINT = {
     "name": "fingerprint",
     "in": "path",

@@ -23,8 +23,7 @@ from blurfit.protocol.http import Caller
 from blurfit.protocol.wire import OCTETS, path_of
 from blurfit.service.documents import Published, Sums
 from blurfit.service.verifying import verify
-from blurfit.store import identifier_sets, joint_publication, shared_sums
-from blurfit.store.collections import Collection
+from blurfit.store import identifier_sets, joint_publication, publication, shared_sums
 from blurfit.store.joint_publication import Result
 from blurfit.store.store import Store
 
@@ -63,19 +62,14 @@ def publish(store: Store, fingerprint: str, peer: Peer, key: bytes = b"") -> str
             verify(store, collection, peer, theirs, key)
         chosen, left_out = store.write(joint_publication.fix, collection, theirs)
         masks = peer.masks(chosen.digest, chosen.count, left_out)
-        found = _learn(store, collection, masks)
+        count, words = store.read(shared_sums.together, collection, masks)
+        release = joint_publication.release_of(collection, count, words)
+        found = Result(store.write(publication.keep, collection, release), delivered=False)
     release = found.release
     if release.moments is not None and not found.delivered:
         peer.deliver(release.model, release.moments)
         store.write(joint_publication.deliver, collection)
     return release.shown()
-
-
-def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
-    """From the sums of shares and masks to what is written down, once."""
-    count, words = store.read(shared_sums.together, collection, masks)
-    release = joint_publication.release_of(collection, count, words)
-    return store.write(joint_publication.keep, collection, release)
 
 
 class RemotePeer(Caller):

@@ -20,7 +20,7 @@ from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import OCTETS, ONE_COLLECTION
 from blurfit.service.answers import as_json
-from blurfit.service.bodies import body_of, document_in
+from blurfit.service.bodies import body_of, document_in, held_by
 from blurfit.service.detached import detached
 from blurfit.service.documents import Published, Signatures, Sums
 from blurfit.service.operations import BYTES, PRINT, answer, get, post, query
@@ -41,7 +41,6 @@ from blurfit.store.store import Status, Store
 
 SHARES = f"{ONE_COLLECTION}/shares"
 TAKEN = answer(Status, "It is published here too.")
-MOST_BYTES = 64 * 2**20
 _A_GROUP = 2**13  # bits, in bytes, of those who came together with the last one that fits
 
 
@@ -156,7 +155,7 @@ class Peering:
     async def result(self, request: Request) -> Response:
         """Check the result against the set, store it, and serve it from now on."""
         fingerprint = self.admit(request)
-        found = await document_in(request, Published, "a model and moments", MOST_BYTES)
+        found = await document_in(request, Published, "a model and moments", most_bytes(request))
 
         def take() -> None:
             collection = self.store.collection(fingerprint)
@@ -200,7 +199,13 @@ class Peering:
                 "This is for the agreement's other database. Start both services with "
                 "`blurfit serve --peer-token-file`, and the same token.",
             )
+        held_by(request).is_peer = True
         return fingerprint
+
+
+def most_bytes(request: Request) -> int:
+    """How long what is published may be: as long as all that comes to one collection."""
+    return held_by(request).allowance.total // 4 * 3
 
 
 def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes:

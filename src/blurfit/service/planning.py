@@ -9,6 +9,7 @@ hold the plan is the right of each.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy.engine import Connection
@@ -28,25 +29,18 @@ from blurfit.service.administration import (
     role_in,
 )
 from blurfit.service.advancing import Advancing
-from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.answers import as_json
 from blurfit.service.authorisation import steward
 from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.documents import AgreementDocument, Hashes, Moments, PlanDocument, Until
 from blurfit.service.intake import unsealing_key
-from blurfit.service.operations import ROLE, UNTIL, answer, array, get, post
+from blurfit.service.kept import Kept
+from blurfit.service.operations import ROLE, SAME, UNTIL, answer, array, get, post
 from blurfit.service.proposal import PlanProposal, plan_from
-from blurfit.service.reading import (
-    FORMAT,
-    MODEL,
-    STATEMENT,
-    fingerprint_in,
-    published,
-    statement_of,
-)
+from blurfit.service.reading import FORMAT, MODEL, STATEMENT, Papers, fingerprint_in
 from blurfit.service.shown_counts import plan_for_strangers
-from blurfit.service.signatory import Signatory
 from blurfit.store import closing, plans, roles
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
@@ -63,7 +57,7 @@ class Planning:
     store: Store
     collector: Collector
     advancing: Advancing
-    signing: Signatory
+    papers: Papers
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
 
@@ -97,7 +91,7 @@ class Planning:
             roles.refuse_unless_fitting(first, role)
             refuse_if_too_wide(first, role, self.body_bytes)
             unsealing_key(first, role, self.share_key)  # or it could read no share
-            self.signing.refuse_another_key(first, role)
+            self.papers.signing.refuse_another_key(first, role)
             try:
                 before = self.store.read(plans.status, plan.fingerprint)
             except UnknownCollectionError:
@@ -125,34 +119,42 @@ class Planning:
         """State, waves, counts and quorums of a plan."""
         return as_json(plan_for_strangers(await self._read(plans.status, request)))
 
-    @get(f"{ONE_PLAN}/plan", answer(PlanDocument, "Always the same bytes."))
+    @get(f"{ONE_PLAN}/plan", answer(PlanDocument, "Always the same bytes.") | SAME)
     async def plan(self, request: Request) -> Response:
         """The plan itself."""
-        text = await self._read(plans.document, request)
-        return Response(text, media_type=JSON, headers=FOREVER)
+        fingerprint = fingerprint_in(request)
+        find = partial(self.store.read, plans.document, fingerprint)
+        return await self.papers.constant(request, "plan", fingerprint, find)
 
     @get(
         f"{ONE_PLAN}/agreement",
-        answer(AgreementDocument, "The agreement; later, another."),
+        answer(AgreementDocument, "The agreement; later, another.") | SAME,
         *(problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
     )
     async def agreement(self, request: Request) -> Response:
         """The agreement of the wave that collects now."""
         found = await self._read(plans.current, request)
-        return Response(found.to_json(), media_type=JSON)
+        response = await self.papers.agreement(request, found.fingerprint)
+        response.headers["cache-control"] = "no-cache"  # later, another
+        return response
 
-    @get(f"{ONE_PLAN}/releases", answer(array(Moments), "The releases."))
+    @get(f"{ONE_PLAN}/releases", answer(array(Moments), "The releases.") | SAME)
     async def releases(self, request: Request) -> Response:
         """What the waves so far have published, in order."""
-        texts = await self._read(plans.release_texts, request)
-        return Response(f"[{','.join(texts)}]", media_type=JSON)
+        fingerprint = fingerprint_in(request)
+        count = await self._read(plans.released, request)
+
+        def find() -> str:
+            return f"[{','.join(self.store.read(plans.release_texts, fingerprint))}]"
+
+        make = partial(Kept.made, media_type=JSON)
+        found = await self.papers.shelf.get(("releases", fingerprint, count), find, make)
+        return found.answer(request)
 
     @get(f"{ONE_PLAN}/model", MODEL, problems.NOT_PUBLISHED)
     async def model(self, request: Request) -> Response:
         """The model of a plan that has ended."""
-        text = await self._read(plans.model, request)
-        text = await run_in_threadpool(self.signing.signed_model, text)
-        return published(text)
+        return await self.papers.published(request, await self._shown_at(request), "model")
 
     @get(
         f"{ONE_PLAN}/statement",
@@ -163,7 +165,7 @@ class Planning:
     )
     async def statement(self, request: Request) -> Response:
         """The privacy statement in words."""
-        return await statement_of(request, lambda one: self.store.read(plans.model, one))
+        return await self.papers.statement(request, await self._shown_at(request))
 
     @post(
         f"{ONE_PLAN}/invitations",
@@ -229,16 +231,17 @@ class Planning:
         if text is None:
             status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
             raise NotPublishedError(status.reason or "The plan has no model.")
-        text = await run_in_threadpool(self.signing.signed_model, text)
-        return Response(text, media_type=JSON)
+        return await self.papers.published(request, await self._shown_at(request), "model")
+
+    async def _shown_at(self, request: Request) -> str:
+        """The fingerprint of the wave that shows the model of a plan."""
+        return await self._read(plans.shown_at, request)
 
     async def _led_by_the_first(self, fingerprint: str) -> str | None:
         """The model of a plan that the other database leads, if it has ended."""
         status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
         if status.state != "ended":
-            plan = Plan.from_json(
-                await run_in_threadpool(self.store.read, plans.document, fingerprint)
-            )
+            plan = await run_in_threadpool(self.store.read, plans.plan_of, fingerprint)
             raise NotPublishedError(
                 f"{plan.databases[0].name} leads this plan, and only there can it be ended. It can "
                 "be held here: then no wave is released until it is resumed."

@@ -1,11 +1,13 @@
 """A database from afar, as its administrator and the model's users see it."""
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.lot import Lot
 from blurfit.agreement.plan import Plan
 from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
@@ -31,18 +33,42 @@ class RemoteDatabase(Caller):
         path = f"{PLANS if isinstance(agreement, Plan) else COLLECTIONS}?{urlencode(given)}"
         return self._state(self._exchange.post(path, agreement.to_json().encode()))
 
-    def invite(self, agreement: Agreement | Plan, count: int) -> list[str]:
-        """New one-time invitations. They are made here, and the service gets their hashes alone."""
-        made = [tokens.new_token() for _ in range(count)]
+    def invite(
+        self, agreement: Agreement | Plan, count: int, shares: Sequence[int] = ()
+    ) -> list[str]:
+        """New one-time invitations. They are made here, and the service gets their hashes alone.
+
+        Those to a plan are for waves that have not been released, by a lot in proportion to what
+        each of them waits for; `shares` says how many are for each wave, where that is drawn
+        already, for another database.
+        """
+        lot = lot_of(agreement)
+        if lot is None:
+            made = [tokens.new_token() for _ in range(count)]
+        else:
+            made = tokens.new_in_groups(lot, shares or self.shares(agreement, count))
         for start in range(0, count, HASHES_AT_ONCE):
             part = made[start : start + HASHES_AT_ONCE]
             body = {"hashes": [tokens.hashed(token).hex() for token in part]}
             self._exchange.post(f"{_path(agreement)}/invitations", msgspec.json.encode(body))
         return made
 
+    def shares(self, agreement: Agreement | Plan, count: int) -> list[int]:
+        """How many of so many invitations to a plan are for each of its waves: drawn now."""
+        lot = lot_of(agreement)
+        if lot is None:
+            return []
+        waves = decoded(self._exchange.get(plan_path(lot.plan)))["waves"]
+        released = sum(one["state"] == "released" for one in waves)
+        return tokens.new_shares(lot, count, min(released + 1, len(lot.people)))
+
     def status(self, agreement: Agreement | Plan) -> dict[str, Any]:
         """State, count and quorum; of a plan, those of each wave."""
         return self._state(self._exchange.get(_path(agreement)))
+
+    def halves(self, fingerprint: str) -> dict[str, Any]:
+        """Whether those who came first and later send alike: for its administrator alone."""
+        return self._state(self._exchange.get(f"{path_of(fingerprint)}/halves"))
 
     def move_closing(self, agreement: Agreement | Plan, until: str | None) -> dict[str, Any]:
         """Let an open collection or plan close at another moment, or at none."""
@@ -90,6 +116,12 @@ class RemoteDatabase(Caller):
     def _state(self, answer: bytes) -> dict[str, Any]:
         found: dict[str, Any] = decoded(answer)
         return found
+
+
+def lot_of(agreed: Agreement | Plan) -> Lot | None:
+    """The lot of a plan, or of the plan that a wave belongs to."""
+    place = agreed if isinstance(agreed, Plan) else agreed.wave
+    return None if place is None else place.lot
 
 
 def _path(agreed: Agreement | Plan) -> str:

@@ -13,7 +13,7 @@ acknowledgement for one. What is there can still be published, unsigned.
 import json
 import logging
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,7 +22,6 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotPublishedError
 from blurfit.messages.shares import Role
 from blurfit.messages.signing import (
-    SIGNATURES,
     Deed,
     Signature,
     Signer,
@@ -45,6 +44,13 @@ _log = logging.getLogger(__name__)
 EXPECTED = "signatures of a model and of moments"
 _DOCUMENTS: tuple[Document, ...] = ("model", "moments")
 _SECONDS = 15.0  # for the other database to answer
+
+
+class Signed(NamedTuple):
+    """A text with the signatures that there are, and how many of those agreed on are missing."""
+
+    text: str
+    missing: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,24 +90,20 @@ class Signatory:
         table = np.frombuffer(rows, dtype=np.uint8).reshape(-1, layout.size)
         return self.of_submissions("receipt", collection, layout.identifiers(table).tobytes())
 
-    def signed(self, fingerprint: str, document: Document, text: str) -> str:
+    def signed(self, fingerprint: str, document: Document, text: str) -> Signed:
         """A published text with its signatures; this service's own is made if need be."""
         collection = self.store.collection(fingerprint)
-        if not collection.agreement.signing_keys:
-            return text
-        return with_signatures(text, self._signatures(collection, document, text))
+        keys = len(collection.agreement.signing_keys)
+        if not keys:
+            return Signed(text, 0)
+        found = self._signatures(collection, document, text)
+        return Signed(with_signatures(text, found), keys - len(found))
 
-    def signed_model(self, text: str) -> str:
-        """The text of a plan's model, signed under the agreement that it names."""
-        return self.signed(json.loads(text)["fingerprint"], "model", text)
-
-    def model(self, fingerprint: str) -> str:
-        """The published model, signed."""
-        return self.signed(fingerprint, "model", self.store.model(fingerprint))
-
-    def moments(self, fingerprint: str) -> str:
-        """The moments that were published, signed."""
-        return self.signed(fingerprint, "moments", self.store.moments_text(fingerprint))
+    def missing(self, fingerprint: str, document: Document) -> int:
+        """How many signatures of something published are still to come."""
+        collection = self.store.collection(fingerprint)
+        kept = self.store.read(signatures.kept, collection, document)
+        return len(collection.agreement.signing_keys) - len(kept)
 
     def _signatures(
         self, collection: Collection, document: Document, text: str
@@ -171,12 +173,6 @@ class Signatory:
             self.take(collection, document_from(answer, Signatures, EXPECTED))
         except BlurfitError as error:
             _log.warning("%s has not signed yet: %s", agreement.databases[1].name, error)
-
-
-def is_final(text: str) -> bool:
-    """Whether a published text has all the signatures that it can get, and so never changes."""
-    document = json.loads(text)
-    return len(document.get(SIGNATURES, ())) == len(document["agreement"].get("signing_keys", ()))
 
 
 def key_of(agreement: Agreement, role: Role) -> str | None:

@@ -14,11 +14,8 @@ service for the rest, as any other program would. Its policy allows scripts, sty
 this service alone, none of them inline, and no text may become HTML.
 """
 
-import gzip
-import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -26,6 +23,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from blurfit.service.kept import ASKED_AFTER, Kept
 
 Origins = Callable[[str], Awaitable[Sequence[str]]]
 POLICY = "; ".join(
@@ -61,28 +60,16 @@ MEDIA_TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class File:
-    """A file as it is sent: plain and compressed, and a name for its content."""
-
-    plain: bytes
-    compressed: bytes
-    tag: str
-    media_type: str
-
-
 @cache
-def all_files() -> Mapping[str, File]:
-    """Every file of the pages by its name."""
+def all_files() -> Mapping[str, Kept]:
+    """Every file of the pages by its name; asked after, so that a page and its scripts are of one
+    age.
+    """
     found = {}
     for entry in files("blurfit.service").joinpath("pages").iterdir():
-        plain = entry.read_bytes()
-        found[entry.name] = File(
-            plain,
-            gzip.compress(plain, 9, mtime=0),
-            f'"{hashlib.sha256(plain).hexdigest()[:32]}"',
-            MEDIA_TYPES[entry.name.rpartition(".")[2]],
-        )
+        kind = MEDIA_TYPES[entry.name.rpartition(".")[2]]
+        headers = ASKED_AFTER | (PAGE_HEADERS if kind == MEDIA_TYPES["html"] else {})
+        found[entry.name] = Kept.made(entry.read_bytes(), kind, headers)
     return found
 
 
@@ -113,7 +100,7 @@ def collection_page(request: Request) -> Response:
 
 def missing_page(request: Request) -> Response:
     """For a person at an address where there is nothing."""
-    return _answer(request, all_files()[MISSING], 404)
+    return all_files()[MISSING].answer(request, 404)
 
 
 def _page_route(
@@ -134,27 +121,11 @@ def _page(request: Request, name: str) -> Response:
     """The page, which says itself what is wrong with its address; for programs it is a 404."""
     fingerprint = request.path_params.get("fingerprint")
     is_address = fingerprint is None or re.fullmatch("[0-9a-f]{64}", fingerprint)
-    return _answer(request, all_files()[name], 200 if is_address else 404)
+    return all_files()[name].answer(request, 200 if is_address else 404)
 
 
 async def _file(request: Request) -> Response:
     found = all_files().get(request.path_params["name"])
     if found is None or found.media_type == MEDIA_TYPES["html"]:
         raise HTTPException(404)
-    return _answer(request, found)
-
-
-def _answer(request: Request, file: File, status: int = 200) -> Response:
-    headers = {
-        "content-type": file.media_type,
-        "cache-control": "no-cache",  # kept, but asked after: a page and its scripts are of one age
-        "etag": file.tag,
-        "vary": "accept-encoding",
-    }
-    if file.media_type == MEDIA_TYPES["html"]:
-        headers |= PAGE_HEADERS
-    if status == 200 and file.tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(file.compressed, status, headers | {"content-encoding": "gzip"})
-    return Response(file.plain, status, headers)
+    return found.answer(request)

@@ -2,15 +2,14 @@
 
 The blocks of a collection are searched for it, so a withdrawal costs as much as a hundred requests
 of the same address, or as one for each block where there are more, whether it is of one submission
-or of ten thousand. One is looked after at a time, beside whoever writes, and others write between
-any few of its blocks: so however many withdraw, and wherever their rows are, nobody else waits for
-long. Pages of the other of two databases may ask as well, since a receipt is for both.
+or of ten thousand; that is paid before its body is read. One is looked after at a time, beside
+whoever writes, and others write between any few of its blocks: so however many withdraw, and
+wherever their rows are, nobody else waits for long. Pages of the other of two databases may ask as
+well, since a receipt is for both.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -19,15 +18,13 @@ from starlette.responses import Response
 from blurfit.arrays import ByteArray
 from blurfit.messages.receipts import identifiers_of
 from blurfit.protocol import problems
-from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import MOST_SUBMISSIONS, ONE_COLLECTION, WITHDRAWALS, Withdrawal
 from blurfit.service import cors
 from blurfit.service.answers import as_json
-from blurfit.service.bodies import document_in
+from blurfit.service.bodies import document_in, held_by
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.documents import Secrets
-from blurfit.service.limits import Limiter
 from blurfit.service.operations import answer, post, preflight
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signatory import Signatory
@@ -37,6 +34,10 @@ from blurfit.store.store import Store
 from blurfit.store.withdrawal import Withdrawn, withdraw
 
 _REQUESTS = 100  # that one withdrawal costs as much as, at least
+_EXPECTED = (
+    f'{{"secrets": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each in 64 hexadecimal digits, as a '
+    "receipt gives them"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,6 @@ class Withdrawals:
     store: Store
     collector: Collector
     signing: Signatory
-    limiter: Limiter
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @post(
@@ -57,23 +57,20 @@ class Withdrawals:
     )
     async def withdraw(self, request: Request) -> Response:
         """Withdraw submissions by their secrets, until the collection closes."""
+        held = held_by(request)
+        held.pay(_REQUESTS)  # before anything of it is read
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
-        names = await identifiers_in(request)
-        address = request.client.host if request.client else ""
-        cost = max(_REQUESTS, await run_in_threadpool(self.store.read, blocks.number, collection))
-        if not self.limiter.allows(address, cost):
-            raise RequestError(problems.TOO_MANY, "Wait a few seconds, and ask again.")
-        loop = asyncio.get_running_loop()
+        held.owe(await run_in_threadpool(self.store.read, blocks.number, collection))
+        secrets = (await document_in(request, Secrets, _EXPECTED)).secrets
+        write = self.collector.in_turn()
 
-        def write(what: Callable[..., int], *given: Any) -> int:
-            turn = self.collector.between_commits(self.store.write, what, *given)
-            return asyncio.run_coroutine_threadsafe(turn, loop).result()
+        def work() -> Withdrawal:
+            names = identifiers_of([bytes.fromhex(one) for one in dict.fromkeys(secrets)])
+            return self._answer(collection, names, withdraw(self.store, collection, names, write))
 
         async with self._turn:
-            done = await detached(lambda: withdraw(self.store, collection, names, write))
-        return cors.crossing(
-            request, collection.agreement, as_json(self._answer(collection, names, done))
-        )
+            done = await detached(work)
+        return cors.crossing(request, collection.agreement, as_json(done))
 
     @preflight(f"{ONE_COLLECTION}{WITHDRAWALS}")
     async def let_pages_withdraw(self, request: Request) -> Response:
@@ -87,13 +84,3 @@ class Withdrawals:
         signature = self.signing.of_submissions("withdrawal", collection, told) if told else None
         unknown, staying = ([one.hex() for one in some] for some in (done.unknown, done.staying))
         return Withdrawal(done.withdrawn, done.new, unknown, signature, staying)
-
-
-async def identifiers_in(request: Request) -> ByteArray:
-    """The identifiers whose secrets a request names."""
-    expected = (
-        f'{{"secrets": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each in 64 hexadecimal digits, as '
-        "a receipt gives them"
-    )
-    given = (await document_in(request, Secrets, expected)).secrets
-    return identifiers_of([bytes.fromhex(one) for one in dict.fromkeys(given)])

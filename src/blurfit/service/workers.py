@@ -16,7 +16,8 @@ With several processes, what one would keep in memory is kept
 | submissions, models, waves, tokens, invitations, deeds | in the store | transactions see to it |
 | requests of an address | in memory that all share | one limit (`blurfit.service.limits`) |
 | counts for Prometheus | in memory that all share | sums (`blurfit.service.metrics`) |
-| connections of an address, bytes of bodies | in each worker | a bound on each process |
+| connections of an address, bytes of bodies, kept answers | in each worker | a bound on each \
+process |
 | groups of arrivals, collections that were read, sums over a set | in each worker | work is done \
 twice at most: what is remembered never changes |
 

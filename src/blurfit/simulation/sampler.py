@@ -78,7 +78,7 @@ def sampler_for(agreement: Agreement, clean: Totals) -> "Sampler":
             )
         # each of N contributors adds noise, and a database as much as a whole quorum of them
         draws = agreement.database_draws
-        growth = math.sqrt(clean.count + draws * agreement.quorum)
+        growth = math.sqrt(clean.count + draws * agreement.honest)
         return MomentSampler(clean, part.deviations * growth, draws)
     return InputSampler.of(
         statistics_of(agreement, clean), q_noise=calibration.q_noise, p_noise=calibration.p_noise

@@ -29,6 +29,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit.agreement.wave import require_group
 from blurfit.arrays import ByteArray
 from blurfit.errors import (
     BlurfitError,
@@ -246,4 +247,8 @@ def _refuse_unless_welcome(
             "given are good: the others were never given out, or have been used. Ask whoever "
             "invited you."
         )
+    if (place := collection.agreement.wave) is not None:
+        good = [one for one in good if place.lot.group_of(one) == place.number]
+        if len(good) < needed:
+            require_group(place, [place.lot.group_of(one) for one in given])
     connection.execute(sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed])))

@@ -14,11 +14,12 @@ one set of people (`blurfit.model.release`). After the backup the original may h
 people and published. If the restored store published too, there would be two releases, of sets that
 differ in whoever came in between. So every collection and every plan that had released nothing when
 the backup was made is closed, and says why. Only where the original is known to have been lost
-before it published, which nobody but its operator can say (`original_lost`), does a collection of
-`moment` with one database go on. `input`, whose promise is for a single model, never does; nor do
-shares, of which the other database may have seen a fixed set; nor do waves, which are published as
-soon as they are full, whether or not anybody looks, so that not even the operator can say that one
-was not.
+before it published or exported, which nobody but its operator can say (`original_lost`), does a
+collection of `moment` with one database go on; and in one store only: that is refused as long as
+the original, or one that went on from a backup before, is still on this machine. `input`, whose
+promise is for a single model, never goes on; nor do shares, of which the other database may have
+seen a fixed set; nor do waves, which are published as soon as they are full, whether or not anybody
+looks, so that not even the operator can say that one was not; nor does what was being exported.
 
 What was published before stays published, to the last byte.
 """
@@ -34,12 +35,14 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit import private_files
 from blurfit.errors import InvalidValueError, StorageError
 from blurfit.store import blocks, collections, connecting, tables
 from blurfit.store.closing import CLOSES_IF_PAST
 from blurfit.store.transactions import Transactions
 
 _MARK = "backup"  # a setting: since 1970, the hour
+_IDENTITY, _ORIGINAL = "identity", "original"  # settings: random bytes of a store; where it was
 _SIGNATURE = b"SQLite format 3\x00"
 
 
@@ -57,10 +60,14 @@ def backup(place: str | Path, out: Path) -> Copied:
     source = _file_of(place)
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
+            with connection:
+                named = "INSERT OR IGNORE INTO settings VALUES (?, randomblob(16))"
+                connection.execute(named, (_IDENTITY,))
             connection.execute("VACUUM INTO ?", (str(part),))
         with closing(_opened(part)) as copy, copy:
             now = str(int(time.time() // 3600)).encode()
-            copy.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_MARK, now))
+            marks = [(_MARK, now), (_ORIGINAL, bytes(source.resolve()))]
+            copy.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", marks)
         return _checked(part)
 
 
@@ -68,15 +75,19 @@ def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
     """A store at `out`, which must be new, from a backup; see above for what is closed in it."""
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
-            if not _is_marked(connection):
+            if _setting(connection, _MARK) is None:
                 raise InvalidValueError(
                     f"Expected {str(source)!r} to be a file that `blurfit backup` wrote."
                 )
+            heir = _refuse_unless_lost(connection) if original_lost else None
             connection.execute("VACUUM INTO ?", (str(part),))
         closed = mark_restored(part, original_lost=original_lost)
         with closing(_opened(part)) as copy, copy:
-            copy.execute("DELETE FROM settings WHERE name = ?", (_MARK,))
+            copy.execute("DELETE FROM settings WHERE name IN (?, ?)", (_MARK, _ORIGINAL))
         found = _checked(part)
+        if heir is not None:  # before it can be opened
+            heir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_files.write(heir, bytes(out.resolve()))
     return Copied(found.collections, found.submissions, closed)
 
 
@@ -110,7 +121,9 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
         collection = collections.find(connection, fingerprint)
         agreement = collection.agreement
         alone = collection.role == "whole" and agreement.wave is None
-        if original_lost and alone and agreement.mechanism == "moment":
+        kept = c.handed_over.is_not(None)  # its export may have been completed since
+        exported = connection.scalar(sa.select(kept).where(c.key == key))
+        if original_lost and alone and agreement.mechanism == "moment" and not exported:
             continue
         reason = (
             "This store was restored from a backup, and the original may have published since: a "
@@ -159,26 +172,16 @@ def _unfinished(out: Path) -> Iterator[Path]:
     """A file beside `out`, for its owner alone, that takes its name when all went well."""
     if out.exists():
         raise InvalidValueError(f"Expected {str(out)!r} to be new: nothing is overwritten.")
-    part = out.with_name(out.name + ".part")
-    part.unlink(missing_ok=True)
-    before = os.umask(0o077)
     try:
-        yield part
-        _leave_log(part)
-        with part.open("rb") as stream:
-            os.fsync(stream.fileno())
-        part.rename(out)
-        folder = os.open(out.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        with private_files.replacing(out) as part:
+            try:
+                yield part  # `VACUUM INTO` takes an empty file
+                _leave_log(part)
+            finally:
+                for log in ("-wal", "-shm", "-journal"):
+                    Path(f"{part}{log}").unlink(missing_ok=True)
     except sqlite3.Error as error:
         raise StorageError(f"The copy could not be made: {error}.") from error
-    finally:
-        os.umask(before)
-        for path in (part, Path(f"{part}-wal"), Path(f"{part}-shm")):
-            path.unlink(missing_ok=True)
 
 
 def _leave_log(part: Path) -> None:
@@ -197,12 +200,44 @@ def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=30)
 
 
-def _is_marked(connection: sqlite3.Connection) -> bool:
+def _refuse_unless_lost(connection: sqlite3.Connection) -> Path:
+    """Refuse to go on where another store of the same origin is still there: the original, or one
+    that was restored to go on before, from this or another backup.
+
+    Where this account remembers the latter is returned. Of other machines nothing is known.
+    """
+    identity = _setting(connection, _IDENTITY) or b""
+    heir = private_files.home() / "restored" / identity.hex()
+    known = [_setting(connection, _ORIGINAL), heir.read_bytes() if heir.exists() else None]
+    for place in (Path(os.fsdecode(one)) for one in known if one is not None):
+        if _is_same_store(place, identity):
+            raise InvalidValueError(
+                f"Expected the original to be lost, and {str(place)!r} is there, which could "
+                "publish too: two releases could give away whoever came in between. Remove it, if "
+                "it has published and exported nothing since the backup; or restore without "
+                "--original-lost."
+            )
+    return heir
+
+
+def _is_same_store(place: Path, identity: bytes) -> bool:
+    """Whether a store is at a place, and is not known to be another one."""
+    if not place.exists():
+        return False
+    try:
+        with closing(_opened(place)) as there:
+            return _setting(there, _IDENTITY) in (None, identity)
+    except (InvalidValueError, sqlite3.Error):
+        return True  # damaged: whoever mends it would have a second store
+
+
+def _setting(connection: sqlite3.Connection, name: str) -> bytes | None:
     try:
         query = "SELECT value FROM settings WHERE name = ?"
-        return connection.execute(query, (_MARK,)).fetchone() is not None
+        row = connection.execute(query, (name,)).fetchone()
     except sqlite3.OperationalError:  # no such table
-        return False
+        return None
+    return None if row is None else bytes(row[0])
 
 
 def _file_of(place: str | Path) -> Path:

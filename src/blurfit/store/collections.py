@@ -34,7 +34,7 @@ class Collection:
     """What never changes about a collection.
 
     `guests` is the key under which its invitations are kept: its own, or that of its plan's first
-    wave, so that an invitation is one to the plan and can be used up in any wave, once.
+    wave, so that an invitation is one to the plan; it is used up, once, in the wave of its lot.
     """
 
     key: int

@@ -1,5 +1,6 @@
 """How a store's database is found and opened, so that a commit is on disk when it returns."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.util import LRUCache
 
+from blurfit import private_files
 from blurfit.errors import InvalidValueError, StorageError
 
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
 CONNECTIONS = 32
+_PASSWORD_FILE = "password_file"  # at the end of a URL
 
 
 class _Compiled(LRUCache[tuple[Any, ...], Any]):
@@ -42,18 +45,20 @@ def connect(place: str | Path, connections: int = CONNECTIONS) -> Engine:
 
     `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:";
     `connections` is how many there may be at once to PostgreSQL, which has a hundred by default.
+    With `?password_file=/path` at its end the URL of a PostgreSQL names the file that holds the
+    password, which is then in no list of processes, in no environment and in no message.
     """
     url = url_of(place)
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url)
         engine = sa.create_engine(
-            url,
+            url.difference_update_query([_PASSWORD_FILE]),
             pool_pre_ping=True,
             pool_size=4,
             max_overflow=connections - 4,
             pool_timeout=_SECONDS_TO_CONNECT,
-            connect_args=_patience(url),
+            connect_args=_patience(url) | _password(url),
             execution_options=_COMPILED,
         )
     except (NoSuchModuleError, ModuleNotFoundError) as error:
@@ -82,6 +87,29 @@ def _patience(url: URL) -> dict[str, Any]:
         f"-c idle_in_transaction_session_timeout={_SECONDS_FOR_A_STATEMENT}s",
     }
     return {name: value for name, value in wanted.items() if name not in url.query}
+
+
+def _password(url: URL) -> dict[str, str]:
+    """The password that is in the file that a URL names, without the end of its line."""
+    if _PASSWORD_FILE not in url.query:
+        return {}
+    named = url.query[_PASSWORD_FILE]
+    if not isinstance(named, str) or url.password is not None:
+        raise InvalidValueError(
+            "Expected the store's password once: in the URL, or in one file that it names with "
+            f"?{_PASSWORD_FILE}=."
+        )
+    try:
+        found = Path(named).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeError) as error:
+        raise InvalidValueError(
+            f"Expected {named!r} to be a file with the store's password that this process may "
+            f"read: {getattr(error, 'strerror', None) or 'it is not text in UTF-8'}. See to its "
+            "owner and its mode."
+        ) from error
+    if not found:
+        raise InvalidValueError(f"Expected the store's password in {named!r}, and it is empty.")
+    return {"password": found}
 
 
 def url_of(place: str | Path) -> URL:
@@ -113,6 +141,9 @@ def file_of(place: str | Path) -> Path | None:
 
 def _sqlite(url: URL) -> Engine:
     in_memory = url.database in (None, "", ":memory:")
+    if not in_memory:
+        with suppress(OSError):  # SQLite says what is wrong
+            private_files.create(Path(str(url.database)))
     pool: dict[str, Any] = {"pool_size": 4, "max_overflow": 28}
     engine = sa.create_engine(
         url,

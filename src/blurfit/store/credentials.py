@@ -32,8 +32,12 @@ def invite(connection: Connection, collection: Collection, hashes: Iterable[byte
 
 
 def is_unused(connection: Connection, collection: Collection, invitation: bytes) -> bool:
-    """Whether an invitation, of which this is the hash, was given out and not used yet."""
-    i = invitations.c
+    """Whether an invitation, of which this is the hash, was given out for this wave and not used
+    yet.
+    """
+    i, wave = invitations.c, collection.agreement.wave
+    if wave is not None and wave.lot.group_of(invitation) != wave.number:
+        return False
     here = (i.collection == collection.guests) & (i.hash == invitation)
     return connection.scalar(sa.select(i.hash).where(here)) is not None
 

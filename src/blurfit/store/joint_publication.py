@@ -119,14 +119,6 @@ def fix(
     return chosen, identifier_sets.minus(theirs, common)
 
 
-def keep(connection: Connection, collection: Collection, release: Release) -> Result:
-    """Write down what was found; what was written before stays."""
-    publication.held(connection, collection)
-    if (before := result(connection, collection)) is not None:
-        return before
-    return Result(publication.record(connection, collection, release), delivered=False)
-
-
 def deliver(connection: Connection, collection: Collection) -> None:
     """Write down that the second database has the result."""
     here = sharing.c.collection == collection.key

@@ -6,8 +6,7 @@ together wait for whoever came first.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
-from typing import Any
+from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -37,24 +36,9 @@ def _create_tables(connection: Connection) -> None:
             connection.exec_driver_sql(f'ALTER TABLE blocks ALTER "{column}" SET STORAGE EXTERNAL')
 
 
-def add_column(connection: Connection, column: sa.Column[Any]) -> None:
-    """Give a table of an older store a column that new ones are created with; it may be empty."""
-    table = column.table
-    if column.name not in {one["name"] for one in sa.inspect(connection).get_columns(table.name)}:
-        kind = column.type.compile(connection.dialect)
-        connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}')
-
-
-def _adding(*new: sa.Table) -> Callable[[Connection], None]:
-    return partial(tables.metadata.create_all, tables=new)
-
-
+# Documents within a store changed until the first release: a store from before is refused.
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
-    ("create the tables", _create_tables),
-    ("keep who administers besides, and what was done", _adding(tables.stewards, tables.deeds)),
-    ("keep who withdrew, and signatures", _adding(tables.withdrawn, tables.signatures)),
-    ("let collections close at a date", partial(add_column, column=tables.collections.c.closes)),
-    ("keep what two databases of a plan have told each other", _adding(tables.joint_plans)),
+    ("create the tables of the first release", _create_tables),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
@@ -68,8 +52,15 @@ def migrate(connection: Connection) -> None:
         rows = [{"number": n, "name": name} for n, (name, _) in enumerate(MIGRATIONS)]
         connection.execute(sa.insert(tables.migrations), rows)
         return
-    taken = set(connection.scalars(sa.select(tables.migrations.c.number)))
-    if taken - set(range(len(MIGRATIONS))):
+    found = sa.select(tables.migrations.c.number, tables.migrations.c.name)
+    taken = {row.number: row.name for row in connection.execute(found)}
+    if taken.get(0) != MIGRATIONS[0][0]:
+        raise InvalidValueError(
+            "Expected a store of this blurfit, and this one was written before its first release: "
+            "what it holds has another form. Publish with the blurfit that wrote it, or start a "
+            "new store."
+        )
+    if set(taken) - set(range(len(MIGRATIONS))):
         raise InvalidValueError(
             f"Expected a store of at most version {len(MIGRATIONS)}, and this one is of version "
             f"{max(taken) + 1}: a newer blurfit wrote it. Use that one."

@@ -6,6 +6,7 @@ wave's second, so that no two of them can wait for each other.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -44,14 +45,25 @@ class Held:
 def hold_row(connection: Connection, fingerprint: str, *, update: bool = True) -> Held:
     """The plan, whose row is held until the transaction ends; or only looked at."""
     row = row_of(connection, fingerprint, update=update)
-    plan = Plan.from_json(row.document)
-    return Held(plan, row.state, row.reason, bool(row.learned))
+    return Held(plan_in(row.document), row.state, row.reason, bool(row.learned))
 
 
 def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
     """Those of the waves that were opened, in their order."""
     found = connection.scalars(_AGREEMENTS, {"plan": fingerprint})
-    return [Agreement.from_json(text) for text in found]
+    return [_agreement_in(text) for text in found]
+
+
+@lru_cache(maxsize=64)
+def plan_in(text: str) -> Plan:
+    """What never changes is read once, although everybody asks for it."""
+    return Plan.from_json(text)
+
+
+@lru_cache(maxsize=64)
+def _agreement_in(text: str) -> Agreement:
+    """Likewise."""
+    return Agreement.from_json(text)
 
 
 def open_wave(

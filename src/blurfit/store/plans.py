@@ -13,8 +13,9 @@ released, or a reason why there is none.
 (`blurfit.store.joint_plans`). Nobody is then told to blur for a wave: whoever asks for the current
 one is asked to come back in a moment.
 
-**Invitations belong to the plan.** They are kept with its first wave, for all waves. One that was
-used is gone, and cannot be used in a later wave: whoever was invited once takes part once.
+**Invitations belong to the plan.** They are kept with its first wave, for all waves, and each is
+good in one wave alone, which a lot decides (`blurfit.agreement.lot`). One that was used is gone:
+whoever was invited once takes part once.
 """
 
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from blurfit.store.plan_rows import (
     change_state,
     hold_row,
     open_wave,
+    plan_in,
     row_of,
 )
 from blurfit.theory.waves import StageKind
@@ -56,6 +58,7 @@ _STANDING = tables.of_waves(
     _c.model.is_not(None).label("has_model"),
     _waves.number,
 )
+_IS_RELEASED = tables.of_waves(sa.bindparam("plan"), _waves.number).where(_c.moments.is_not(None))
 _RELEASED = tables.of_waves(sa.bindparam("plan"), _c.moments).where(_c.moments.is_not(None))
 
 
@@ -127,6 +130,11 @@ def document(connection: Connection, fingerprint: str) -> str:
     return str(row_of(connection, fingerprint).document)
 
 
+def plan_of(connection: Connection, fingerprint: str) -> Plan:
+    """The plan itself."""
+    return plan_in(document(connection, fingerprint))
+
+
 def fingerprints(connection: Connection) -> list[str]:
     """Those of all plans, in the order in which they were begun."""
     first = _waves.number == 1
@@ -136,7 +144,7 @@ def fingerprints(connection: Connection) -> list[str]:
 def status(connection: Connection, fingerprint: str) -> PlanStatus:
     """How far a plan is."""
     row = row_of(connection, fingerprint)
-    plan = Plan.from_json(row.document)
+    plan = plan_in(row.document)
     found = list(connection.execute(_STANDING, {"plan": fingerprint}))
     stages = zip(plan.kinds, plan.quorums, strict=True)
     over = row.state == "ended"
@@ -220,11 +228,21 @@ def release_texts(connection: Connection, fingerprint: str) -> list[str]:
     return [str(text) for text in connection.scalars(_RELEASED, {"plan": fingerprint})]
 
 
-def model(connection: Connection, fingerprint: str) -> str:
-    """The model of a plan that has ended, always the same text."""
+def released(connection: Connection, fingerprint: str) -> int:
+    """How many waves have published their sums."""
+    row_of(connection, fingerprint)
+    return len(connection.execute(_IS_RELEASED, {"plan": fingerprint}).all())
+
+
+def shown_at(connection: Connection, fingerprint: str) -> str:
+    """The fingerprint of the wave with which the model of a plan that has ended is shown."""
     row = row_of(connection, fingerprint)
-    if (text := model_text(connection, fingerprint)) is not None:
-        return text
+    if shown := [
+        one.fingerprint
+        for one in connection.execute(_STANDING, {"plan": fingerprint})
+        if one.has_model
+    ]:
+        return str(shown[-1])
     if row.state != "ended":
         raise NotPublishedError(
             "The plan goes on: its model is published after its last wave, or when its "

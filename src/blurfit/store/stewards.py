@@ -34,6 +34,14 @@ _LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
+class Bearer:
+    """Whoever has a token, and what it is good for."""
+
+    name: str
+    rights: tuple[Right, ...]
+
+
+@dataclass(frozen=True)
 class Deed:
     """Something that was asked for with a token: `outcome` is the status of the answer."""
 
@@ -71,19 +79,17 @@ def granted(connection: Connection) -> dict[str, str]:
     return {str(name): str(right) for name, right in connection.execute(query)}
 
 
-def admitted(connection: Connection, token_hash: bytes, right: Right) -> str | None:
-    """Whose token it is, if it is good for this; else None.
+def bearer(connection: Connection, token_hash: bytes) -> Bearer | None:
+    """Whose token it is, and what it is good for; None if it is nobody's.
 
     Hashes are looked up by an index; the time that takes could tell about the SHA-256 alone, from
     which no token follows.
     """
     if token_hash == credentials.administrator(connection):
-        return ADMINISTRATOR
-    query = sa.select(stewards.c.name).where(
-        (stewards.c.hash == token_hash) & (stewards.c.right == right)
-    )
-    found = connection.scalar(query)
-    return None if found is None else str(found)
+        return Bearer(ADMINISTRATOR, RIGHTS)
+    query = sa.select(stewards.c.name, stewards.c.right).where(stewards.c.hash == token_hash)
+    row = connection.execute(query).first()
+    return None if row is None else Bearer(str(row.name), (row.right,))
 
 
 def write_down(

@@ -6,8 +6,8 @@ counted once, so a sender who is not sure may simply send again; the first one s
 numbers of a later one are. What was accepted is on disk.
 
 What must happen together is one transaction: identifiers, numbers, sums and used invitations of a
-group of arrivals; the closing of a collection, its model, and the moments that are published with
-it.
+group of arrivals; the closing of a collection, which fixes its set; its model, and the moments that
+are published with it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -234,21 +234,21 @@ class Store(Transactions):
     def publish(self, agreement: Agreement | str) -> PublishedModel:
         """Learn the model, once: it closes the collection, and is the same for ever."""
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
-        release = self.write(publication.publish, self.collection(fingerprint))
+        release = publication.publish(self, self.collection(fingerprint))
         return PublishedModel.from_json(release.text())
 
-    def publish_text(self, fingerprint: str) -> str:
+    def publish_text(self, fingerprint: str, write: publication.Write | None = None) -> str:
         """Learn the model, once, as a text that is always the same bytes; or publish sums, where
-        they have no model of their own.
+        they have no model of their own. `write` is as in `blurfit.store.publication`.
         """
-        return self.write(publication.publish, self.collection(fingerprint)).shown()
+        return publication.publish(self, self.collection(fingerprint), write).shown()
 
     def release(self, agreement: Agreement | str) -> PublishedMoments:
         """Publish the sums of a `moment` collection, once, with its model if it has one of its own:
         a later wave has none.
         """
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
-        self.write(publication.publish, self.collection(fingerprint))
+        publication.publish(self, self.collection(fingerprint))
         return self.moments(fingerprint)
 
     def model(self, fingerprint: str) -> str:

@@ -58,8 +58,10 @@ collections = sa.Table(
     sa.Column("moments", sa.Text),  # the sums that a `moment` model is from
     sa.Column("refusal", sa.Text),  # why there will never be a model
     sa.Column("handed_over", sa.Text),  # the file that its release was left to
+    sa.Column("handed_in", sa.Text),  # the complete file, before it took that name
     sa.Column("opened", sa.Integer),  # since 1970: when, to the hour
     sa.Column("closes", sa.BigInteger),  # the second since 1970 from which nothing is taken
+    sa.Column("noise", sa.LargeBinary),  # of the database itself, drawn with its set; words
     sa.CheckConstraint(
         "state IN ('collecting', 'paused', 'closed', 'published')", name="known_state"
     ),

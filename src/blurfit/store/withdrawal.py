@@ -32,7 +32,7 @@ who gave up half-way.
 backups, PostgreSQL's dead rows until they are cleaned up, a log that has not been overwritten.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -54,7 +54,6 @@ from blurfit.store.collections import Collection
 from blurfit.store.identifier_sets import as_identifiers, minus
 from blurfit.store.transactions import Transactions
 
-Write = Callable[..., int]
 BLOCKS_AT_ONCE = 8  # in one transaction: others who write wait no longer than for these
 _LOOKS = 8  # for rows that are moved again and again, before whoever asks is sent away
 
@@ -72,7 +71,10 @@ class Withdrawn:
 
 
 def withdraw(
-    store: Transactions, collection: Collection, identifiers: ByteArray, write: Write | None = None
+    store: Transactions,
+    collection: Collection,
+    identifiers: ByteArray,
+    write: publication.Write | None = None,
 ) -> Withdrawn:
     """Take what was sent under some identifiers out of a collection.
 

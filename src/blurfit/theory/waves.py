@@ -21,7 +21,8 @@ No privacy is composed: nobody is in two waves. What it needs, and what breaks i
 
 | situation | holds? | what follows |
 | --- | --- | --- |
-| wave by arrival, coin, invitation | yes | |
+| wave by a lot, of the invitation or one's own | yes | |
+| wave by arrival | yes, but | who colludes comes first, and is many in a small wave |
 | σ_k, r, number of waves chosen from releases | yes | |
 | joining or not after seeing releases | yes | that decision is not protected, as in one wave |
 | an assignment by answers | no | forbidden; nothing is refused because of a value |

@@ -16,6 +16,7 @@ export const MISSING = {
   epsilon: "Enter a number above 0, such as 1.",
   delta: "Enter a number between 0 and 1, such as 0.000001.",
   quorum: "Enter a whole number of people, such as 2000.",
+  colluders: "Enter a share of the people from 0 to 50 %, such as 10.",
   localDelta: "A promise about one submission needs its δ too, such as 0.000001.",
   bound: "Enter a number above 0, such as 1.",
   off: "Enter a number above 0, or leave it empty.",
@@ -107,12 +108,27 @@ const SENDS = {
   newton: "what the exact curve still needs",
 };
 
-export function planInWords({ waves }) {
-  if (waves.length === 1) return ["One wave is best for these terms."];
-  return waves.map(
-    ({ kind, quorum }, i) => `Wave ${i + 1}: ${number(quorum)} people send ${SENDS[kind]}.`,
+export function planInWords({ waves, colluders }) {
+  const margin = `The promise holds if at most ${number(100 * colluders)} % of the people of any wave collude.`;
+  if (waves.length === 1) return ["One wave is best for these terms.", margin];
+  const each = waves.map(
+    ({ kind, quorum, honest }, i) =>
+      `Wave ${i + 1}: ${number(quorum)} people send ${SENDS[kind]}; at least ${number(honest)} of them must be honest.`,
   );
+  return [...each, margin];
 }
+
+// ---- what a token allows
+
+const RIGHTS = {
+  invite: "make invitations",
+  publish: "publish, which closes what is published for good",
+  read: "read the list of deeds (GET /deeds) and exact counts (GET /metrics)",
+};
+
+/** Whose token it is, and what it allows, where that is not everything. */
+export const bearerInWords = ({ name, rights }) =>
+  `This is the token of “${name}”, with which you may ${rights.map((one) => RIGHTS[one]).join(", and ")}.`;
 
 // ---- what buttons do
 

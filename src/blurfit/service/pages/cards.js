@@ -15,13 +15,17 @@ import { countInWords, targetInWords } from "./words.js";
 const EVERY = 4000;
 const HOUR = 3_600_000;
 const agreements = new Map(); // which never change
+const halves = new Map(); // what is known of who came first and who came later, by count
 let token = "";
+let rights = []; // what it allows
 let shown = ""; // what the cards were made from
 let timer = 0;
 
-/** Show all that there is, and keep it up to date. */
-export async function collections(given) {
-  token = given;
+const may = (right) => rights.includes(right);
+
+/** Show all that there is, with buttons for what a token allows, and keep it up to date. */
+export async function collections(given, allowed) {
+  [token, rights] = [given, allowed];
   await update();
   clearInterval(timer);
   timer = setInterval(() => document.hidden || update().catch(() => {}), EVERY);
@@ -36,6 +40,7 @@ async function update() {
       agreements.set(fingerprint, await ask(`/collections/${fingerprint}/agreement`));
     }),
   );
+  await Promise.all(all.map(compared));
   shown = text;
   const focused = whereFocusIs();
   const single = all.filter(({ fingerprint }) => agreements.get(fingerprint).wave === null);
@@ -51,6 +56,22 @@ async function update() {
     cards.length ? cards.map(([, one]) => one) : h("p", { class: "hint" }, "None yet."),
   );
   focused();
+}
+
+/** Ask whether those who came first and later send alike: where one database has its quorum, and the
+ * token is the administrator's own. A wave of a plan is asked for as a collection of its own. */
+async function compared({ fingerprint, count, quorum, state, sums }) {
+  const key = `${fingerprint} ${count}`;
+  const isPublished = sums || state === "published";
+  if (isPublished || halves.has(key) || count < quorum || agreements.get(fingerprint).databases.length) return;
+  halves.set(key, await ask(`/collections/${fingerprint}/halves`, { token }).catch(() => null));
+}
+
+/** Its words, if something is wrong; else as a hint. */
+function comparison({ fingerprint, count }) {
+  const found = halves.get(`${fingerprint} ${count}`);
+  if (!found) return null;
+  return h("p", { class: found.disagree || found.long ? "note some" : "hint" }, found.told);
 }
 
 /** Put the focus back onto the same button after the cards were made anew. */
@@ -81,6 +102,7 @@ function card(status) {
     progress(count, quorum, countInWords(status)),
     state === "paused" ? h("p", { class: "hint" }, words.PAUSED) : null,
     awaits ? h("p", { class: "note some" }, words.AWAITED[status.sums ? "published" : state](awaits)) : null,
+    comparison(status),
     h("div", { class: "buttons" }, buttons(status, agreement)),
     further(status, agreement),
   );
@@ -119,14 +141,14 @@ function buttons(status, agreement) {
     link(`/collections/${fingerprint}`, "Watch"),
     state === "collecting" && !invited ? link(`/c/${fingerprint}`, "Contribute") : null,
     state === "published" ? link(`/m/${fingerprint}`, "Model") : null,
-    isOpen && invited
+    isOpen && invited && may("invite")
       ? button("Invite…", () => invite({ token, path: `/collections/${fingerprint}`, name: fingerprint, agreement }))
       : null,
-    state === "collecting" ? button("Pause", post("pause")) : null,
-    state === "paused" ? button("Resume", post("resume")) : null,
-    isOpen ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
-    isOpen ? button("Close…", () => attempt(() => close(fingerprint, agreement, post("close")))) : null,
-    isPublishable(status) ? publishing(status, agreement, button) : null,
+    state === "collecting" && may("open") ? button("Pause", post("pause")) : null,
+    state === "paused" && may("open") ? button("Resume", post("resume")) : null,
+    isOpen && may("open") ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
+    isOpen && may("open") ? button("Close…", () => attempt(() => close(fingerprint, agreement, post("close")))) : null,
+    isPublishable(status) && may("publish") ? publishing(status, agreement, button) : null,
     isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
   ].filter(Boolean);
 }
@@ -142,6 +164,7 @@ async function close(fingerprint, { databases }, act) {
 }
 
 async function sidesInWords(fingerprint) {
+  if (!may("open")) return ""; // which it takes to ask
   return words.sides(await ask(`/collections/${fingerprint}/sides`, { token }));
 }
 
@@ -241,19 +264,20 @@ function planCard(plan, opened) {
     isOver ? null : progress(now.count, now.quorum, countInWords({ ...now, invited })),
     reason ? h("p", { class: "hint" }, reason) : null,
     awaits ? h("p", { class: "note some" }, words.AWAITED.plan(awaits)) : null,
+    comparison(now),
     h(
       "div",
       { class: "buttons" },
       link(`/collections/${now.fingerprint}`, "Watch"),
       isOver || invited ? null : link(`/c/${fingerprint}`, "Contribute"),
       model ? link(`/m/${model}`, "Model") : null,
-      !isOver && invited
+      !isOver && invited && may("invite")
         ? button("Invite…", () => invite({ token, path: `/plans/${fingerprint}`, name: fingerprint, agreement }))
         : null,
-      state === "collecting" ? button("Hold", post("hold")) : null,
-      state === "held" ? button("Go on", post("resume")) : null,
-      isOver ? null : dateButton(button, `/plans/${fingerprint}`, plan.closes),
-      isOver ? null : button("End early…", () => confirmOnce(words.END, post("publish"))),
+      state === "collecting" && may("open") ? button("Hold", post("hold")) : null,
+      state === "held" && may("open") ? button("Go on", post("resume")) : null,
+      !isOver && may("open") ? dateButton(button, `/plans/${fingerprint}`, plan.closes) : null,
+      !isOver && may("publish") ? button("End early…", () => confirmOnce(words.END, post("publish"))) : null,
     ),
     h(
       "details",

@@ -94,6 +94,8 @@ async function start() {
   if (status.state !== "collecting") return say(t("closed"), ...closedWords(status));
   // nobody answers in vain
   if (status.invited && !invitation()) return say(t("invitationNeeded"), t("invitationNeeded.how"));
+  const otherwise = course && (await waves.notNow(agreement, invitation()));
+  if (otherwise) return say(...otherwise);
   if (status.invited && !(await isUsable(agreement, invitation()))) {
     return say(t("invitationUsed"), t("invitationUsed.how"));
   }
@@ -229,7 +231,7 @@ function invitation() {
 async function keepAndSend(buttons) {
   for (const button of buttons) button.disabled = true; // a second click finds nothing to do
   try {
-    if (course && (await waves.waveAfter(agreement)) !== fingerprint) return await moveOn(blurred.record);
+    if (course && (await waves.waveAfter(agreement)) !== fingerprint) return await over(agreement.wave);
     const plan = agreement.wave?.plan ?? null;
     const bytes = toBytes(fingerprint, blurred.sent);
     const own = { secret: blurred.sent.secret, keys: agreement.signing_keys ?? [] };
@@ -248,18 +250,12 @@ async function keepAndSend(buttons) {
   await resume();
 }
 
-/** The wave closed before anything left: blur the same answers for the one that collects now. */
-async function moveOn(record) {
-  const found = await agreementAt(agreement.wave.plan);
-  [mu, course] = [await verify(found, found.fingerprint), await waves.courseOf(found)];
+/** The wave closed before anything of the answers left: nobody can change to the next one. */
+async function over(wave) {
+  const { otherGroup } = await import("./wavewords.js"); // maybe before the agreement is there
   drafts.erase(fingerprint);
-  [agreement, fingerprint, blurred] = [found, found.fingerprint, null];
-  show("truth", truth(agreement, mu));
-  show("checks", ...checks(await ask(`/collections/${fingerprint}`)));
-  show("agreement", definitions(agreementInWords(agreement, mu)));
-  say(waves.MOVED.title, waves.MOVED.text);
-  blur(record);
-  preview();
+  for (const id of ["answers", "preview", "outcome"]) place(id).hidden = true;
+  say(...otherGroup({ ...wave, number: wave.number + 1 }, wave.number));
 }
 
 /** What each of two databases gets, and where it is; nothing if there is one. */
@@ -289,15 +285,9 @@ function refuse(record) {
 }
 
 async function late(record) {
-  const { ANEW, LATE } = await import("./wavewords.js"); // maybe before the agreement is there
-  if (outbox.hasLeft(record)) say(LATE.title, LATE.text);
-  else {
-    const answer = async () => {
-      if (!(await outbox.forgetUnsent(record.fingerprint))) return location.reload(); // by another tab
-      location.replace(`/c/${record.plan}${location.hash}`);
-    };
-    say(ANEW.title, ANEW.text, h("button", { type: "button", click: answer }, ANEW.button));
-  }
+  if (!outbox.hasLeft(record)) return over((await agreementAt(record.fingerprint)).wave);
+  const { LATE } = await import("./wavewords.js"); // maybe before the agreement is there
+  say(LATE.title, LATE.text);
   place("outcome").hidden = true;
 }
 

@@ -52,6 +52,7 @@ export function terms() {
           { name: "waves" },
           { 1: "one wave", auto: "as many waves as help", 2: "two waves", 3: "three waves" },
         ),
+        box("May collude, in %", { name: "colluders", value: 10, inputmode: "decimal" }, "of the people of any wave; at most 50"),
         list("The number counts something", { name: "counts" }, { false: "no", true: "yes" }, "for waves"),
         list(
           "Noise is added by",
@@ -100,7 +101,7 @@ export function databases(changed) {
         "Contributors prove",
         { name: "proofs" },
         { usual: "as is usual", true: "that they send no more than others", false: "nothing" },
-        "usual where anyone may take part: without proofs one liar can end the collection",
+        "usual with two databases: without proofs one liar can move the model anywhere",
       ),
     ),
   );

@@ -1,9 +1,11 @@
 // Invitations: any number, made in the page, of which the service gets the hashes alone; as links,
 // as a table for mail merge, or as QR codes to print. With two databases a link needs an invitation
-// of each: the other's are read from its file, and joined line by line.
+// of each: the other's are read from its file, and joined, those to a plan within each group
+// (`lot.js`).
 
 import { sha256 } from "./canonical.js";
 import { attempt, dialog, tell } from "./dialogs.js";
+import { groupOf, shares } from "./lot.js";
 import { number } from "./numerals.js";
 import { ask, download, h } from "./page.js";
 import { qrCode } from "./qr.js";
@@ -11,6 +13,7 @@ import { box, complain, list, numberIn } from "./questions.js";
 
 const AT_ONCE = 10_000; // hashes in a request
 const MOST = 1_000_000;
+const PAUSE = 2_000; // milliseconds
 const KINDS = {
   links: "links, one a line",
   csv: "a table for mail merge (CSV)",
@@ -21,6 +24,7 @@ const WORDS = {
   title: "Invite people",
   count: "Enter a whole number from 1 to 1,000,000.",
   kept: "Each works once. The service keeps only their hashes, so it cannot show them again.",
+  groups: "A lot has put each into a group. Choose who gets which without looking at it, and write to a group when its turn comes.",
   join: "The other database’s invitations",
   joinHint: "The file that it made: each link then carries one of either. Without it, people cannot send to both.",
   few: (have, want) => `The file has ${number(have)} invitations, and ${number(want)} are needed.`,
@@ -60,23 +64,60 @@ export function invite({ token, path, name, agreement }) {
     if (!isFine) return;
     make.disabled = true;
     await attempt(async () => {
-      const others = isShared && file.files.length ? tokensIn(await file.files[0].text()) : null;
+      const { wave } = agreement;
+      let others = isShared && file.files.length ? tokensIn(await file.files[0].text()) : null;
       if (others && others.length < wanted) throw new Error(WORDS.few(others.length, wanted));
-      const tokens = await madeAndKept(wanted, path, token);
-      hand(kind.querySelector("select").value, joined(tokens, others, agreement), name);
+      others = others && (await byGroup(others.slice(0, wanted), wave));
+      const tokens = await byGroup(await madeFor(wanted, wave, others), wave);
+      await keep(tokens.flat(), path, token);
+      const groups = wave ? tokens.flatMap((some, i) => some.map(() => i + 1)) : null;
+      hand(kind.querySelector("select").value, joined(tokens.flat(), others?.flat(), agreement), name, groups);
     });
     shown.close();
   });
 }
 
-async function madeAndKept(count, path, token) {
-  const tokens = Array.from({ length: count }, newToken);
-  for (let start = 0; start < count; start += AT_ONCE) {
-    const some = tokens.slice(start, start + AT_ONCE);
-    const hashes = await Promise.all(some.map((one) => sha256(new TextEncoder().encode(one))));
-    await ask(`${path}/invitations`, { method: "POST", body: JSON.stringify({ hashes }), token });
+/** As many for each wave of a plan as a lot gives it, or as the other database has. */
+async function madeFor(count, wave, others) {
+  if (!wave) return Array.from({ length: count }, newToken);
+  const { waves } = await ask(`/plans/${wave.plan}`);
+  const first = 1 + waves.filter(({ state }) => state === "released").length;
+  const left = others ? others.map((some) => some.length) : shares(wave, count, Math.min(first, waves.length));
+  const tokens = [];
+  while (tokens.length < count) {
+    const token = newToken();
+    const group = await groupOf(wave, token);
+    if (left[group - 1]-- > 0) tokens.push(token);
   }
   return tokens;
+}
+
+/** One list for each wave, or one in all. */
+async function byGroup(tokens, wave) {
+  if (!wave) return [tokens];
+  const groups = await Promise.all(tokens.map((one) => groupOf(wave, one)));
+  return wave.people.map((_, i) => tokens.filter((_one, at) => groups[at] === i + 1));
+}
+
+async function keep(tokens, path, token) {
+  for (let start = 0; start < tokens.length; start += AT_ONCE) {
+    const some = tokens.slice(start, start + AT_ONCE);
+    const hashes = await Promise.all(some.map((one) => sha256(new TextEncoder().encode(one))));
+    const body = JSON.stringify({ hashes });
+    await patiently(() => ask(`${path}/invitations`, { method: "POST", body, token }));
+  }
+}
+
+/** Ask again where so much at once is more than the rate of an address. */
+async function patiently(request) {
+  for (;;) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!error.type?.endsWith("too-many-requests")) throw error;
+      await new Promise((done) => setTimeout(done, PAUSE));
+    }
+  }
 }
 
 function newToken() {
@@ -99,26 +140,38 @@ export function joined(tokens, others, { databases }) {
   return tokens.map((own, i) => (isFirst ? `${own},${others[i]}` : `${others[i]},${own}`));
 }
 
-function hand(kind, tokens, name) {
+function hand(kind, made, name, groupOfEach) {
+  const order = [...made.keys()];
+  // those to a plan by their letters, an order that has nothing to do with their groups
+  if (groupOfEach) order.sort((a, b) => (made[a] < made[b] ? -1 : 1));
+  const [tokens, groups] = [order.map((i) => made[i]), groupOfEach && order.map((i) => groupOfEach[i])];
   const links = tokens.map((one) => `${location.origin}/c/${name}#invitation=${one}`);
+  const named = (i) => (groups ? `${i + 1},${groups[i]}` : `${i + 1}`);
   const contents = {
     links: () => ["invitations.txt", "text/plain", links.map((one) => `${one}\n`).join("")],
     tokens: () => ["invitations.txt", "text/plain", tokens.map((one) => `${one}\n`).join("")],
     csv: () => [
       "invitations.csv",
       "text/csv",
-      ["number,link", ...links.map((one, i) => `${i + 1},"${one}"`)].map((one) => `${one}\r\n`).join(""),
+      [groups ? "number,group,link" : "number,link", ...links.map((one, i) => `${named(i)},"${one}"`)]
+        .map((one) => `${one}\r\n`)
+        .join(""),
     ],
-    qr: () => ["invitations.html", "text/html", sheet(links)],
+    qr: () => ["invitations.html", "text/html", sheet(links, groups)],
   };
   download(...contents[kind]());
-  tell(`${number(tokens.length)} invitations were made and downloaded.`, h("p", {}, WORDS.kept));
+  tell(
+    `${number(tokens.length)} invitations were made and downloaded.`,
+    h("p", {}, WORDS.kept),
+    groups ? h("p", {}, WORDS.groups) : null,
+  );
 }
 
 /** A page to print: a code and a number for each person. */
-function sheet(links) {
+function sheet(links, groups) {
+  const caption = (i) => (groups ? `${i + 1}, group ${groups[i]}` : i + 1);
   const codes = links.map(
-    (one, i) => `<figure>${qrCode(one)}<figcaption>${i + 1}</figcaption></figure>`,
+    (one, i) => `<figure>${qrCode(one)}<figcaption>${caption(i)}</figcaption></figure>`,
   );
   const style =
     "body{display:grid;grid-template-columns:repeat(auto-fill,5cm);gap:1cm;font:10pt sans-serif}" +

@@ -265,13 +265,24 @@ export default {
   "once.text":
     "Gefragt wird in Wellen, jede Person einmal. Dieser Browser hat seine verwischten Zahlen in einer früheren Welle gesendet, und eine zweite verwischte Kopie würde mehr über Sie verraten, als versprochen wurde.",
   "once.receipt": "Zu Ihrer Quittung",
-  "moved.title": "Die nächste Welle hat begonnen.",
-  "moved.text":
-    "Die Welle, für die Sie geantwortet haben, ist inzwischen geschlossen. Noch hatte nichts dieses Gerät verlassen; darum wurden Ihre Antworten neu verwischt, für die Welle, die jetzt sammelt. Sehen Sie es sich an und senden Sie es dann.",
-  "anew.title": "Die nächste Welle hat begonnen.",
-  "anew.text":
-    "Die Welle, für die Sie geantwortet haben, wurde geschlossen, bevor Ihre verwischten Zahlen dieses Gerät verließen. Eine der beiden Datenbanken hat zufällige Bytes bekommen, die nichts mit Ihren Antworten zu tun haben; sonst wurde nichts gesendet. Darum können Sie für die Welle antworten, die jetzt sammelt.",
-  "anew.button": "Für die nächste Welle antworten",
+  "lot.invited":
+    "Ein Los entscheidet, in welcher Welle jemand ist. Es wird mit der Einladung gezogen, bevor irgendetwas über die Person bekannt ist; also kann sich niemand seine Welle aussuchen.",
+  "lot.anyone":
+    "Eine Münze, die jedes Gerät selbst wirft, entscheidet, in welcher Welle jemand ist. Niemand kann eine Münze prüfen: Wer lügt, kann sich seine Welle aussuchen.",
+  "lot.margin":
+    "Die Welle wird veröffentlicht, wenn mindestens {people} mitgemacht haben, und das Versprechen gilt, wenn mindestens {honest} von ihnen ehrlich sind: wenn sich höchstens {percent} % absprechen.",
+  "group.later.title":
+    "Ihre Gruppe wird später gefragt.",
+  "group.later.text":
+    "Gefragt wird in {all} Gruppen, einer nach der anderen, und ein Los hat Sie der Gruppe {group} zugeteilt. Jetzt wird Gruppe {now} gefragt.",
+  "group.later.link":
+    "Kommen Sie später mit demselben Link wieder: Ihre Einladung bleibt gültig.",
+  "group.later.device":
+    "Kommen Sie später wieder, mit diesem Gerät, das sich Ihre Gruppe merkt.",
+  "group.over.title":
+    "Ihre Gruppe ist vollzählig.",
+  "group.over.text":
+    "Gefragt wird in {all} Gruppen, einer nach der anderen, und ein Los hatte Sie der Gruppe {group} zugeteilt, aus der genug mitgemacht haben. Niemand kann die Gruppe wechseln. Von Ihren Antworten hat nichts dieses Gerät verlassen. Danke, dass Sie gekommen sind.",
   "late.title": "Ihre Welle wurde geschlossen, bevor Ihre Zahlen ankamen.",
   "late.text":
     "Sie zählen nicht, und nichts wurde behalten. Für die nächste Welle werden sie nicht noch einmal verwischt: Zwei verwischte Kopien zusammen würden mehr über Sie verraten, als versprochen wurde. Trotzdem vielen Dank.",
@@ -288,6 +299,7 @@ export default {
     " Aus den Summen der ersten Welle darf jeder auch {others} vorhersagen.",
   // refusals of the service
   "problem.not-invited": "Sie brauchen eine Einladung",
+  "problem.other-group": "Jetzt wird eine andere Gruppe gefragt",
   "problem.closed": "Die Sammlung ist geschlossen",
   "problem.date-closed": "Die Sammlung hat zu ihrem Termin geschlossen",
   "problem.conflict": "Das widerspricht dem, was schon da ist",

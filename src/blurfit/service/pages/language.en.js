@@ -261,13 +261,24 @@ export default {
   "once.text":
     "People are asked in waves, each person once. This browser has sent its blurred numbers in an earlier wave, and a second blurred copy would tell more about you than was promised.",
   "once.receipt": "See your receipt",
-  "moved.title": "The next wave has begun.",
-  "moved.text":
-    "The wave that you answered for has closed meanwhile. Nothing had left this device, so your answers were blurred anew for the wave that collects now. Look at it, then send it.",
-  "anew.title": "The next wave has begun.",
-  "anew.text":
-    "The wave that you answered for closed before your blurred numbers left this device. One of the two databases got random bytes that have nothing to do with your answers, and nothing else was sent. So you may answer for the wave that collects now.",
-  "anew.button": "Answer for the next wave",
+  "lot.invited":
+    "A lot decides which wave a person is in. It is drawn with the invitation, before anything is known of them, so nobody can choose.",
+  "lot.anyone":
+    "A coin that each device tosses decides which wave a person is in. Nobody can check a coin: whoever lies can choose their wave.",
+  "lot.margin":
+    "The wave is published when at least {people} have taken part, and the promise holds if at least {honest} of them are honest: if at most {percent} % collude.",
+  "group.later.title":
+    "Your group is asked later.",
+  "group.later.text":
+    "People are asked in {all} groups, one after the other, and a lot has put you into group {group}. Group {now} is asked now.",
+  "group.later.link":
+    "Come back later with the same link: your invitation stays good.",
+  "group.later.device":
+    "Come back later, on this device, which remembers your group.",
+  "group.over.title":
+    "Your group is complete.",
+  "group.over.text":
+    "People are asked in {all} groups, one after the other, and a lot had put you into group {group}, of which enough have taken part. Nobody can change groups. Nothing of your answers has left this device. Thank you for coming.",
   "late.title": "Your wave closed before your numbers arrived.",
   "late.text":
     "They are not counted, and nothing was kept. They will not be blurred again for the next wave: two blurred copies together would tell more about you than was promised. Thank you all the same.",
@@ -284,6 +295,7 @@ export default {
     " From the first wave’s sums anyone may also predict {others}.",
   // refusals of the service
   "problem.not-invited": "An invitation is needed",
+  "problem.other-group": "Another group of people is asked now",
   "problem.closed": "The collection is closed",
   "problem.date-closed": "The collection closed at its date",
   "problem.conflict": "This contradicts what is there already",

@@ -56,7 +56,7 @@ async function start() {
   place("title").textContent = `${title ? `${title}: a` : "A"} model of ${targetInWords(schema)}`;
   place("lead").textContent =
     `Learned from ${number(model.count)} ${countedIn(agreement)}, blurred before they were sent.` +
-    (isOpenToAnyone(agreement) ? ` ${premiseInWords(agreement)}` : "") +
+    (isOpenToAnyone(agreement) && !model.caveats.length ? ` ${premiseInWords(agreement)}` : "") +
     (model.waves?.length > 1
       ? ` ${(await import("./wavewords.js")).wavesOfModel(model.waves)}`
       : "");
@@ -64,7 +64,7 @@ async function start() {
   await check(model);
   show("effects", outputsOf(model).flatMap((output) => learned(model, output)));
   show("try", tryIt(model));
-  show("downloads", downloads(agreement, model.waves?.length > 1, await signedBy(model)));
+  show("downloads", downloads(model, model.waves?.length > 1, await signedBy(model)));
   const statement = await fetch(`/collections/${fingerprint}/statement?format=markdown`);
   show("statement", markdown(await statement.text()));
 }
@@ -81,8 +81,11 @@ async function signedBy(model) {
   return words.join(" ");
 }
 
-async function check({ agreement, caveat }) {
-  if (caveat) show("message", alarm("The promise does not hold for this model", caveat));
+async function check({ agreement, caveats }) {
+  if (caveats.length) {
+    show("message", alarm("Nothing is promised for this model", caveats.join(" ")));
+    return;
+  }
   try {
     await verify(agreement, fingerprint);
   } catch (error) {
@@ -197,7 +200,7 @@ function coefficients(model, output) {
   const what = SCORES[model.link] ?? (isShare ? "probability" : "prediction");
   const hasErrors = Boolean(inferenceOf(model, output));
   const head = hasErrors
-    ? ["coefficient", "std. error", "of it privacy", "95 % interval", "p", "for prediction"]
+    ? ["coefficient", "std. error", "of it privacy", "95 % interval", "if 1 % lie", "p", "for prediction"]
     : ["for prediction"];
   return [
     h(
@@ -223,6 +226,15 @@ function coefficients(model, output) {
         estimatesOf(model, output).map((one) => row({ ...one, called: calledOf(model, one) }, head)),
       ),
     ),
+    hasErrors
+      ? h(
+          "p",
+          { class: "hint" },
+          "If 1 % of the contributors lied together, they can have moved a coefficient by as much as " +
+            "stands beside its interval, which does not include it.",
+        )
+      : null,
+    model.doubt ? h("p", { class: "note some" }, model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven
       ? h(
           "p",
@@ -239,12 +251,13 @@ function calledOf(model, { name }) {
   return feature === undefined ? name : columnTitle(feature, name);
 }
 
-function row({ name, called, value, error, privacy, lower, upper, p, prediction }, head) {
+function row({ name, called, value, error, privacy, lower, upper, liars, p, prediction }, head) {
   const shown = {
     coefficient: () => withError(value, error),
     "std. error": () => withError(error),
     "of it privacy": () => withError(privacy),
     "95 % interval": () => `${withError(lower, error)} to ${withError(upper, error)}`,
+    "if 1 % lie": () => (liars === null ? "any" : liars === undefined ? "–" : `± ${withError(liars)}`),
     p: () => probability(p),
     "for prediction": () => withError(prediction, error),
   };
@@ -332,7 +345,7 @@ function fillIn(form, column) {
   putBack(form, [column], { [column.name]: isChoice ? JSON.stringify(first) : middle() });
 }
 
-function downloads({ mechanism, wave }, isPlanned, signed) {
+function downloads({ agreement: { mechanism, wave }, caveats }, isPlanned, signed) {
   const base = `/collections/${fingerprint}`;
   const link = (path, name, words) =>
     h("a", { class: "button", href: `${base}/${path}`, download: name }, words);
@@ -341,7 +354,7 @@ function downloads({ mechanism, wave }, isPlanned, signed) {
   return [
     h("h2", {}, "Downloads"),
     h("p", { id: "signed" }, signed),
-    mechanism === "moment" && !isPlanned
+    mechanism === "moment" && !isPlanned && !caveats.length
       ? h(
           "p",
           { class: "hint" },

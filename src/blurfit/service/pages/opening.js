@@ -152,6 +152,8 @@ function proposal() {
   check("epsilon", value("epsilon") > 0 && Number.isFinite(value("epsilon")), MISSING.epsilon);
   check("delta", value("delta") > 0 && value("delta") < 1, MISSING.delta);
   check("quorum", Number.isSafeInteger(value("quorum")) && value("quorum") > 0, MISSING.quorum);
+  const colluders = value("colluders") / 100;
+  check("colluders", colluders >= 0 && colluders <= 0.5, MISSING.colluders);
   check("off", value("off") === null || value("off") > 0, MISSING.off);
   const local = value("local_epsilon");
   check("local_epsilon", local === null || local > 0, MISSING.epsilon);
@@ -170,6 +172,7 @@ function proposal() {
     off: value("off"),
     waves: field("waves").value,
     counts: field("counts").value === "true",
+    colluders,
     terms: {
       schema: { features: columns.slice(0, -1), target: columns.at(-1), ...words },
       ...Object.fromEntries(["epsilon", "delta", "quorum"].map((name) => [name, value(name)])),
@@ -206,7 +209,7 @@ function databasesIn(field, check) {
 
 async function propose() {
   const turn = ++asked;
-  const { terms: typed, wrong, off, waves, counts } = proposal();
+  const { terms: typed, wrong, off, waves, counts, colluders } = proposal();
   if (wrong.length) {
     return notYet("Some fields need another look.", wrong[0]);
   }
@@ -219,7 +222,9 @@ async function propose() {
   try {
     const [agreement, plan] = await Promise.all([
       post("/agreements", body),
-      waves === "1" ? null : post("/plans/proposal", { ...body, counts, waves: waves === "auto" ? waves : Number(waves) }),
+      waves === "1"
+        ? null
+        : post("/plans/proposal", { ...body, colluders, counts, waves: waves === "auto" ? waves : Number(waves) }),
     ]);
     const mu = await verify(agreement, agreement.fingerprint);
     if (turn !== asked) return; // something else has been typed since
@@ -301,7 +306,7 @@ function promise({ agreement, mu, plan }) {
     certifiedRisk(agreement) === null && calibration.mechanism === "moment"
       ? ["Noise on averages", noiseInWords(agreement)]
       : ["Worst case", [errorInWords(agreement), " ", noiseInWords(agreement)]],
-    ["Each sends", `${number(count)} numbers, ${number(64 + 8 * count)} bytes`],
+    ["Each sends", `${number(count)} numbers, ${agreement.proofs ? "and the proof" : `${number(64 + 8 * count)} bytes`}`],
     ["Fingerprint", h("code", {}, plan && plan.waves.length > 1 ? plan.fingerprint : agreement.fingerprint)],
   ].filter(Boolean));
 }

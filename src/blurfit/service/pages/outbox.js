@@ -78,17 +78,6 @@ export function hasLeft({ shares }) {
   return !shares || shares.at(-1).received !== undefined;
 }
 
-/** Forget a record of which nothing has left, so that the answers may be blurred for another wave;
- * false if anything may have left. Whichever tab is sending it is waited for, and finds it gone. */
-export function forgetUnsent(fingerprint) {
-  return alone(`${fingerprint}:delivery`, () => {
-    const record = kept(fingerprint);
-    if (record && hasLeft(record)) return false;
-    if (record) forget(fingerprint);
-    return true;
-  });
-}
-
 /** Note that it was withdrawn: it stays noted that this person took part. */
 export function withdrawn(fingerprint) {
   const { secret: _used, ...rest } = kept(fingerprint);

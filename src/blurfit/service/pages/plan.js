@@ -12,6 +12,7 @@ import { DISCRETE_SHARE } from "./grid.js";
 import { firstBelief, nextMap, rounded } from "./learn.js";
 import { learnWave } from "./step.js";
 import { verify } from "./verify.js";
+import { peopleOf } from "./words.js";
 
 const FIELDS = [
   "format",
@@ -23,6 +24,7 @@ const FIELDS = [
   "epsilon",
   "delta",
   "quorum",
+  "colluders",
   "neighbours",
   "local_epsilon",
   "local_delta",
@@ -79,7 +81,7 @@ async function verifyPlan(plan, wave) {
 async function verifyRelease(release) {
   const { agreement, count, deviation, sums } = release;
   await verify(agreement, release.fingerprint);
-  const { quorum } = agreement.calibration;
+  const quorum = peopleOf(agreement);
   demand(Number.isSafeInteger(count) && count >= quorum, "people in a wave", count, `≥ ${quorum}`);
   demand(finite(deviation) && deviation > 0, "deviation", deviation, "a positive number");
   const width = widthOf(agreement);
@@ -97,8 +99,12 @@ function verifyTerms(plan, agreement, place) {
   demand(wave.plan === plan.fingerprint, "plan", wave.plan, plan.fingerprint);
   demand(canonical(schema) === canonical(plan.schema), "schema", "another", "the plan’s");
   demand(canonical(databases) === canonical(plan.databases), "databases", "others", "the plan’s");
-  const { kind, quorum } = plan.waves[place];
-  demand(calibration.quorum === quorum, "quorum", calibration.quorum, quorum);
+  const { kind, quorum, honest } = plan.waves[place];
+  const people = plan.waves.map((one) => one.quorum);
+  demand(canonical(wave.people) === canonical(people), "people of each wave", wave.people, people);
+  demand(calibration.quorum === honest, "honest people", calibration.quorum, honest);
+  const most = quorum * (1 - plan.colluders) * (1 + 1e-12);
+  demand(honest <= most, "honest people", honest, `at most ${most}, as others may collude`);
   const { epsilon, delta, neighbours } = calibration.model;
   agree("epsilon", epsilon, plan.epsilon);
   agree("delta", delta, plan.delta * (1 - DISCRETE_SHARE));
@@ -115,11 +121,11 @@ function verifyTerms(plan, agreement, place) {
 }
 
 /** The announced map is what the releases say. */
-function verifyMap(plan, { wave, calibration }, taught) {
+function verifyMap(plan, { wave }, taught) {
   if (wave.number === 1) return;
-  const { kind } = plan.waves[wave.number - 1];
+  const { kind, quorum } = plan.waves[wave.number - 1];
   const mu = muOf(plan.epsilon, plan.delta * (1 - DISCRETE_SHARE));
-  const expected = nextMap(taught.at(-1).belief, kind, calibration.quorum, mu);
+  const expected = nextMap(taught.at(-1).belief, kind, quorum, mu);
   for (const [name, value] of Object.entries(wave.map)) {
     const isSame =
       typeof value === "string" ? value === expected[name] : isAlike(value, expected[name]);

@@ -63,12 +63,10 @@ export function predictionInterval(model, record) {
 
 // ---- coefficients
 
+const placeOf = (aim, output) => (aim.kind === "categorical" ? aim.levels.indexOf(output) : 0);
+
 /** The errors of one output's coefficients; undefined where they are refused. */
-export function inferenceOf(model, output) {
-  const aim = aimOf(model);
-  const place = aim.kind === "categorical" ? aim.levels.indexOf(output) : 0;
-  return model.inference[place];
-}
+export const inferenceOf = (model, output) => model.inference[placeOf(aimOf(model), output)];
 
 /** Each coefficient with its errors, and what predictions are made with: the constant first. */
 export function estimatesOf(model, output) {
@@ -77,9 +75,10 @@ export function estimatesOf(model, output) {
   if (!inference) {
     return Object.entries(predicting).map(([name, prediction]) => ({ name, prediction }));
   }
+  const moved = model.liars[placeOf(aimOf(model), output)] ?? {};
   return inference.names.map((name, i) => {
     const row = inference.names.map((_, j) => (i === j ? 1 : 0));
-    return { name, ...combination(inference, row), prediction: predicting[name] };
+    return { name, ...combination(inference, row), liars: moved[name], prediction: predicting[name] };
   });
 }
 

@@ -14,7 +14,7 @@ import {
   localInWords,
   modelInShort,
   premiseInWords,
-  quorumOf,
+  peopleOf,
 } from "./words.js";
 
 /** Rows for #truth. */
@@ -54,7 +54,7 @@ function sees(agreement, mu) {
 function becomesPublic(agreement) {
   const kind = agreement.calibration.model.releases === "any" ? "public.any" : "public.one";
   const values = {
-    quorum: number(quorumOf(agreement)),
+    quorum: number(peopleOf(agreement)),
     what: countedIn(agreement),
     little: modelInShort(agreement),
   };

@@ -185,14 +185,18 @@ async function inputOf(agreement) {
 
 /** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
  * it follows from the plan and the releases is checked by `plan.js`. */
-function verifyWave({ wave, mechanism, public_rows: rows, sends }) {
+function verifyWave({ wave, mechanism, public_rows: rows, sends, calibration }) {
   demand(rows === null || (isDigest(rows) && mechanism === "moment"), "public_rows", rows, "a hash");
   demand(!sends || (rows !== null && wave === null), "sends", sends, "public rows, and one wave");
   if (wave === null) return;
-  exactly(wave, ["plan", "number", "follows", "map"], "wave");
+  exactly(wave, ["plan", "number", "follows", "map", "people"], "wave");
   demand(mechanism === "moment" && isDigest(wave.plan), "plan", wave.plan, "a hash");
   whole("number of the wave", wave.number);
-  const { follows, number } = wave;
+  const { follows, number, people } = wave;
+  const isOne = Array.isArray(people) && people.every((one) => Number.isSafeInteger(one) && one > 0);
+  demand(isOne && number <= people.length, "people of each wave", people, "whole numbers");
+  const { quorum } = calibration;
+  demand(quorum <= people[number - 1], "honest people", quorum, `at most ${people[number - 1]}`);
   const isList = Array.isArray(follows) && follows.every(isDigest);
   demand(isList && follows.length === number - 1, "follows", follows, `${number - 1} hashes`);
   demand((wave.map === null) === (number === 1), "map", wave.map, "none in the first wave alone");

@@ -1,10 +1,19 @@
 // Where a plan of waves is: the wave that collects, what earlier ones published, and that the one
 // follows from the other.
 
+import { coin, groupOf } from "./lot.js";
 import { ask, askText, h } from "./page.js";
-import { checkedInWords, waveInWords } from "./wavewords.js";
+import { checkedInWords, lotInWords, otherGroup, waveInWords } from "./wavewords.js";
 
-export { ENDED, HELD, LATE, MOVED, ONCE } from "./wavewords.js";
+export { ENDED, HELD, LATE, ONCE } from "./wavewords.js";
+
+/** Why somebody is not asked now, as [title, text]: the lot has put them into another wave. Null if it
+ * is their turn. */
+export async function notNow({ wave, admission }, invitation) {
+  const isOpen = admission === "anyone";
+  const group = isOpen ? coin(wave) : await groupOf(wave, invitation.split(",")[0]);
+  return group === wave.number ? null : otherGroup(wave, group, isOpen);
+}
 
 /** {plan, status, taught} of a wave, checked to follow. */
 export async function courseOf(agreement) {
@@ -34,6 +43,7 @@ export function waveList(agreement, { plan, status, taught }) {
     "div",
     { class: "waves" },
     h("p", {}, checkedInWords(agreement, plan)),
+    h("p", {}, lotInWords(agreement)),
     h(
       "ol",
       {},

@@ -2,6 +2,7 @@
 
 import { t } from "./language.js";
 import { number } from "./numerals.js";
+import { isOpenToAnyone, peopleOf, quorumOf } from "./words.js";
 
 /** “Wave 2 of 3”. */
 const whichWave = ({ wave }, plan) =>
@@ -52,11 +53,21 @@ export const ONCE = {
   receipt: t("once.receipt"),
 };
 
-/** A wave that closed between the first question and “Send”. */
-export const MOVED = { title: t("moved.title"), text: t("moved.text") };
+/** By which lot somebody is in a wave, and how many of its people may collude. */
+export function lotInWords(agreement) {
+  const [people, honest] = [peopleOf(agreement), quorumOf(agreement)];
+  const percent = Math.floor((100 * (people - honest)) / people);
+  const lot = t(isOpenToAnyone(agreement) ? "lot.anyone" : "lot.invited");
+  return `${lot} ${t("lot.margin", { people: number(people), honest: number(honest), percent })}`;
+}
 
-/** A wave that closed when nothing but a seed, which is random, had left. */
-export const ANEW = { title: t("anew.title"), text: t("anew.text"), button: t("anew.button") };
+/** [title, text] for whoever comes before or after their wave. */
+export function otherGroup({ number: now, people }, group, isOpen) {
+  const values = { group, now, all: people.length };
+  if (group < now) return [t("group.over.title"), t("group.over.text", values)];
+  const again = t(isOpen ? "group.later.device" : "group.later.link");
+  return [t("group.later.title"), `${t("group.later.text", values)} ${again}`];
+}
 
 /** A submission that came too late, and has left the device. */
 export const LATE = { title: t("late.title"), text: t("late.text") };

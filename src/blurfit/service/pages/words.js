@@ -23,7 +23,10 @@ export function localInWords(mu, who = "local") {
 /** Whether an agreement is between two databases, neither of which gets a whole submission. */
 export const isShared = ({ databases }) => databases.length > 0;
 
-/** The least number of honest contributors, below which nothing is published. */
+/** How many must have contributed: nothing is published below it. */
+export const peopleOf = (agreement) => agreement.wave?.people[agreement.wave.number - 1] ?? quorumOf(agreement);
+
+/** How many of them must be honest: as many as the noise is sized for. */
 export const quorumOf = ({ calibration }) => calibration.quorum ?? calibration.setting.quorum;
 
 /** Whether anyone may send submissions, as often as they like; else each needs an invitation. */
@@ -132,7 +135,7 @@ export function agreementInWords(agreement, mu) {
     [t("fact.admission"), t(isOpenToAnyone(agreement) ? "fact.anyone" : "fact.invited")],
     [
       t("fact.quorum"),
-      t("fact.quorum.words", { quorum: number(quorumOf(agreement)), what: countedIn(agreement) }),
+      t("fact.quorum.words", { quorum: number(peopleOf(agreement)), what: countedIn(agreement) }),
     ],
     [t("fact.sends"), t("fact.sends.words", { count: number(widthOf(agreement)) })],
     [
@@ -258,9 +261,9 @@ const LATER_NOISE =
 /** How blurred the averages over a quorum are, from which the model is made. */
 export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
-  const quorum = quorumOf(agreement);
+  const [quorum, all] = [quorumOf(agreement), peopleOf(agreement)];
   if (calibration.mechanism === "moment" && weights === null) return LATER_NOISE;
-  const people = `At the quorum of ${number(quorum)} people, the noise`;
+  const people = `At the quorum of ${number(all)} people, the noise`;
   const more = "Twice the quorum halves it.";
   if (calibration.mechanism === "input") {
     const noise = number(calibration.sigma_b / quorum, 2);
@@ -271,7 +274,7 @@ export function noiseInWords(agreement) {
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
   // with noise of the databases themselves: `blurfit.theory.database_noise`
   const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
-  const onMean = (calibration.sigma * Math.sqrt(1 + draws)) / each / quorum;
+  const onMean = (calibration.sigma * Math.sqrt(all / quorum + draws)) / each / all;
   const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : width(target) / 2;
   const isShare = target.kind === "categorical" || isLabel(target);
   const deviation = isShare

@@ -1,0 +1,8 @@
+"""The laboratory of blurfit: what the product is compared with, and how.
+
+    rivals        other differentially private estimators, each with what it promises
+    datasets      real data sets, read from files
+    experiments   the paper's figures and ours: config → CSV → plot
+
+The product never imports it, and nothing here touches a record that somebody contributed.
+"""

@@ -1,0 +1,30 @@
+"""Populations to try things on: a generated one that needs no file, and real ones from files.
+
+    make_census(n, seed)   people who do not exist: synthetic, and said to be wherever it shows
+    load_acs(path)         American Community Survey 2024: 2,183,085 people, income
+    load_adult(path)       UCI Adult, from the Current Population Survey 1994: income over 50,000
+    load_ipums(path)       your own extract from IPUMS USA, as the paper used
+    load_uci(name, path)   twelve small regression sets, on which others compare
+    load_table(path, …)    any table of numbers with bounds
+
+Each gives a `Census`: the columns, and a schema whose bounds are constants that no column changes
+(but for `load_uci`, which says why).
+"""
+
+from blurfit.simulation.census import Census, make_census
+from blurfit_lab.datasets.acs import load_acs
+from blurfit_lab.datasets.adult import load_adult
+from blurfit_lab.datasets.bounded import load_table
+from blurfit_lab.datasets.ipums import load_ipums
+from blurfit_lab.datasets.uci import UCI_SETS, load_uci
+
+__all__ = [
+    "UCI_SETS",
+    "Census",
+    "load_acs",
+    "load_adult",
+    "load_ipums",
+    "load_table",
+    "load_uci",
+    "make_census",
+]

@@ -1,0 +1,129 @@
+"""Your own extract from IPUMS USA (usa.ipums.org), as the paper used: real people of a census.
+
+IPUMS data may not be redistributed, so everybody makes their own extract: choose a sample (the
+paper's is of the year 2000), the variables below, and CSV as the format. What becomes of them:
+
+| attribute | variable | known codes, and what they become |
+| --- | --- | --- |
+| age | AGE | 0–135, years |
+| is_male | SEX | 1 male, 2 female |
+| is_single, is_married | MARST | 6 never married; 1 and 2 married; 3–5 neither |
+| education | EDUC, else EDUCD | 0–11 (none … 5 or more years of college); EDUCD // 10 is EDUC |
+| has_disability | all DIFF… that are there | 2 in any; 0 and 1 are no |
+| is_native_born | BPL, else NATIVITY | BPL up to 120 is the US and its territories; NATIVITY 1–4 |
+| hours_per_week | UHRSWORK | 0–99; 0 is also for those who did not work |
+| residence_years_band | MOVEDIN | 1–7, from up to a year to 30 years and more |
+| owns_dwelling | OWNERSHP | 1 owned, 2 rented |
+| family_size | FAMSIZE | 1–29 |
+| num_children | NCHILD | 0–9 |
+| num_automobiles | VEHICLES, else num_rooms from ROOMS | VEHICLES 1–7, and 9 is none; ROOMS 1–30 |
+| annual_income | INCTOT | dollars; 9999998 and 9999999 are unknown |
+
+A row with a blank or any other code is removed, as in the paper ("after removing unknown values and
+missing values"), and the census says how many were. The codes are those of IPUMS USA; IPUMS CPS and
+IPUMS International use the same names for other codes.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from blurfit.arrays import FloatArray
+from blurfit.errors import InvalidValueError
+from blurfit.schema.columns import Numeric
+from blurfit.simulation.census import Census, census_schema
+from blurfit_lab.datasets import data_files
+
+Meaning = Callable[[FloatArray], FloatArray]  # from codes to values, NaN where unknown
+
+
+def _within(lower: float, upper: float) -> Meaning:
+    """The code is the value, if it is between these two."""
+    return lambda codes: np.where((codes >= lower) & (codes <= upper), codes, np.nan)
+
+
+def _coded(values: Mapping[int, int]) -> Meaning:
+    """Each known code stands for a value."""
+
+    def meaning(codes: FloatArray) -> FloatArray:
+        result = np.full(codes.shape, np.nan)
+        for code, value in values.items():
+            result[codes == code] = value
+        return result
+
+    return meaning
+
+
+def _born_in_the_us(codes: FloatArray) -> FloatArray:
+    known = _within(1, 950)(codes)  # 997 and 999 are unknown
+    return np.where(np.isnan(known), np.nan, known <= 120)
+
+
+DIFFICULTIES = ("DIFFREM", "DIFFPHYS", "DIFFMOB", "DIFFCARE", "DIFFSENS", "DIFFEYE", "DIFFHEAR")
+
+# Attribute → variable → meaning; the first variable that the extract has is used, except that any
+# difficulty is a disability.
+SOURCES: dict[str, dict[str, Meaning]] = {
+    "age": {"AGE": _within(0, 135)},
+    "is_male": {"SEX": _coded({1: 1, 2: 0})},
+    "is_single": {"MARST": _coded({1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1})},
+    "is_married": {"MARST": _coded({1: 1, 2: 1, 3: 0, 4: 0, 5: 0, 6: 0})},
+    "education": {"EDUC": _within(0, 11), "EDUCD": lambda codes: _within(0, 11)(codes // 10)},
+    "has_disability": dict.fromkeys(DIFFICULTIES, _coded({0: 0, 1: 0, 2: 1})),
+    "is_native_born": {"BPL": _born_in_the_us, "NATIVITY": _coded({1: 1, 2: 1, 3: 1, 4: 1, 5: 0})},
+    "hours_per_week": {"UHRSWORK": _within(0, 99)},
+    "residence_years_band": {"MOVEDIN": _within(1, 7)},
+    "owns_dwelling": {"OWNERSHP": _coded({1: 1, 2: 0})},
+    "family_size": {"FAMSIZE": _within(1, 29)},
+    "num_children": {"NCHILD": _within(0, 9)},
+    "num_automobiles": {"VEHICLES": _coded({9: 0} | {number: number for number in range(1, 8)})},
+    "num_rooms": {"ROOMS": _within(1, 30)},
+    "annual_income": {"INCTOT": _within(-np.inf, 9_999_997)},
+}
+
+
+def load_ipums(path: data_files.PathLike) -> Census:
+    """The extract at `path` (CSV, compressed or not, or Parquet), with IPUMS's variable names.
+
+    `removed` is the number of rows with unknown values, which the table is without. The others keep
+    the order of the extract, household by household: shuffle the file before you take a part.
+    """
+    file = data_files.existing(Path(path), "Pass the path of the extract that you downloaded.")
+    variables = {variable for meanings in SOURCES.values() for variable in meanings}
+    raw = data_files.read(file, (), sorted(variables), blanks=True)
+    codes = {variable: column.astype(np.float64) for variable, column in raw.items()}
+
+    dwelling = Numeric("num_automobiles", 0, 7)
+    if "VEHICLES" not in codes:
+        dwelling = Numeric("num_rooms", 0, 20)
+    schema = census_schema(
+        education=Numeric("education", 0, 11),
+        residence=Numeric("residence_years_band", 1, 7),
+        dwelling=dwelling,
+    )
+    names = [*(feature.name for feature in schema.features), schema.target.name]
+    table = {name: _attribute(name, codes, file) for name in names}
+    known = ~np.any([np.isnan(column) for column in table.values()], axis=0)
+    if not known.any():
+        raise InvalidValueError(
+            f"Expected a row without unknown values in {file.name!r}, but of its {len(known)} rows "
+            "there is none. Is it an extract of IPUMS USA, of people of 15 and over?"
+        )
+    whole = {name: column[known].astype(np.int32) for name, column in table.items()}
+    name = f"IPUMS USA extract {file.name}"
+    return Census(whole, schema, name, synthetic=False, removed=int((~known).sum()))
+
+
+def _attribute(name: str, codes: Mapping[str, FloatArray], file: Path) -> FloatArray:
+    sources = SOURCES[name]
+    values = [
+        meaning(codes[variable]) for variable, meaning in sources.items() if variable in codes
+    ]
+    if not values:
+        raise InvalidValueError(
+            f"Expected {' or '.join(sources)} in {file.name!r} for {name!r}: add the variable to "
+            f"your extract, which has {sorted(codes)}."
+        )
+    # NaN, if one of several difficulties is unknown, is what np.maximum hands on.
+    return np.maximum.reduce(values) if name == "has_disability" else values[0]

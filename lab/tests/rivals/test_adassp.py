@@ -1,0 +1,137 @@
+"""AdaSSP: the three sensitivities by brute force, the exact guarantee, the noise, the limit."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, norm
+
+from blurfit import InfeasibleError, InvalidValueError
+from blurfit.learning.statistics import Statistics
+from blurfit_lab.rivals import AdaSSPRegressor
+from blurfit_lab.rivals.accounting import delta_of_steps
+from blurfit_lab.rivals.adassp import Sensitivities, noise_multiplier
+from blurfit_lab.rivals.risk import LogisticRisk
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_nobody_moves_the_sums_further_than_the_sensitivities(neighbours) -> None:
+    generator = np.random.default_rng(0)
+    worst = {"eigenvalue": 0.0, "gram": 0.0, "moment": 0.0}
+    for trial in range(2000):
+        rest = generator.standard_normal((3, 2)) * (trial % 3)
+        x, other = generator.standard_normal((2, 2))
+        x, other = x / np.linalg.norm(x), other / np.linalg.norm(other)
+        if trial % 2:
+            other = np.array([-x[1], x[0]]) if trial % 4 == 1 else x
+        other = other if neighbours == "replace" else 0 * other
+        before, after = rest.T @ rest + np.outer(x, x), rest.T @ rest + np.outer(other, other)
+        moved = np.triu(before - after)
+        low = np.linalg.eigvalsh(before)[0] - np.linalg.eigvalsh(after)[0]
+        worst["eigenvalue"] = max(worst["eigenvalue"], abs(low))
+        worst["gram"] = max(worst["gram"], np.linalg.norm(before - after), np.linalg.norm(moved))
+        worst["moment"] = max(worst["moment"], np.linalg.norm(x + other))
+    bound = Sensitivities.of(neighbours)
+    for name, value in worst.items():
+        assert value <= getattr(bound, name) * (1 + 1e-12), name
+        assert value > (0.5 if name == "eigenvalue" else 0.99) * getattr(bound, name), name
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("delta", [1e-2, 1e-6])
+def test_the_constants_keep_their_promise(epsilon, delta) -> None:
+    """By the profile written out: Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for three composed Gaussians."""
+    mu = math.sqrt(3) / noise_multiplier(epsilon, delta)
+    kept = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+    assert kept <= delta
+    assert AdaSSPRegressor(epsilon=epsilon, delta=delta).promise().epsilon == epsilon
+
+
+def test_where_the_constants_do_not_hold_it_refuses() -> None:
+    with pytest.raises(InfeasibleError, match=r"epsilon=500.*Lower epsilon"):
+        AdaSSPRegressor(epsilon=500.0, delta=1e-6).promise()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_the_noise_on_the_moment(neighbours) -> None:
+    """With a huge G there is no ridge, and w·G is the noisy moment."""
+    generator, big = np.random.default_rng(1), 1e9
+    sums = Statistics(10, big * np.eye(2), np.zeros(2))
+    model = AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours=neighbours)
+    drawn = [model.from_sums(sums, generator)[0] * big for _ in range(4000)]
+    scale = math.sqrt(math.log(600)) * 3 * (2 if neighbours == "replace" else 1)
+    assert kstest(drawn, norm(scale=scale).cdf).pvalue > 1e-3
+
+
+@pytest.mark.statistical
+def test_the_noise_on_the_gram_matrix_and_the_ridge() -> None:
+    """In one dimension with c far above its noise, c/w is G plus noise plus ridge."""
+    generator = np.random.default_rng(2)
+    k, d = noise_multiplier(1.0, 0.01), 1
+    sums = Statistics(10, [[1e4]], [1e9])
+    drawn = [
+        1e9
+        / AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out").from_sums(
+            sums, generator
+        )[0]
+        for _ in range(4000)
+    ]
+    assert kstest(drawn, norm(1e4, k).cdf).pvalue > 1e-3
+    # G = 0: the noisy eigenvalue is cut to zero, and the ridge is the forecast, most of the time
+    ridge = k * math.sqrt(d * math.log(2 * d * d / 0.05))
+    empty = Statistics(10, [[0.0]], [1e9])
+    drawn = [
+        1e9
+        / AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out").from_sums(
+            empty, generator
+        )[0]
+        for _ in range(4000)
+    ]
+    assert np.median(drawn) == pytest.approx(ridge, abs=0.2 * k)
+
+
+def test_without_privacy_it_is_least_squares() -> None:
+    generator = np.random.default_rng(3)
+    x, y = generator.standard_normal((50, 3)), generator.standard_normal(50)
+    found = AdaSSPRegressor(epsilon=1e12).from_sums(Statistics(50, x.T @ x, x.T @ y), generator)
+    assert found == pytest.approx(np.linalg.solve(x.T @ x, x.T @ y), abs=1e-6)
+
+
+def test_other_losses_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match="squared loss"):
+        AdaSSPRegressor().release(
+            LogisticRisk([(np.ones((1, 1)), np.ones(1))]), np.random.default_rng(0)
+        )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6), (10.0, 1e-4), (500, 1e-6)]
+)
+def test_exact_accounting_spends_all_of_the_promise_and_no_more(epsilon, delta) -> None:
+    """By another library's privacy loss distribution of three Gaussians, rounded upwards."""
+    k = noise_multiplier(epsilon, delta, "exact")
+    if epsilon < 100:  # its grid does not reach further
+        kept = delta_of_steps(k, epsilon, steps=3, sampling_rate=1.0, neighbours="zero-out")
+        assert kept == pytest.approx(delta, rel=0.01)
+        less = delta_of_steps(k / 1.01, epsilon, steps=3, sampling_rate=1.0, neighbours="zero-out")
+        assert less > delta
+        assert k < noise_multiplier(epsilon, delta)
+    mu = math.sqrt(3) / k
+    log_kept = norm.logcdf(mu / 2 - epsilon / mu)
+    log_kept += np.log1p(-np.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu) - log_kept))
+    assert log_kept == pytest.approx(math.log(delta), abs=1e-6)
+    model = AdaSSPRegressor(epsilon=epsilon, delta=delta, accounting="exact")
+    assert model.promise().epsilon == epsilon
+    assert model.multiplier == k
+
+
+def test_published_noise_is_4_6_times_what_the_promise_needs() -> None:
+    assert noise_multiplier(0.1, 0.01) / noise_multiplier(0.1, 0.01, "exact") == pytest.approx(
+        4.6, abs=0.05
+    )
+
+
+def test_an_unknown_accounting_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="accounting"):
+        AdaSSPRegressor(accounting="modern").promise()

@@ -1,0 +1,179 @@
+"""A whole collection in waves without an agreement: who is in which, blurred sums, models.
+
+Rows are divided by a random order that is drawn before anything is read, so no answer decides
+anybody's wave. Each wave's sums get the noise of its own Δ at the full μ: a person is in one wave
+only, so everybody keeps μ-GDP in all (`blurfit.theory.waves`). The noise is drawn once for a sum,
+with the law that the contributors' own shares of it have in total.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from blurfit.arrays import FloatArray, IntArray
+from blurfit.errors import InvalidValueError
+from blurfit.learning.belief import Belief, first_belief, next_map
+from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.linear_bayes import Shrunk, linear_bayes
+from blurfit.learning.shrinkage import shrink
+from blurfit.learning.wave_step import WaveSums, learn_wave
+from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
+from blurfit.theory import joint
+from blurfit.theory.joint_form import ColumnKind, JointColumn
+from blurfit.theory.maps import ResidualMap, WaveMap
+from blurfit.theory.public_weights import Kind, public_weights
+from blurfit.theory.setting import Neighbours
+from blurfit.theory.waves import Stages
+from blurfit.validate import positive
+
+TARGET = "target"
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """The releases of all waves in their order, the maps between them, and what each taught.
+
+    `beliefs[-1]` is the model; `kept` are the columns of v that it speaks of (a categorical's last
+    level is the reference, and is left out).
+    """
+
+    first: JointSums
+    maps: tuple[WaveMap, ...]
+    later: tuple[WaveSums, ...]
+    beliefs: tuple[Belief, ...]
+    kept: IntArray
+
+    @property
+    def model(self) -> Belief:
+        """What is believed after the last wave."""
+        return self.beliefs[-1]
+
+    @property
+    def coefficients(self) -> FloatArray:
+        """The model's for (1, v) with all columns of v; 0 for reference levels."""
+        found = np.zeros(len(self.first.columns))  # the target's place is the constant's
+        found[0], found[1 + self.kept] = self.model.coefficients[0], self.model.coefficients[1:]
+        return found
+
+
+def assign(count: int, plan: Stages, generator: np.random.Generator) -> list[IntArray]:
+    """Which rows are in which wave: a random order, cut by the plan; no row is looked at."""
+    ends = np.cumsum(plan.quorums(count))[:-1]
+    return list(np.split(generator.permutation(count), ends))
+
+
+def collect_in_waves(
+    values: FloatArray,
+    target: FloatArray,
+    kinds: Sequence[Kind],
+    *,
+    plan: Stages,
+    mu: float,
+    generator: np.random.Generator,
+    neighbours: Neighbours = "replace",
+    count_bound: float | None = None,
+) -> Collected:
+    """Everything, from encoded rows to the last model.
+
+    Args:
+        values: v in [−1, 1], a row for each person; K columns of zeros and ones for K levels.
+        target: A number in [−1, 1], a label ±1, or a count.
+        kinds: Of the features: "numeric", "sign", or how many levels.
+        plan: The task and its waves, from `blurfit.theory.waves.choose_plan`.
+        mu: μ; every person whose columns lie in [−1, 1] keeps μ-GDP in all.
+        generator: Where noise and assignment are drawn from.
+        neighbours: What one person may change.
+        count_bound: The largest count; larger ones are cut to it.
+    """
+    positive(mu=mu)
+    task, encoded = plan.task, target
+    if task == "count":
+        positive(count_bound=count_bound)
+        assert count_bound is not None
+        encoded = 2 * np.clip(target, 0, count_bound) / count_bound - 1
+    waves = assign(len(target), plan, generator)
+    names, columns, kept = _columns(kinds, values.shape[1])
+    rows = waves[0]
+    weights = public_weights(kinds, len(rows), mu, neighbours=neighbours)
+    per_column = [weights.features[feature] for feature, _ in columns]
+    described = [
+        JointColumn(name, weight, kind, f"{feature}" if kind == "level" else None)
+        for name, weight, (feature, kind) in zip(names, per_column, columns, strict=True)
+    ]
+    goal = JointColumn(TARGET, weights.target, "sign" if task == "label" else "numeric")
+    described.append(goal)
+    first = draw_joint_sums(
+        described,
+        weights.constant,
+        len(rows),
+        clean_sums(described, weights.constant, np.column_stack([values[rows], encoded[rows]])),
+        joint.sensitivity(weights.constant, 1.0, neighbours) / mu,
+        generator,
+    )
+    sums = first.submodel(TARGET, [names[place] for place in kept])
+    # The last wave's model is published, so it is read as well as can be; a first wave among
+    # several is only a start, for which linear Bayes is quick and good enough.
+    model = shrink(sums) if len(waves) == 1 else linear_bayes(sums)
+    beliefs = [first_belief(sums, model, task, count_bound)]
+    maps: list[WaveMap] = []
+    later: list[WaveSums] = []
+    for rows, kind in zip(waves[1:], plan.kinds[1:], strict=True):
+        maps.append(next_map(beliefs[-1], kind, len(rows), mu))
+        seen = encoded if kind == "residual" else target
+        part = values[rows][:, kept]
+        later.append(draw_wave(maps[-1], part, seen[rows], mu, generator, neighbours))
+        beliefs.append(learn_wave(beliefs[-1], maps[-1], later[-1]))
+    return Collected(first, tuple(maps), tuple(later), tuple(beliefs), kept)
+
+
+def draw_wave(
+    chart: WaveMap,
+    values: FloatArray,
+    target: FloatArray,
+    mu: float,
+    generator: np.random.Generator,
+    neighbours: Neighbours = "replace",
+) -> WaveSums:
+    """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
+    deviation = chart.sensitivity(neighbours) / mu
+    if isinstance(chart, ResidualMap):
+        z = chart.vectors(values, target)
+        return WaveSums(len(z), _blurred(z.T @ z, deviation, generator), None, deviation)
+    matrix, linear = chart.sums(values, target)
+    noise = generator.normal(size=len(linear)) * deviation * chart.loss.balance
+    return WaveSums(len(values), _blurred(matrix, deviation, generator), linear + noise, deviation)
+
+
+def _blurred(matrix: FloatArray, deviation: float, generator: np.random.Generator) -> FloatArray:
+    """The upper triangle + E, mirrored: deviation on the diagonal, deviation/√2 beside it."""
+    size = len(matrix)
+    upper = np.triu(matrix, 1)
+    upper += np.triu(generator.normal(size=(size, size)), 1) * (deviation / np.sqrt(2))
+    diagonal = np.diagonal(matrix) + generator.normal(size=size) * deviation
+    return np.asarray(upper + upper.T + np.diag(diagonal))
+
+
+def _columns(
+    kinds: Sequence[Kind], width: int
+) -> tuple[list[str], list[tuple[int, ColumnKind]], IntArray]:
+    """A name for each column of v, its feature and kind; and the columns without last levels."""
+    columns: list[tuple[int, ColumnKind]] = []
+    kept: list[int] = []
+    for feature, kind in enumerate(kinds):
+        if isinstance(kind, int):
+            kept += range(len(columns), len(columns) + kind - 1)
+            columns += [(feature, "level")] * kind
+        else:
+            kept.append(len(columns))
+            columns.append((feature, kind))
+    if len(columns) != width:
+        raise InvalidValueError(
+            f"Expected values with {len(columns)} columns for these kinds, got {width}."
+        )
+    return [f"v{place}" for place in range(width)], columns, np.array(kept, dtype=np.int64)
+
+
+def score(found: Belief | Shrunk, v: FloatArray) -> FloatArray:
+    """Return β₀ + β·v of each row."""
+    return np.asarray(found.coefficients[0] + v @ found.coefficients[1:])
