@@ -10,7 +10,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb
 from blurfit.errors import InvalidValueError, ServiceError
-from blurfit.json_reader import read_json
+from blurfit.json_reader import canonical, read_json
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
@@ -116,3 +116,38 @@ def test_colons_in_words_are_no_names() -> None:
     assert read_json('{"until": "2027-01-31T18:00+01:00"}', Until).until == "2027-01-31T18:00+01:00"
     assert read_json('{"a": 1}', Optional) == Optional(1, 0)
     assert read_json('{"a": 1, "b": [3, 4]}', Required) == Required(1, [3, 4])
+
+
+def test_a_name_that_appears_twice_among_many_is_found_at_once() -> None:
+    """The last of 300,000 names: a search that compared each with all would take hours."""
+    names = [f'"name{place}": 0' for place in range(300_000)]
+    with pytest.raises(ValueError, match="'name299999' appears twice"):
+        read_json("{" + ", ".join([*names, names[-1]]) + "}")
+
+
+@pytest.mark.parametrize(
+    ("digits", "value"),
+    [
+        ("9007199254740991", 2**53 - 1),
+        ("-9007199254740991", 1 - 2**53),
+        ("9007199254740992", 2.0**53),
+        ("18446744073709552000", 2.0**64),
+        ("-9007199254740993", -(2.0**53)),
+    ],
+)
+def test_whole_numbers_beyond_the_safe_ones_are_read_as_other_readers_do(digits, value) -> None:
+    (found,) = read_json(f"[{digits}]")
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_a_number_beyond_floats_is_refused() -> None:
+    for digits in ("1" + 400 * "0", 5000 * "7"):
+        with pytest.raises(ValueError, match="beyond the range of floats"):
+            read_json(f'{{"epsilon": {digits}}}')
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**64), 10**400, float("nan"), float("inf")])
+def test_what_has_no_canonical_text_is_refused_with_a_reason(value: float) -> None:
+    with pytest.raises(InvalidValueError, match="below 2\\*\\*53"):
+        canonical({"deep": [{"value": value}]})

@@ -1,8 +1,10 @@
-"""JSON that says each thing once: one reader for what contributors, services and files bring.
+"""JSON that says each thing once: one reader for what contributors, services and files bring, and
+one canonical text for what is signed or has a fingerprint.
 
 RFC 8259 leaves it open what an object with a name twice means, and readers differ: a proxy, a page
 and a service could each take another value of it for the agreed one. Here such a text is refused,
-as are numbers that are none (NaN, Infinity) and texts too deep to be honest.
+as are numbers that are none (NaN, Infinity) and texts too deep to be honest. Whole numbers beyond
+2⁵³ are read as floats, as every other reader has them.
 
 **Fast where there is much.** A text has at least as many colons as names, one after each. What was
 read has so many names, each once: if the text has no more colons than that, nothing appears twice,
@@ -11,11 +13,15 @@ and nothing needs a second look. Submissions pass so, whose texts hold no colon 
 
 import json
 import math
+from collections import Counter
 from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
+import rfc8785
 from msgspec import inspect
+
+from blurfit.errors import InvalidValueError
 
 _Kind = TypeVar("_Kind")
 
@@ -48,8 +54,25 @@ def read_json(
     return found
 
 
+def canonical(values: Any) -> bytes:
+    """The one text of these values (RFC 8785); refuses what has none.
+
+    >>> canonical({"b": 1.0, "a": [True, None]})
+    b'{"a":[true,null],"b":1}'
+    """
+    try:
+        return rfc8785.dumps(values)
+    except rfc8785.CanonicalizationError as error:
+        raise InvalidValueError(
+            f"Expected numbers that are finite, and whole ones below 2**53, which every reader "
+            f"takes alike ({error}). Choose larger units."
+        ) from error
+
+
 def _read_slowly(text: str | bytes) -> Any:
-    return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+    return json.loads(
+        text, object_pairs_hook=_once, parse_constant=_refuse, parse_int=_whole_number
+    )
 
 
 def _names(found: Any) -> float:
@@ -85,10 +108,18 @@ def _is_plain(kind: inspect.Type) -> bool:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"{twice!r} appears twice")
     return found
+
+
+def _whole_number(digits: str) -> float:
+    if len(digits) < 16:
+        return int(digits)
+    found = float(digits)
+    if math.isinf(found):
+        _refuse("a number beyond the range of floats")
+    return int(digits) if abs(found) < 2**53 else found
 
 
 def _refuse(name: str) -> float:

@@ -5,11 +5,12 @@ Each check takes its values by keyword, so that the message is written by the ca
 
 import math
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
-from blurfit.errors import InvalidValueError
+from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 
 
 def finite(**values: Any) -> None:
@@ -18,7 +19,11 @@ def finite(**values: Any) -> None:
         # Most values are floats, and an abstract class takes longest to ask.
         if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
             raise InvalidValueError(f"Expected {name}={value!r} to be a real number.")
-        if not math.isfinite(value):
+        try:
+            is_finite = math.isfinite(value)
+        except OverflowError:  # a whole number or a fraction, with many digits
+            raise InvalidValueError(f"Expected {name} to be at most 1.8e308 in size.") from None
+        if not is_finite:
             raise InvalidValueError(f"Expected {name}={value!r} to be finite.")
 
 
@@ -58,14 +63,36 @@ def one_of(allowed: Collection[str], **values: Any) -> None:
             raise InvalidValueError(f"Expected {name}={value!r} to be one of {words}.")
 
 
+@contextmanager
+def within_floating_point() -> Iterator[None]:
+    """Refuse what leaves the range of floats: an overflow, a division by zero, the logarithm of 0.
+
+    For arithmetic on public numbers alone, as a decorator or in a `with` statement.
+    """
+    import numpy as np  # for which those who only ask for --help do not wait
+
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except BlurfitError:
+        raise
+    except (ArithmeticError, ValueError) as error:
+        raise NotCertifiedError(
+            f"Floating point cannot hold what follows from these numbers ({error}), so nothing is "
+            "certified. Choose less extreme ones: bounds nearer to 1, or a larger epsilon or delta."
+        ) from error
+
+
 def _whole_from(least: int, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         try:
-            fits = not isinstance(value, bool) and operator.index(value) >= least
+            fits = not isinstance(value, bool) and least <= operator.index(value) < 2**64
         except TypeError:
             fits = False
         if not fits:
-            raise InvalidValueError(f"Expected {name}={value!r} to be a whole number >= {least}.")
+            raise InvalidValueError(
+                f"Expected {name}={value!r} to be a whole number >= {least}, and below 2**64."
+            )
 
 
 def _refuse_unless(values: Mapping[str, Any], holds: Any, condition: str) -> None:

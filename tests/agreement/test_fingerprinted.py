@@ -139,3 +139,22 @@ def test_nobody_can_change_what_others_get_when_they_read_the_same_text() -> Non
     for one in read:
         found = type(one).from_json(one.to_json())
         assert _changeable(found, type(one).__name__) == []
+
+
+@pytest.mark.parametrize("upper", [2**53, 2.0**53, 1e17, 2**64])
+def test_whole_numbers_that_readers_take_differently_are_in_no_document(upper: float) -> None:
+    """An int has no canonical text; a float has one that would be read as another number."""
+    schema = Schema([Numeric("age", 18, 80)], Numeric("income", 0, upper))
+    with pytest.raises(InvalidValueError, match=r"below 2\*\*53"):
+        Agreement.propose(schema, **PROMISE).to_json()
+    with pytest.raises(InvalidValueError, match=r"below 2\*\*53"):
+        Plan.propose(schema, waves=2, **PROMISE).to_json()
+
+
+def test_numbers_just_below_are_and_digits_within_words_are_no_numbers() -> None:
+    digits = ",12345678901234567890,"
+    schema = Schema([Numeric(digits, 18, 80)], Numeric("income", 0, 2.0**53 - 1))
+    found = Agreement.propose(schema, **PROMISE)
+    assert Agreement.from_json(found.to_json()) == found
+    wide = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 1e22))  # written as 1e+22
+    assert Agreement.from_json(Agreement.propose(wide, **PROMISE).to_json()).schema == wide

@@ -2,12 +2,14 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
 from blurfit import Agreement
 from blurfit.agreement.radius import radii, records_worth, refusal_probability
+from support.exact import noncentral_tail
 from support.sharing import SCHEMA, propose
 
 AGREEMENT = propose(proofs=True, quorum=400)
@@ -23,6 +25,24 @@ def test_the_radius_is_that_of_one_database_and_the_steps() -> None:
     assert radius == pytest.approx(expected, rel=1e-3)
     assert radius >= expected
     assert 1.5 * steps < 0.05 * radius
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 300.0, 350.0, 400.0, 600.0])
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_refusals_cost_no_more_than_their_share_of_delta(epsilon: float, mechanism: str) -> None:
+    """(1 + e^ε)·nγ ≤ 10⁻⁴·δ, by a closed form of γ: also where it is too small for a library."""
+    more = {"weight_bound": 1.0} if mechanism == "input" else {}
+    agreement = Agreement.propose(
+        SCHEMA, epsilon=epsilon, delta=1e-6, quorum=2000, mechanism=mechanism, **more
+    )
+    refused = mpmath.mpf(0)
+    with mpmath.workdps(30):
+        for part, radius in zip(agreement.parts, radii(agreement), strict=True):
+            scale = mpmath.mpf(part.deviations[0]) * mpmath.sqrt(int(part.counts[0]))
+            reach = radius - part.step * math.sqrt(part.counts.sum())
+            ratio = (part.bound / scale) ** 2
+            refused += noncentral_tail((reach / scale) ** 2, len(part.counts), ratio)
+        assert 0 < refused * (1 + mpmath.exp(epsilon)) * 2000 <= 1e-4 * 1e-6
 
 
 @pytest.mark.parametrize("ratio", [2**4.5, 100.0])

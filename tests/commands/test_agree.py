@@ -205,3 +205,10 @@ def test_an_agreement_is_no_schema(blurfit, propose) -> None:
     refused = blurfit("agree", "made.json", *PROMISE)
     assert refused.returncode == 2
     assert "is an agreement already" in refused.stderr
+
+
+def test_a_bound_that_readers_take_differently_is_refused_with_the_remedy(agree) -> None:
+    done = agree(NUMBER.replace("upper = 1000", "upper = 9007199254740992"), *PROMISE)
+    assert done.returncode != 0
+    assert "below 2**53" in done.stderr
+    assert "Traceback" not in done.stderr

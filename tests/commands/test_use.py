@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 
 import numpy as np
@@ -14,7 +15,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.perturb import perturb_table
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
-from blurfit.schema.schema import Numeric, Schema
+from blurfit.schema.schema import Categorical, Numeric, Schema
 from blurfit.store.store import Store
 from support.joint_release import release
 
@@ -84,7 +85,7 @@ def test_what_cannot_be_predicted_is_exit_code_2(blurfit) -> None:
     (blurfit.folder / "bad.csv").write_text(TEXT + "someone,old\n")
     (blurfit.folder / "none.csv").write_text("name\nsomeone\n")
     for arguments, message in (
-        (["model.json", "bad.csv", "--out", "p.csv"], "age='old'"),
+        (["model.json", "bad.csv", "--out", "p.csv"], "a value of 'age' which is not a number"),
         (["model.json", "none.csv", "--out", "p.csv"], "Expected the columns age"),
         (["model.json", "people.csv", "--json"], "Expected --out besides --json"),
         (["people.csv", "people.csv"], "Expected"),
@@ -175,3 +176,23 @@ def test_the_statement_in_every_form(blurfit, number) -> None:
         "local_epsilon": local.epsilon,
         "local_delta": local.delta,
     }
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "＝1"]
+
+
+def test_nothing_that_is_written_is_a_formula_to_a_spreadsheet(blurfit) -> None:
+    """Neither the target's name nor a level; a level that is a number stays one."""
+    levels = ["-7", *FORMULAS]
+    schema = Schema([Numeric("age", 0, 100)], Categorical("=HYPERLINK(1)", levels))
+    agreement = Agreement.propose(schema, epsilon=1000, delta=1e-6, quorum=60)
+    people = {"age": np.linspace(0, 100, 60), "=HYPERLINK(1)": levels * 10}
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, people))
+        store.publish(agreement).save(blurfit.folder / "model.json")
+    (blurfit.folder / "people.csv").write_text(TEXT)
+    heading, *found = lines(blurfit("predict", "model.json", "people.csv").stdout)
+    assert heading[0] == "'=HYPERLINK(1)"
+    assert {row[0] for row in found} <= {"-7", *(f"'{one}" for one in FORMULAS)}
+    for cell in itertools.chain(heading, *found):
+        assert cell == "-7" or cell[0] not in "=+-@\t\r＝"

@@ -442,7 +442,7 @@ def test_each_agreement_has_a_journal_of_its_own(client, store, network, people)
 def test_nothing_is_sent_of_a_table_with_a_bad_row(client, store, network, people) -> None:
     with people.open("a") as file:
         file.write("old,5\n")
-    with pytest.raises(InvalidValueError, match=f"Row {ROWS} has age='old'"):
+    with pytest.raises(InvalidValueError, match=f"Row {ROWS} has a value of 'age'"):
         client.contribute_table(AGREEMENT, people)
     assert not network.sent
     assert not default_journal(people, AGREEMENT).exists()

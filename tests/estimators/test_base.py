@@ -188,7 +188,10 @@ def test_bad_bounds(kind, bounds, message) -> None:
         (lambda X: np.where(X[3, 1] == X, np.nan, X), "contains NaN"),
         (lambda X: np.where(X[3, 1] == X, np.inf, X), "contains infinity"),
         (lambda X: X.astype(str), "strings"),
-        (lambda X: np.where(X[3, 1] == X, "many", X.astype(object)), "found words among"),
+        (
+            lambda X: np.where(X[3, 1] == X, "many", X.astype(object)),
+            "found something else in X or y",
+        ),
         (lambda X: X[:0], r"0 sample\(s\)"),
         (lambda X: X[:, :0], r"0 feature\(s\)"),
         (lambda X: X[:-1], "inconsistent numbers of samples"),

@@ -100,7 +100,7 @@ def test_a_schemas_features_by_name_or_by_place() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["age", "hours"], "X has 'hours', which bounds lacks"),
+        (["age", "hours"], "1 columns of X are not in bounds"),
         ([], "bounds has 'age', which X lacks"),
     ],
 )

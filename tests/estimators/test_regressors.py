@@ -93,8 +93,8 @@ def test_bad_target_bounds(kind, bounds, message) -> None:
         (np.nan, float, "y contains NaN"),
         (np.inf, float, "y contains infinity"),
         (np.nan, object, "contains NaN"),
-        (np.inf, object, "Row 7 has target=inf, which is not finite"),
-        ("a", object, "found words"),
+        (np.inf, object, "Input y contains NaN or infinity"),
+        ("a", object, "found something else in X or y"),
     ],
 )
 def test_bad_targets(kind, bad, kind_of_y, message) -> None:

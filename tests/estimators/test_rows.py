@@ -111,7 +111,9 @@ def test_words_without_levels_are_refused_and_no_value_is_told(kind, bounds) -> 
     X, y = people(200)
     X["region"] = "secret"
     public = {"target_bounds": (0, 1)} if "Regressor" in kind.__name__ else {"classes": [0, 1]}
-    with pytest.raises(InvalidValueError, match=r"found words in 'region'.*levels") as caught:
+    with pytest.raises(
+        InvalidValueError, match=r"in the columns ('region'|0)\. .*levels"
+    ) as caught:
         kind(bounds=bounds, **public).fit(X, (y > 20_000).astype(int))
     assert "secret" not in str(caught.value)
     assert caught.value.__suppress_context__

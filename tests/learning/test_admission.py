@@ -83,12 +83,12 @@ def test_where_epsilon_leaves_floating_point_norms_are_not_looked_at() -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda row, grid: row.__setitem__(0, np.nan), "the number nan"),
-        (lambda row, grid: row.__setitem__(-1, np.inf), "the number inf"),
-        (lambda row, grid: row.__setitem__(-1, -np.inf), "the number -inf"),
-        (lambda row, grid: row.__setitem__(2, 2.0**30), r"a norm of 1\.\d+e.09, where noise"),
-        (lambda row, grid: row.__setitem__(-1, 2.0**30), r"a norm of 1\.\d+e.09, where noise"),
-        (lambda row, grid: row.__setitem__(0, 1e300), r"a norm of 1\S*e.300, where noise"),
+        (lambda row, grid: row.__setitem__(0, np.nan), "a number that is not finite"),
+        (lambda row, grid: row.__setitem__(-1, np.inf), "a number that is not finite"),
+        (lambda row, grid: row.__setitem__(-1, -np.inf), "a number that is not finite"),
+        (lambda row, grid: row.__setitem__(2, 2.0**30), "a norm above .* which noise"),
+        (lambda row, grid: row.__setitem__(-1, 2.0**30), "a norm above .* which noise"),
+        (lambda row, grid: row.__setitem__(0, 1e300), "a norm above .* which noise"),
         (lambda row, grid: row.__setitem__(0, row[0] + grid.quadratic / 2), "no multiple of"),
         (lambda row, grid: row.__setitem__(-1, row[-1] + grid.dither / 2), "no multiple of"),
     ],
@@ -138,5 +138,5 @@ def test_off_the_grid_or_too_long_never_passes(mechanism, data) -> None:
     long = row.copy()
     long[number] = math.copysign(math.ceil(beyond / at.step) * at.step, row[number])
     assert not screen.passes(long[None]).any()
-    with pytest.raises(InvalidValueError, match="Submission 1 has a norm of"):
+    with pytest.raises(InvalidValueError, match="Submission 1 has a norm above"):
         screen.require(np.array([row, long]))

@@ -177,3 +177,59 @@ def test_the_row_group_is_named(tmp_path, monkeypatch) -> None:
     path.write_bytes(data)
     with pytest.raises(InvalidValueError, match=r"Cannot read row group 2, in .*blurred\.parquet"):
         read(path)
+
+
+# ---- bombs: files that would take far more memory than they have bytes
+
+
+def test_copies_of_one_row_that_take_no_room_are_refused_before_they_are_read(tmp_path) -> None:
+    """Two million rows in some kilobytes: told from the footer, whatever they hold."""
+    path = tmp_path / "bomb.parquet"
+    write(path)
+    table = pq.read_table(path)
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        for _ in range(4):
+            writer.write_table(table.take(np.zeros(500_000, dtype=np.int64)))
+    assert path.stat().st_size < 2**17
+    with pytest.raises(InvalidValueError, match=r"rows in .*, and it says 2,000,000: so many diff"):
+        open_submissions(path, AGREEMENT.layout)
+
+
+def test_columns_that_unpack_to_more_than_their_rows_are_refused(tmp_path, monkeypatch) -> None:
+    """Of another column nothing is unpacked; were it one of ours, the footer would tell."""
+    path = tmp_path / "bomb.parquet"
+    write(path)
+    table = pq.read_table(path)
+    wide = pa.array([b"\0" * 2**26] + [b"x"] * 49, pa.binary())
+    pq.write_table(
+        table.append_column("picture", wide), path, compression="zstd", use_dictionary=["picture"]
+    )
+    np.testing.assert_array_equal(read(path)[0], TABLE.identifiers)
+    monkeypatch.setattr(submission_files, "_COLUMNS", [*submission_files._COLUMNS, "picture"])
+    with pytest.raises(InvalidValueError, match=r"row group 0 of .* to unpack to what its 50 rows"):
+        open_submissions(path, AGREEMENT.layout)
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_a_compressed_arrow_file_is_refused_before_it_is_unpacked(tmp_path, codec) -> None:
+    path = tmp_path / "bomb.arrow"
+    write(path)
+    with pa.ipc.open_file(path) as file:
+        table = file.read_all()
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_file(path, table.schema, options=options) as writer:
+        writer.write_table(table.take(np.zeros(100_000, dtype=np.int64)))
+    with pytest.raises(InvalidValueError, match="not to be compressed: write it as Parquet"):
+        open_submissions(path, AGREEMENT.layout)
+
+
+def test_an_arrow_file_that_lies_about_its_rows_is_refused(tmp_path) -> None:
+    path = tmp_path / "bomb.arrow"
+    write(path)
+    data = path.read_bytes()
+    count = (50).to_bytes(8, "little")
+    for place in range(len(data) - 8):
+        if data[place : place + 8] == count:
+            path.write_bytes(data[:place] + (10**12).to_bytes(8, "little") + data[place + 8 :])
+            with pytest.raises(InvalidValueError, match="bomb"):
+                read(path)

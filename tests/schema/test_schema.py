@@ -186,12 +186,15 @@ class TestEncode:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"age": [1, None, 2]}, "Row 1 has age=None, a missing value"),
-            ({"age": [1, math.inf, 2]}, "Row 1 has age=inf, which is not finite"),
-            ({"age": [1, "x", 2]}, "Row 1 has age='x', which is not a number"),
-            ({"married": [0, 2, 1]}, "Row 1 has married=2, and a binary column has 0 and 1"),
-            ({"sex": ["f", "x", "m"]}, "Row 1 has sex='x', which is none of its levels 'f', 'm'"),
-            ({"income": [1, 2, math.nan]}, "Row 2 has income=nan, a missing value"),
+            ({"age": [1, None, 2]}, "Row 1 has a missing value of 'age'"),
+            ({"age": [1, math.inf, 2]}, "Row 1 has a value of 'age' which is not finite"),
+            ({"age": [1, "x", 2]}, "Row 1 has a value of 'age' which is not a number"),
+            ({"married": [0, 2, 1]}, "Row 1 has a value of 'married' which is neither 0 nor 1"),
+            (
+                {"sex": ["f", "x", "m"]},
+                "Row 1 has a value of 'sex' which is none of its levels 'f', 'm'",
+            ),
+            ({"income": [1, 2, math.nan]}, "Row 2 has a missing value of 'income'"),
         ],
     )
     def test_each_mistake_has_its_own_error(self, change, message):
@@ -205,9 +208,13 @@ class TestEncode:
         ages = np.full(rows, 30.0)
         ages[rows - 7] = np.nan
         table = {"age": ages, "married": np.ones(rows), "sex": np.full(rows, "f")}
-        assert f"Row {rows - 7} has age=nan" in refusal(SCHEMA.encode_features, table)
+        assert f"Row {rows - 7} has a missing value of 'age'" in refusal(
+            SCHEMA.encode_features, table
+        )
         table["sex"] = np.where(np.arange(rows) == 3, "x", "m")  # an earlier row, a later column
-        assert f"Row {rows - 7} has age=nan" in refusal(SCHEMA.encode_features, table)
+        assert f"Row {rows - 7} has a missing value of 'age'" in refusal(
+            SCHEMA.encode_features, table
+        )
 
     def test_blocks_do_not_show(self):
         rows = 2 * module.ROWS_AT_ONCE + 100

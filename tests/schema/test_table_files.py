@@ -111,7 +111,7 @@ def test_a_missing_column_is_named_beside_those_that_there_are(tmp_path) -> None
     ):
         with pytest.raises(InvalidValueError, match="married, income in 'people") as refusal:
             checked(file)
-        assert "it has age, sex, Income" in str(refusal.value)
+        assert "none of its 3 columns" in str(refusal.value)
 
 
 def test_no_rows_are_refused(tmp_path) -> None:
@@ -176,17 +176,17 @@ def test_quotes_may_hold_commas_quotes_and_lines(tmp_path) -> None:
     [
         ("53,1,m", "Expected 4 values in each row of 'people.csv', as in its heading, and row 2"),
         ("53,1,m,300,", "row 2 has 5"),
-        ("53,1,,300", "Row 2 has sex=None, a missing value"),
-        (",1,m,300", "Row 2 has age=None, a missing value"),
-        ("53, ,m,300", "Row 2 has married=None, a missing value"),
-        ("old,1,m,300", "Row 2 has age='old', which is not a number"),
-        ("5 3,1,m,300", "Row 2 has age='5 3', which is not a number"),
-        ('"53,0",1,m,300', "Row 2 has age='53,0', which is not a number"),
-        ("nan,1,m,300", "Row 2 has age=nan"),
-        ("53,1,m,inf", "Row 2 has income=inf, which is not finite"),
-        ("53,yes,m,300", "Row 2 has married='yes', and a binary column has 0 and 1"),
-        ("53,2,m,300", "Row 2 has married='2'"),
-        ("53,1,x,300", "Row 2 has sex='x', which is none of its levels 'f', 'm'"),
+        ("53,1,,300", "Row 2 has a missing value of 'sex'"),
+        (",1,m,300", "Row 2 has a missing value of 'age'"),
+        ("53, ,m,300", "Row 2 has a missing value of 'married'"),
+        ("old,1,m,300", "Row 2 has a value of 'age' which is not a number"),
+        ("5 3,1,m,300", "Row 2 has a value of 'age' which is not a number"),
+        ('"53,0",1,m,300', "Row 2 has a value of 'age' which is not a number"),
+        ("nan,1,m,300", "Row 2 has a missing value of 'age'"),
+        ("53,1,m,inf", "Row 2 has a value of 'income' which is not finite"),
+        ("53,yes,m,300", "Row 2 has a value of 'married' which is neither 0 nor 1"),
+        ("53,2,m,300", "Row 2 has a value of 'married'"),
+        ("53,1,x,300", "Row 2 has a value of 'sex' which is none of its levels 'f', 'm'"),
     ],
 )
 def test_a_bad_row_is_named_with_its_value(tmp_path, line: str, message: str) -> None:
@@ -215,9 +215,9 @@ def test_a_ragged_row_far_down_is_found_where_it_is(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "it has none"),
-        (b"\xef\xbb\xbf", "it has none"),
-        (b"\n\n", "it has none"),
+        (b"", "none of its 0 columns"),
+        (b"\xef\xbb\xbf", "none of its 0 columns"),
+        (b"\n\n", "none of its 0 columns"),
         (TEXT.replace("f", "\xfc").encode("latin-1"), "CSV file in UTF-8"),
         (TEXT.encode("utf-16"), "people.csv"),
         (TEXT.encode() + b"1,\x00,f,3\n", "people.csv"),
@@ -262,9 +262,9 @@ def test_kinds_of_parquet_columns_that_mean_the_same_are_read_alike(tmp_path) ->
     [
         ("age", None, "a missing value"),
         ("sex", None, "a missing value"),
-        ("married", 3, "Row 2 has married=3"),
-        ("sex", "x", "Row 2 has sex='x'"),
-        ("income", float("inf"), "Row 2 has income=inf"),
+        ("married", 3, "Row 2 has a value of 'married'"),
+        ("sex", "x", "Row 2 has a value of 'sex'"),
+        ("income", float("inf"), "Row 2 has a value of 'income'"),
     ],
 )
 def test_a_bad_row_of_parquet_is_named(tmp_path, column: str, value, message: str) -> None:

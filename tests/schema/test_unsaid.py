@@ -194,12 +194,14 @@ def test_a_target_is_answered_by_everybody() -> None:
 
 def test_what_must_be_said_says_how_to_allow_silence() -> None:
     with pytest.raises(
-        InvalidValueError, match="Row 0 has hours=None, a missing value; set optional = true"
+        InvalidValueError, match="Row 0 has a missing value of 'hours'; set optional = true"
     ):
         values(SCHEMA, SILENT | {"hours": None})
     with pytest.raises(InvalidValueError, match="do not answer an optional question"):
         Categorical("c", ["a", "(not said)"], optional=True)
-    with pytest.raises(InvalidValueError, match="Row 1 has age='x'"):  # the row's own number
+    with pytest.raises(
+        InvalidValueError, match="Row 1 has a value of 'age'"
+    ):  # the row's own number
         values(
             SCHEMA, {name: [value, value] for name, value in SILENT.items()} | {"age": [None, "x"]}
         )

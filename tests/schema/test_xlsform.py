@@ -1,5 +1,8 @@
 """XLSForm: constraints become bounds, lists become levels, groups become sections."""
 
+import contextlib
+from zipfile import ZIP_DEFLATED, ZipFile
+
 import openpyxl
 import pytest
 
@@ -153,3 +156,83 @@ def test_what_is_no_form(tmp_path) -> None:
     (tmp_path / "text.xlsx").write_text("no workbook")
     with pytest.raises(InvalidValueError, match="to be a workbook"):
         from_xlsform(tmp_path / "text.xlsx")
+
+
+# ---- bombs: workbooks that would take far more than they have bytes
+
+
+def changed(path, sheet: bytes, name: str = "xl/worksheets/sheet1.xml"):
+    """The workbook with another text for one of its members."""
+    with ZipFile(path) as archive:
+        members = {one: archive.read(one) for one in archive.namelist()}
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for one, text in (members | {name: sheet}).items():
+            archive.writestr(one, text)
+    return path
+
+
+SHEET = (
+    b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+    b"%s</sheetData></worksheet>"
+)
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused_unread(tmp_path) -> None:
+    path = changed(form(tmp_path, INCOME), SHEET % (b"<row/>" * 2**22))
+    assert path.stat().st_size < 2**17
+    with pytest.raises(InvalidValueError, match="to unpack to at most 16,777,216 bytes, and it"):
+        from_xlsform(path)
+
+
+def test_a_workbook_that_lies_about_what_it_unpacks_to_is_refused(tmp_path) -> None:
+    path = changed(form(tmp_path, INCOME), SHEET % (b"<row/>" * 2**22))
+    data = path.read_bytes()
+    with ZipFile(path) as archive:
+        size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
+    path.write_bytes(data.replace(size.to_bytes(4, "little"), (1000).to_bytes(4, "little")))
+    with pytest.raises(InvalidValueError, match="to be a workbook"):
+        from_xlsform(path)
+
+
+@pytest.mark.filterwarnings("ignore:Workbook contains no stylesheet")
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "' + b"&b;" * 10**4 + b'">]><a>&c;</a>',
+        b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>',
+        b"<worksheet",
+        b"",
+        b"\xff\xfe\0",
+        SHEET % b'<row r="x"><c r="!!" t="s"><v>1e9</v></c></row>',
+        SHEET % b'<row><c r="A1" t="s"><v>999999</v></c></row>',
+        SHEET % b'<row><c r="A1" t="d"><v>yesterday</v></c></row>',
+    ],
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "xl/worksheets/sheet1.xml",
+        "xl/workbook.xml",
+        "xl/sharedStrings.xml",
+        "xl/styles.xml",
+        "[Content_Types].xml",
+    ],
+)
+def test_broken_xml_is_refused_with_a_reason_if_it_is_needed(tmp_path, text, name) -> None:
+    path = changed(form(tmp_path, INCOME, ["select_one state", "state", "Where?"]), text, name)
+    with contextlib.suppress(InvalidValueError):
+        from_xlsform(path, "income")
+
+
+def test_an_entity_is_never_followed(tmp_path) -> None:
+    outside = b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hostname">]>'
+    path = changed(form(tmp_path, INCOME), outside + SHEET % b"<row><c><v>&b;</v></c></row>")
+    with pytest.raises(InvalidValueError, match=r"'form\.xlsx' to be a workbook: ParseError"):
+        from_xlsform(path)
+
+
+def test_a_cell_far_away_is_refused(tmp_path) -> None:
+    """A few bytes that stand for a million rows."""
+    far = b'<row r="1"><c r="A1"/></row><row r="1048576"><c r="XFD1048576"/></row>'
+    with pytest.raises(InvalidValueError, match=r"fewer than 65,536 rows in the sheet 'survey'"):
+        from_xlsform(changed(form(tmp_path, INCOME), SHEET % far))

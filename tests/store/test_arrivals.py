@@ -107,7 +107,7 @@ def test_a_group_is_one_table_and_what_does_not_pass_is_refused_by_place(agreeme
             np.testing.assert_array_equal(group.numbers[span.rows], batch.numbers)
         outcomes = store.receive(collection, [arrival(batch) for batch in batches])
         assert [outcomes[place] for place in (0, 1, 3)] == [3, 1, 2]
-        assert "a norm of" in str(outcomes[2])
+        assert "a norm above" in str(outcomes[2])
         (alone,) = store.receive(collection, [arrival(batches[2])])
-        assert "a norm of" in str(alone)
+        assert "a norm above" in str(alone)
         assert store.count(agreement) == 6

@@ -386,7 +386,7 @@ def test_what_is_no_submission_is_refused(agreement) -> None:
             kept.add(agreement, PEOPLE)
         with pytest.raises(InvalidValueError, match="numbers, and got 6"):
             kept.add(agreement, wrong)
-        with pytest.raises(InvalidValueError, match="a norm of"):
+        with pytest.raises(InvalidValueError, match="a norm above"):
             kept.add(agreement, large)
         assert kept.count(agreement) == 0
 

@@ -1,16 +1,20 @@
 """The one entry point: the certified figures, promises kept, monotonicity, and refusals with a
 remedy."""
 
+import contextlib
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blurfit import (
+    BlurfitError,
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
@@ -24,6 +28,7 @@ from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.search import standardised
 from blurfit.theory.setting import Setting
+from support.exact import noncentral_tail
 
 UNIT = {"q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}
 CENSUS = {"dimension": 14, "quorum": 2**21, **UNIT}
@@ -257,12 +262,69 @@ def test_forecast_is_what_the_split_minimises() -> None:
     assert follows <= found.excess_risk <= follows * (1 + 2**-26)
 
 
-@pytest.mark.parametrize("extreme", [(1e-6, 1e-300), (1e4, 0.4), (1e-6, 0.4), (50.0, 1e-300)])
+@pytest.mark.parametrize("extreme", [(1e-6, 1e-290), (1e4, 0.4), (1e-6, 0.4), (50.0, 1e-290)])
 @pytest.mark.parametrize(("dimension", "quorum"), [(1, 2), (1000, 1001), (3, 10**12)])
 def test_extremes_work(extreme, dimension, quorum) -> None:
     epsilon, delta = extreme
     found = calibrate(epsilon, delta, dimension=dimension, quorum=quorum, **UNIT)
     assert found.guarantee().epsilon <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-100, 1e-200, 1e-250])
+def test_certificates_far_in_the_tail_are_true(delta: float) -> None:
+    """The records' energy exceeds λ̃ with probability γ₂ at most, by a closed form."""
+    found = calibrate(1, delta, dimension=3, quorum=10**5, split=0.2, **UNIT)
+    assert found.loss is not None
+    assert found.shares is not None
+    with mpmath.workdps(30):
+        x = mpmath.mpf(found.loss.record_energy) / mpmath.mpf(found.q_noise) ** 2
+        exceeded = noncentral_tail(x, 3, 1 / mpmath.mpf(found.q_noise) ** 2)
+        assert exceeded <= mpmath.mpf(found.shares.record) * (1 + 1e-9)
+
+
+def test_no_delta_is_promised_or_stated_that_cannot_be_certified() -> None:
+    with pytest.raises(InfeasibleError, match="delta=1e-291 to be at least 1e-290"):
+        calibrate(1, 1e-291, **CENSUS)
+    found = calibrate(1, 1e-6, **CENSUS)
+    with pytest.raises(InfeasibleError, match="at least 1e-290"):
+        found.guarantee(delta=1e-291)
+    assert found.guarantee(epsilon=1e6).delta == 1e-290
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_corners_have_an_answer_or_a_reason(data: st.DataObject) -> None:
+    """Whatever numbers are asked for: an answer that verifies, or an error of blurfit's own."""
+
+    def numbers(*values: float) -> st.SearchStrategy[float]:
+        return st.sampled_from(values)
+
+    epsilons = numbers(1e-300, 1e-100, 1e-15, 1e-9, 1e-3, 1, 30, 400, 1e4, 1e6)
+    deltas = numbers(1e-300, 1e-290, 1e-150, 1e-30, 1e-6, 0.1, 0.5, 1 - 1e-9)
+    bounds = numbers(1e-300, 1e-9, 1, 1, 1, 1, 1e150, 1e300)
+    call: dict[str, Any] = {
+        "epsilon": data.draw(epsilons),
+        "delta": data.draw(deltas),
+        "dimension": data.draw(numbers(1, 1, 2, 14)),
+        "quorum": data.draw(numbers(1, 2, 3, 15, 100, 10**9, 10**18)),
+        **{name: data.draw(bounds) for name in UNIT},
+        "neighbours": data.draw(st.sampled_from(["replace", "zero-out"])),
+    }
+    more = data.draw(st.sampled_from(["nothing", "split", "published", "local"]))
+    if more == "published":
+        call["rule"] = "published"
+    if more == "split":
+        call["split"] = data.draw(numbers(1e-300, 1e-6, 0.5, 1 - 1e-12))
+    if more == "local":
+        call |= {"local_epsilon": data.draw(epsilons), "local_delta": data.draw(deltas)}
+    question = {"epsilon": data.draw(epsilons)} if data.draw(st.booleans()) else {}
+    with contextlib.suppress(BlurfitError):
+        calibrate(**call).guarantee(**question)
+
+
+def test_a_tiny_epsilon_for_one_dimension_and_few_people() -> None:
+    found = calibrate(1e-9, 1e-6, dimension=1, quorum=100, **UNIT)
+    assert found.guarantee().epsilon <= 1e-9 * (1 + 1e-9)
 
 
 GOOD = {"epsilon": 1, "delta": 1e-6, "dimension": 5, "quorum": 100, **UNIT}

@@ -338,12 +338,12 @@ def test_own_loss_is_accepted_wherever_it_keeps_its_promises() -> None:
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        (OwnLoss(q_bound=0.5), r"Row 1 has ‖q‖=1, above q_bound=0\.5"),
-        (OwnLoss(p_bound=0.3), r"Row 2 has ‖p‖=0\.5, above p_bound=0\.3"),
-        (OwnLoss(turn=0.1), r"Row 1 has a part of p across q of norm=0\.01"),
-        (OwnLoss(q_bound=2.0), r"Row 2 has ‖p‖/‖q‖=1, above p_bound/q_bound=0\.5"),
-        (OwnLoss(stretch=0.0), r"Row 1 has ‖p‖/‖q‖=inf"),
-        (OwnLoss(stretch=math.nan), r"Row 0 has ‖q‖=nan"),
+        (OwnLoss(q_bound=0.5), r"Row 1 has a ‖q‖ above q_bound=0\.5"),
+        (OwnLoss(p_bound=0.3), r"Row 2 has a ‖p‖ above p_bound=0\.3"),
+        (OwnLoss(turn=0.1), r"Row 1 has a part of p across q, so p is no"),
+        (OwnLoss(q_bound=2.0), r"Row 2 has a ‖p‖/‖q‖ above p_bound/q_bound=0\.5"),
+        (OwnLoss(stretch=0.0), "Row 1 has a ‖p‖/‖q‖ above"),
+        (OwnLoss(stretch=math.nan), "Row 0 has a ‖q‖ above"),
         (OwnLoss(q_bound=0.0), r"Expected q_bound=0\.0 > 0"),
         (OwnLoss(p_bound=-1.0), r"Expected p_bound=-1\.0 >= 0"),
     ],
@@ -370,19 +370,19 @@ def test_own_loss_must_give_one_quadratic_per_record() -> None:
 @pytest.mark.parametrize("loss", EVERY_LOSS, ids=repr)
 def test_bad_records_are_refused_by_name(loss: Any) -> None:
     x, y = draw(loss, 4)
-    for bad, norm in ((math.nan, "nan"), (math.inf, "inf"), (1e200, "inf"), (3.1, r"3\.\d+")):
+    for bad in (math.nan, math.inf, 1e200, 3.1):
         worse = x.copy()
         worse[2, 1] = bad
         with pytest.raises(
-            InvalidValueError, match=rf"Row 2 has features of norm={norm}, .* feature_bound"
+            InvalidValueError, match="Row 2 has features whose norm is not within feature_bound"
         ):
             loss.terms(worse, y)
     for bad in (math.nan, math.inf, -math.inf, 100.0, -100.0):
         worse = y.copy()
         worse[3] = bad
-        with pytest.raises(InvalidValueError, match=r"Row 3 has the (label|target)="):
+        with pytest.raises(InvalidValueError, match=r"Row 3 has a (label|target) which"):
             loss.terms(x, worse)
-    with pytest.raises(InvalidValueError, match=r"Row 0 has features of norm=4, "):
+    with pytest.raises(InvalidValueError, match="Row 0 has features whose norm"):
         loss.terms([4.0, 0.0, 0.0], y[0])
     beyond = np.array([loss.feature_bound * (1 + 2e-9), 0.0, 0.0])
     with pytest.raises(InvalidValueError, match="Row 0 has features"):
@@ -409,12 +409,14 @@ def test_wrong_shapes_are_refused(loss: Any, features: Any, target: Any) -> None
 
 @pytest.mark.parametrize("label", [0.0, 0.5, 2.0, False])
 def test_other_labels_are_refused_with_the_remedy(label: Any) -> None:
-    with pytest.raises(InvalidValueError, match=r"Row 1 has the label=.*2 \* label - 1"):
+    with pytest.raises(InvalidValueError, match=r"Row 1 has a label which.*2 \* label - 1"):
         LogisticLoss().terms(np.zeros((3, 2)), [1, label, -1])
 
 
 def test_targets_beyond_their_bounds_are_refused_with_the_remedy() -> None:
-    with pytest.raises(InvalidValueError, match=r"Row 0 has the target=1\.5.*target_bound=1 of 0"):
+    with pytest.raises(
+        InvalidValueError, match="Row 0 has a target which is not within target_bound=1 of 0"
+    ):
         SquaredLoss().terms([0.1], 1.5)
 
 

@@ -98,3 +98,10 @@ def test_one_question_at_a_time() -> None:
 def test_gaussian_privacy_of_the_sums_is_mu() -> None:
     found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
     assert found.mu == pytest.approx(gaussian.mu_of(1, 1e-6), rel=1e-8)
+
+
+def test_numbers_beyond_floating_point_are_refused_with_a_reason() -> None:
+    with pytest.raises(NotCertifiedError, match="Floating point cannot hold"):
+        calibrate_moment(1e300, 1e-50, reach=Reach(1e-200, 30.0), quorum=10**18)
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
+    assert found.guarantee(epsilon=1e4).delta == 1e-290

@@ -8,16 +8,17 @@ own, or that writes the same values differently: others could take them for some
 import hashlib
 import hmac
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import rfc8785
-
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.json_reader import read_json
+from blurfit.json_reader import canonical, read_json
+
+_WHOLE_BEYOND = re.compile(rb"[:\[,]-?[0-9]{16,}[,\]}]")  # may also be found within a text
 
 
 class Fingerprinted(ABC):
@@ -40,7 +41,10 @@ class Fingerprinted(ABC):
     @cached_property
     def _canonical(self) -> bytes:
         """The document in canonical JSON, without its fingerprint; neither ever changes."""
-        return rfc8785.dumps(self.to_dict())
+        text = canonical(self.to_dict())
+        if _WHOLE_BEYOND.search(text):
+            _refuse_beyond(json.loads(text))
+        return text
 
     @cached_property
     def fingerprint(self) -> str:
@@ -66,7 +70,7 @@ class Fingerprinted(ABC):
         try:
             found = cls._read(document)
             # only plain, finite values have a fingerprint, and one fingerprint has one text
-            if found._canonical != rfc8785.dumps(dict(document)):
+            if found._canonical != canonical(dict(document)):
                 raise InvalidValueError(
                     f"Expected {cls.CALLED} as blurfit writes it, and this one writes the same "
                     "values differently: other readers could take them for something else."
@@ -105,7 +109,7 @@ class Fingerprinted(ABC):
 
     def to_json(self) -> str:
         """The file that is handed round: the document and its fingerprint, canonical."""
-        return rfc8785.dumps(self.to_document()).decode()
+        return canonical(self.to_document()).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -145,6 +149,18 @@ def alike(stated: str, fingerprint: str) -> bool:
             f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
         )
     return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
+
+
+def _refuse_beyond(values: Any) -> None:
+    """Refuse whole numbers from 2⁵³ on, also floats that are written as such."""
+    if isinstance(values, dict | list):
+        for value in values.values() if isinstance(values, dict) else values:
+            _refuse_beyond(value)
+    elif isinstance(values, int) and abs(values) >= 2**53:
+        raise InvalidValueError(
+            f"Expected every whole number to be below 2**53 = 9007199254740992, and got {values}: "
+            "readers differ in what they make of larger ones. Choose larger units."
+        )
 
 
 def _words(stated: Mapping[str, Any]) -> str:

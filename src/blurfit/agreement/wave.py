@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import rfc8785
-
 from blurfit.agreement.lot import Lot
 from blurfit.errors import InvalidValueError, OtherGroupError
+from blurfit.json_reader import canonical
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory.maps import NewtonMap, WaveMap, map_from_dict
@@ -50,7 +49,7 @@ class Wave:
         return isinstance(other, Wave) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash(rfc8785.dumps(self.to_dict()))
+        return hash(canonical(self.to_dict()))
 
     @property
     def quorum(self) -> int:

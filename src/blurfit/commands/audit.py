@@ -167,9 +167,9 @@ def _table(path: Path, *, labels: bool) -> tuple[Any, Any]:
 
     try:
         values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError):  # whose own message would tell a value
         raise InvalidValueError(
-            f"Expected {str(path)!r} to be a CSV file of numbers under one line of names: {error}"
-        ) from error
+            f"Expected {str(path)!r} to be a CSV file of numbers under one line of names."
+        ) from None
     y = values[:, -1]
     return values[:, :-1], y.astype(np.int64) if labels else y

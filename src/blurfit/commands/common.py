@@ -8,14 +8,16 @@
 | 4 | refused as things stand: below quorum, closed, a conflict, not invited |
 """
 
+import csv
 import functools
 import itertools
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -53,6 +55,7 @@ _REFUSALS = (
 )
 
 Command = Callable[..., Any]
+_FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
 
 
 class WrongError(click.ClickException):
@@ -105,6 +108,27 @@ def as_exit(error: BlurfitError) -> click.ClickException:
     if isinstance(error, (*_REFUSALS, ServiceError)):
         return RefusedError(str(error))
     return WrongError(str(error))
+
+
+def write_csv(stream: TextIO, rows: Iterable[Iterable[Any]]) -> None:
+    """Write rows of CSV in which no name or word is a formula to a spreadsheet.
+
+    A text that begins with =, +, -, @, a tab or a carriage return gets an apostrophe before it, as
+    people type it who mean text; numbers stay as they are. A title or a level may come from anyone.
+
+    >>> import sys
+    >>> write_csv(sys.stdout, [["=1+1", "income"], [-1.5, "-2.5"], ["@now", 3]])
+    '=1+1,income
+    -1.5,-2.5
+    '@now,3
+    """
+    csv.writer(stream).writerows([_inert(cell) for cell in row] for row in rows)
+
+
+def _inert(cell: Any) -> Any:
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA_STARTS):
+        return cell
+    return cell if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", cell) else f"'{cell}"
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:

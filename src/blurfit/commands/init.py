@@ -1,6 +1,5 @@
 """`blurfit init`: an example to adapt, so that nobody starts with an empty folder."""
 
-import csv
 import json
 from importlib.resources import files
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import click
 
-from blurfit.commands.common import EXISTING_FILE, answer, as_json, next_step
+from blurfit.commands.common import EXISTING_FILE, answer, as_json, next_step, write_csv
 from blurfit.errors import InvalidValueError
 
 PEOPLE, SEED = 20_000, 2026
@@ -45,10 +44,9 @@ def init(folder: Path, source: Path | None, target: str | None, as_json: bool) -
     folder.mkdir(parents=True, exist_ok=True)
     schema.write_bytes(EXAMPLE.read_bytes())
     with people.open("w", newline="", encoding="utf-8") as stream:
-        lines = csv.writer(stream)
         table = made_up_people(PEOPLE, SEED)
-        lines.writerow(table)
-        lines.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
+        rows = zip(*(column.tolist() for column in table.values()), strict=True)
+        write_csv(stream, [table, *rows])
     answer(
         {"schema": str(schema), "people": str(people), "rows": PEOPLE},
         f"Wrote {schema}, and {people} with {PEOPLE:,} people who do not exist.",

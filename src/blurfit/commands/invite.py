@@ -8,7 +8,6 @@ An invitation to a plan of waves is for one group of people, which a lot decides
 (`blurfit.agreement.lot`): the table says which, so that each group can be written to in its turn.
 """
 
-import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,6 +26,7 @@ from blurfit.commands.common import (
     as_json,
     load_agreed,
     out_file,
+    write_csv,
 )
 from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
@@ -138,10 +138,9 @@ def written(form: Form, tokens: Sequence[str], page: str, groups: Sequence[int] 
         return "".join(f"{link}\n" for link in links)
     if form == "csv":
         table = io.StringIO()
-        writer = csv.writer(table)
-        writer.writerow(_IN_GROUPS if groups else _COLUMNS)
         columns = [groups, links] if groups else [links]
-        writer.writerows(zip(range(1, len(links) + 1), *columns, strict=True))
+        rows = zip(range(1, len(links) + 1), *columns, strict=True)
+        write_csv(table, [_IN_GROUPS if groups else _COLUMNS, *rows])
         return table.getvalue()
     names = [
         f"{at}, group {groups[at - 1]}" if groups else f"{at}" for at in range(1, len(links) + 1)

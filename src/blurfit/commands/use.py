@@ -1,6 +1,5 @@
 """What a model's user types: `blurfit predict`, `blurfit statement`."""
 
-import csv
 import math
 import sys
 from collections.abc import Iterator
@@ -9,7 +8,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from blurfit.commands.common import EXISTING_FILE, answer, as_json, format_of, next_step, out_file
+from blurfit.commands.common import (
+    EXISTING_FILE,
+    answer,
+    as_json,
+    format_of,
+    next_step,
+    out_file,
+    write_csv,
+)
 from blurfit.errors import InvalidValueError
 from blurfit.private_files import replacing
 
@@ -118,14 +125,14 @@ def _write(
     model: "PublishedModel", file: "TableFile", confidence: float | None, stream: TextIO
 ) -> int:
     """A heading, and a line for each row; how many rows there were is returned."""
-    lines, rows = csv.writer(stream), 0
+    rows = 0
     heading = [_heading(model, confidence)]
     for part in file.chunks():
         with file.located(rows):
             found = list(_lines(model, part, confidence))  # before anything of it is written
-        lines.writerows([*heading, *found])
+        write_csv(stream, [*heading, *found])
         heading, rows = [], rows + len(found)
-    lines.writerows(heading)
+    write_csv(stream, heading)
     return rows
 
 

@@ -29,7 +29,8 @@ from blurfit.errors import InvalidValueError
 from blurfit.randomness import bits
 from blurfit.randomness.discrete_gaussian import draw
 
-# Whole numbers of steps add exactly in float64 while both stay below this.
+# Whole numbers of steps add exactly in float64 while both stay below this. Messages never say
+# which value does not: it may be somebody's, or a sum that is not blurred yet.
 MOST_STEPS = 2.0**52
 # Steps beyond these would meet the ends of float64's range.
 LEAST_STEP, MOST_STEP = 2.0**-256, 2.0**256
@@ -170,10 +171,9 @@ def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:
     steps = _steps(given, step)
     whole = np.rint(steps)
     if not np.array_equal(whole * step, given):
-        culprit = float(given[whole * step != given][0])
         raise InvalidValueError(
-            f"Expected values to be multiples of step={step!r}, but they contain {culprit!r}; "
-            "round them with to_grid() first."
+            f"Expected values to be multiples of step={step!r}, and some are not; round them with "
+            "to_grid() first."
         )
     return np.asarray(whole)
 
@@ -188,10 +188,9 @@ def _steps(values: FloatArray, step: float) -> FloatArray:
     with np.errstate(over="ignore"):  # an overflow is above the limit, and is refused below
         steps = np.asarray(values / step)
     if not (np.abs(steps) < MOST_STEPS).all():  # so neither is NaN
-        culprit = float(values[~(np.abs(steps) < MOST_STEPS)][0])
         raise InvalidValueError(
-            f"Expected values to be finite and below 2**52 steps of step={step!r}, but they "
-            f"contain {culprit!r}; take a coarser step."
+            f"Expected values to be finite and below 2**52 steps of step={step!r}, and some are "
+            "not; take a coarser step."
         )
     return steps
 

@@ -26,9 +26,9 @@ from blurfit.arrays import AnyArray, FloatArray
 from blurfit.budget import open_in, refuse_elsewhere
 from blurfit.contributor import noise
 from blurfit.contributor.perturb import perturb_table
-from blurfit.errors import InvalidValueError, NotPrivateWarning
+from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.guarantee import SEEDED, FitGuarantee
-from blurfit.estimators.rows import design, read_rows, records, words
+from blurfit.estimators.rows import design, read_rows, records, refuse_outside, words
 from blurfit.learning.inference import Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
@@ -158,6 +158,10 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         `caveats` are the reasons for which the promise does not hold, where there are any.
         """
         refuse_elsewhere(getattr(self, _SENT_FROM, None))
+        for place, column in enumerate(columns):
+            refuse_outside(values[:, place], column)
+        for signal in signals:
+            refuse_outside(signal.answers, signal.target)
         if self.per_record and self.random_state is not None:
             raise InvalidValueError(
                 f"Expected random_state={self.random_state!r} to be None with per_record=True: "
@@ -213,12 +217,35 @@ def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
         sums = exactly(clean.sums, part.deviations * growth, part.step)
         return Totals(clean.count, sums, clean.fingerprint)
     drawn = sampler_for(agreement, clean).draw(generator_for(None))
-    d, grid = agreement.schema.dimension, agreement.grid
-    rounding = power_of_two_below(found.setting.p_bound * 2.0**-14 / math.sqrt(d))
-    step = max(grid.dither, min(grid.linear, rounding))
+    d, grid, step = agreement.schema.dimension, agreement.grid, _sum_step(agreement)
     moment = exactly(clean.sums[-d:], found.p_noise * growth, step)
     moment = moment + noise.dither(np.zeros(d), step, max(grid.dither, step * 2.0**-52))
     return Totals(clean.count, np.append(drawn.sums[:-d], moment), clean.fingerprint)
+
+
+def require_room(agreement: Agreement, rows: int) -> None:
+    """Refuse a fit to so many rows that their sums could leave the range of exact noise.
+
+    From public facts alone: whether that happens must not depend on the rows. A number that counts
+    c times in the squared norm is at most bound/√c, and the sum of n at most n times that.
+    """
+    part = agreement.parts[-1]  # of `input` that is p: the noise on q is drawn otherwise
+    step = _sum_step(agreement) if agreement.mechanism == "input" else part.step
+    if rows * part.bound / math.sqrt(part.counts.min()) >= noise.MOST_STEPS / 2 * step:
+        raise InfeasibleError(
+            f"Expected fewer than {rows:,} rows with epsilon={agreement.epsilon:g}: their sums "
+            "could exceed 2**51 steps of the noise, beyond which it is not exact. Take a smaller "
+            "epsilon, or per_record=True."
+        )
+
+
+def _sum_step(agreement: Agreement) -> float:
+    """The grid on which the noise of Σp̃ is drawn (`input`)."""
+    found, grid = agreement.calibration, agreement.grid
+    assert isinstance(found, InputCalibration)
+    d = agreement.schema.dimension
+    rounding = power_of_two_below(found.setting.p_bound * 2.0**-14 / math.sqrt(d))
+    return max(grid.dither, min(grid.linear, rounding))
 
 
 def exactly(sums: FloatArray, scale: npt.ArrayLike, step: float) -> FloatArray:

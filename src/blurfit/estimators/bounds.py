@@ -95,7 +95,8 @@ def _by_name(stated: Mapping[str, Any], names: Sequence[str], where: str) -> tup
     missing = [name for name in names if name not in stated]
     unknown = [name for name in stated if name not in names]
     if missing or unknown:
-        differ = [f"X has {listed(missing)}, which {where} lacks"] if missing else []
+        # X's own names are not told: without a heading they are the first row's answers
+        differ = [f"{len(missing)} columns of X are not in {where}"] if missing else []
         differ += [f"{where} has {listed(unknown)}, which X lacks"] if unknown else []
         raise InvalidValueError(
             f"Expected {where} to name the columns of X: {'; '.join(differ)}. {WHY}"

@@ -8,7 +8,14 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray
 from blurfit.budget import Expense, spend
-from blurfit.estimators.base import PerturbationEstimator, Signal, agree, blur_each, blurred
+from blurfit.estimators.base import (
+    PerturbationEstimator,
+    Signal,
+    agree,
+    blur_each,
+    blurred,
+    require_room,
+)
 from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
 from blurfit.estimators.guarantee import gaussian_share, share
 from blurfit.estimators.one_pass import JointTotals, joint_totals
@@ -76,6 +83,8 @@ class InputPerturbation(PerturbationEstimator):
         assert isinstance(found, InputCalibration)
         # What is proved of one model's noise; the whole promise, where that is what is proved.
         each = found.kept.epsilon * len(signals)
+        if not self.per_record:
+            require_room(first, len(values))
         what = f"{type(self).__name__} of {len(values):,} rows"
         proved = self.epsilon if found.model.proved else max(each, self.epsilon)
         spend(Expense(what, epsilon=proved, delta=self.delta), found.model.neighbours)

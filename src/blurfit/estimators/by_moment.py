@@ -19,10 +19,17 @@ from blurfit.agreement.plan import Plan
 from blurfit.arrays import AnyArray
 from blurfit.budget import Expense, spend
 from blurfit.errors import InfeasibleError
-from blurfit.estimators.base import PerturbationEstimator, Signal, agree, blur_each, blurred
+from blurfit.estimators.base import (
+    PerturbationEstimator,
+    Signal,
+    agree,
+    blur_each,
+    blurred,
+    require_room,
+)
 from blurfit.estimators.one_pass import joint_totals
 from blurfit.estimators.row_waves import collect, later_totals, plan_for, refuse_waves
-from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
+from blurfit.estimators.rows import read_rows, records, refuse_outside, refuse_unless_binary
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import Totals
 from blurfit.model.course import learn_plan
@@ -97,6 +104,8 @@ class MomentPerturbation(PerturbationEstimator):
         if self.public_X is not None:  # refused before anything is spent
             rows, _, _ = read_rows(self, self.public_X, reset=False)
             refuse_unless_binary(rows, columns)
+            for place, column in enumerate(columns):
+                refuse_outside(rows[:, place], column)
             public = records(rows, columns)
         schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
         self.plan_ = self.plan_for(schema, len(values))
@@ -126,6 +135,7 @@ class MomentPerturbation(PerturbationEstimator):
                 sent = blur_each(agreement, rows, schema.features, part)
                 totals = Totals(len(rows), sent.numbers.sum(axis=0), agreement.fingerprint)
             else:
+                require_room(agreement, len(rows))  # of later waves, before rows are looked at
                 totals = blurred(agreement, clean_totals(agreement, rows, part), random)
             return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
@@ -141,6 +151,8 @@ class MomentPerturbation(PerturbationEstimator):
         """μ, once for all waves: everybody is in one of them (`blurfit.estimators.row_waves`)."""
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
+        if not self.per_record:
+            require_room(agreement, rows)
         # A local target may raise the noise of one wave and not of another: what none exceeds.
         mu = found.mu if self.plan_ is None else self.plan_.mu
         # Of the thousandth of δ that is kept back for discrete noise less than a tenth is used

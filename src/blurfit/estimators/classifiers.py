@@ -14,7 +14,7 @@ from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.by_input import InputPerturbation
 from blurfit.estimators.by_moment import MomentPerturbation
 from blurfit.estimators.guarantee import CLASSES_READ
-from blurfit.estimators.rows import read_rows, refuse_unless_binary
+from blurfit.estimators.rows import read_rows, refuse_unless_binary, without_values
 from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Binary, Categorical
 from blurfit.schema.schema import Schema
@@ -33,7 +33,8 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         )
         assert labels is not None
         refuse_unless_binary(values, columns)
-        check_classification_targets(labels)
+        with without_values(X, self.bounds):
+            check_classification_targets(labels)
         public = self._public_classes()
         classes = public_classes(labels if public is None else public)
         caveats = [CLASSES_READ] if public is None else []
@@ -119,17 +120,17 @@ def label_of(name: str, wanted: Any) -> Binary:
 
 
 def public_classes(labels: Any) -> AnyArray:
-    """Different labels in order, at least two of them."""
+    """Different labels in order, at least two of them; messages tell none: they may be of y."""
     try:
         classes = np.unique(np.asarray(labels))
-    except TypeError as error:
+    except (TypeError, ValueError):
         raise InvalidValueError(
-            f"Expected classes={labels!r} to be labels of one kind, such as ['no', 'yes']."
-        ) from error
+            "Expected classes to be labels of one kind, such as ['no', 'yes']."
+        ) from None
     if len(classes) < 2:
         raise InvalidValueError(
-            f"Expected at least two classes, and got one class only, {classes.tolist()!r}: there "
-            "is nothing to tell apart. classes=[...] may include labels that do not occur in y."
+            "Expected at least two classes, and got one class only: there is nothing to tell "
+            "apart. classes=[...] may include labels that do not occur in y."
         )
     return classes
 
@@ -148,8 +149,8 @@ def codes_of(labels: AnyArray, classes: AnyArray) -> AnyArray:
     if not known:
         raise InvalidValueError(
             f"Expected every label in y to be one of classes={classes.tolist()!r}, and some are "
-            "not. Add them to classes if they could have been known beforehand, or leave their "
-            "rows out."
+            "not. Add them to classes if they could have been known beforehand, or map them to a "
+            "class that could. To leave rows out would let their number depend on answers."
         )
     return places
 

@@ -2,10 +2,17 @@
 
 Arrays and DataFrames of numbers go through scikit-learn's own checks. Where the bounds name levels,
 columns are read one by one, each by its name. Messages never contain a value: those who read a log
-may not be allowed to see the rows.
+may not be allowed to see the rows. Whatever a library says of them is replaced (`without_values`),
+unless it is known to speak of shapes alone.
+
+What some rows could break is looked at before anything is spent: here whether values are finite,
+and within bounds that refuse others; in `blurfit.estimators.base`, from public facts alone, whether
+sums could become too large for exact noise.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,14 +23,24 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 )
 
 from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.estimators.bounds import feature_columns
-from blurfit.schema.columns import Binary, Categorical, Feature
+from blurfit.schema.columns import Binary, Categorical, Feature, Numeric, Question
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed, missing
 from blurfit.schema.unsaid import filled
 
 NO_TARGETS = object()  # None is no targets where some are needed, which scikit-learn refuses
+
+# What scikit-learn says of shapes, types and missing values; of it the first line alone is kept, as
+# the others may hold an array.
+_SAYS_NO_VALUE = re.compile(
+    r"X has \d+ features|Found (array with|input variables with)|Expected (2D|sequence|a 2-)"
+    r"|Input( [Xy])? contains|Complex data not|Sparse data|The feature names|Feature names are"
+    r"|dtype='numeric' is not|(This \w+ )?estimator requires y|y (cannot be None|should be a 1d)"
+    r"|Unknown label type: [\w-]+\. Maybe|Expected unique column names|float\(\) argument must be"
+)
+_REMEDIES = "Reshape your data", "Feature names must be in the same order as they were in fit."
 
 
 def read_rows(
@@ -39,26 +56,40 @@ def read_rows(
             to check them.
         checks: handed on to scikit-learn: `y_numeric`, `ensure_min_samples`.
     """
-    if _names_levels(estimator.bounds):
-        validate_data(estimator, X, skip_check_array=True, reset=reset)
-        columns = columns_of(estimator)
-        table = _table(X, columns)
-        refuse_unless_said(table, columns)
-        checks |= {"dtype": "numeric", "ensure_all_finite": "allow-nan"}  # where it may be unsaid
-        if y is NO_TARGETS:
-            return check_array(table, **checks), None, columns
-        values, targets = check_X_y(table, y, **checks)
-        return values, targets, columns
-    try:
-        if y is NO_TARGETS:
-            values, targets = validate_data(estimator, X, reset=reset, dtype="numeric"), None
+    checks |= {"dtype": "numeric"}
+    with without_values(X, estimator.bounds):
+        if _names_levels(estimator.bounds):
+            validate_data(estimator, X, skip_check_array=True, reset=reset)
+            columns = columns_of(estimator)
+            table = _table(X, columns)
+            refuse_unless_said(table, columns)
+            checks |= {"ensure_all_finite": "allow-nan"}  # where it may be unsaid
+            if y is NO_TARGETS:
+                return check_array(table, **checks), None, columns
+            values, targets = check_X_y(table, y, **checks)
+        elif y is NO_TARGETS:
+            return validate_data(estimator, X, reset=reset, **checks), None, columns_of(estimator)
         else:
-            values, targets = validate_data(estimator, X, y, reset=reset, dtype="numeric", **checks)
-    except ValueError as error:
-        if "could not convert string" not in str(error):
-            raise
-        raise InvalidValueError(_words_in(X)) from None  # whose own message would tell a value
+            values, targets = validate_data(estimator, X, y, reset=reset, **checks)
+    if checks.get("y_numeric") and not np.isfinite(targets).all():  # objects pass until here
+        raise InvalidValueError("Expected finite numbers in y. Input y contains NaN or infinity.")
     return values, targets, columns_of(estimator)
+
+
+@contextmanager
+def without_values(X: Any, bounds: Any) -> Iterator[None]:
+    """Replace what a library says of rows, unless it is known to say no value of theirs."""
+    try:
+        yield
+    except BlurfitError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        said, _, more = str(error).partition("\n")
+        if not _SAYS_NO_VALUE.match(said):
+            raise InvalidValueError(_no_numbers(X, bounds)) from None
+        kept = [words for words in _REMEDIES if words in more]
+        kind = TypeError if isinstance(error, TypeError) else InvalidValueError
+        raise kind(" ".join([said, *kept])) from None
 
 
 def columns_of(estimator: Any) -> tuple[Feature, ...]:
@@ -120,6 +151,19 @@ def refuse_unless_binary(values: AnyArray, columns: Sequence[Feature]) -> None:
             )
 
 
+def refuse_outside(values: AnyArray, column: Question) -> None:
+    """Values may lie outside bounds unless the column says outside="refuse"."""
+    if not isinstance(column, Numeric) or column.outside != "refuse":
+        return
+    with np.errstate(invalid="ignore"):  # NaN, where it need not be said, is not outside
+        if ((values < column.lower) | (values > column.upper)).any():
+            raise InvalidValueError(
+                f"Expected every value of {column.name!r} to be within lower={column.lower!r} and "
+                f"upper={column.upper!r}, and some are not. Correct them, or put the nearer bound "
+                'in their place, which outside="clip" does by itself.'
+            )
+
+
 def refuse_unless_said(table: FloatArray, columns: Sequence[Feature]) -> None:
     """Values may be missing in optional columns alone."""
     for place, column in enumerate(columns):
@@ -177,12 +221,18 @@ def _places(values: AnyArray, column: Categorical) -> AnyArray:
         ) from None
 
 
-def _words_in(X: Any) -> str:
-    columns = getattr(X, "columns", None)
-    named = [] if columns is None else [n for n in columns if np.asarray(X[n]).dtype.kind in "OUS"]
-    where = f"in {listed(named)}" if named else "among the columns of X"
+def _no_numbers(X: Any, bounds: Any) -> str:
+    """Where there are no numbers: by name where it is public, else by place."""
+    stated = [one.name for one in bounds.features] if isinstance(bounds, Schema) else bounds
+    public = set(stated) if isinstance(stated, Mapping | list) else set()
+    where = "in X or y"
+    if hasattr(X, "columns"):
+        kinds = [np.asarray(X.iloc[:, at]).dtype.kind for at in range(len(X.columns))]
+        found = [at for at, kind in enumerate(kinds) if kind not in "biuf"]
+        names = [name if name in public else at for at, name in enumerate(X.columns) if at in found]
+        where = f"in X, in the columns {listed(names)}" if names else "in y"
     return (
-        f"Expected numbers, and found words {where}. Name the levels that there could be: "
-        'bounds={"region": ["north", "south"], ...}, or a Schema with Categorical columns. They '
-        "are public, and never read from the data."
+        f"Expected numbers, and found something else {where}. Name the levels that there could "
+        'be: bounds={"region": ["north", "south"], ...}, or a Schema with Categorical columns. '
+        "They are public, and never read from the data. Dates are no numbers: count days."
     )

@@ -61,10 +61,10 @@ class Screen:
 
     @np.errstate(over="ignore")
     def refuse(self, row: FloatArray, place: int) -> InvalidValueError:
-        """Why a row did not pass, in words for whoever sent it."""
+        """Why a row did not pass, in words for whoever sent it; of its numbers none is told."""
         wrong = "numbers that no honest contributor sends"
         if not np.isfinite(row).all():
-            wrong = f"the number {row[~np.isfinite(row)][0]}, which blurring never makes"
+            wrong = "a number that is not finite, which blurring never makes"
         else:
             for part, radius in zip(self.parts, self.radii, strict=True):
                 some = row[part.numbers]
@@ -72,7 +72,7 @@ class Screen:
                 if not (np.rint(some / part.fine) == some / part.fine).all():
                     wrong = f"a number that is no multiple of {part.fine}"
                 elif size > radius:
-                    wrong = f"a norm of {size:.6g}, where noise hardly ever exceeds {radius:.6g}"
+                    wrong = f"a norm above {radius:.6g}, which noise hardly ever exceeds"
                 else:
                     continue
                 break

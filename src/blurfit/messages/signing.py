@@ -23,11 +23,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import rfc8785
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import canonical
 from blurfit.messages.shares import ROLES, Role
 
 Deed = Literal["receipt", "withdrawal"]
@@ -105,7 +105,7 @@ def about_submissions(deed: Deed, fingerprint: str, role: Role, identifiers: byt
 def about_release(document: Mapping[str, Any]) -> bytes:
     """What is signed of a published file: all of it, but for the signatures."""
     unsigned = {name: value for name, value in document.items() if name != SIGNATURES}
-    return b"blurfit release\n" + rfc8785.dumps(unsigned)
+    return b"blurfit release\n" + canonical(unsigned)
 
 
 def require_public_key(key: object) -> None:

@@ -17,8 +17,15 @@ The file's metadata say what the numbers are:
 Row groups (Arrow: record batches) hold at most 8 MiB. Noise cannot be compressed, so nothing is;
 Parquet pages carry a checksum, which is verified. A file is written under another name and renamed
 when it is complete, so there are no half-written ones.
+
+**Files of strangers** take memory in proportion to their size, whatever they say of themselves. An
+identifier is 16 random bytes, so a file of so many bytes holds at most a sixteenth as many rows.
+What its two columns unpack to is bounded by their rows, other columns are not read, and an Arrow
+file that is compressed is refused: only Parquet says beforehand what it unpacks to.
 """
 
+import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +42,8 @@ FORMAT, VERSION = "blurfit-submissions", "1"
 GROUP_BYTES, MOST_ROWS = 8 * 2**20, 2**16
 SUFFIXES = (".parquet", ".arrow")
 _KEY = "blurfit."
+_COLUMNS = ["identifier", "numbers"]
+_LEVELS_BYTES = 2**20  # of Parquet's own, beside the values of a row group
 
 
 def rows_at_once(layout: Layout) -> int:
@@ -84,31 +93,32 @@ class SubmissionFile:
                     self._file = optional("pyarrow.parquet").ParquetFile(
                         stream, page_checksum_verification=True
                     )
-                    self.groups = self._file.num_row_groups
+                    about = self._file.metadata
+                    groups = [about.row_group(one) for one in range(about.num_row_groups)]
+                    self._rows = [group.num_rows for group in groups]
                 elif start == b"ARROW1":
+                    self._rows = _batch_rows(name, stream)
+                    stream.seek(0)
                     self._file = optional("pyarrow").ipc.open_file(stream)
-                    self.groups = self._file.num_record_batches
                 else:
                     _refuse(name, start)
+                self.groups = len(self._rows)
+                size = stream.seek(0, os.SEEK_END)
             self.released, self.held = self._check(
                 self._file.schema_arrow if self._is_parquet else self._file.schema
             )
+            self._refuse_more_than_fits(size)
         except BaseException:
             self.close()
             raise
 
     def rows(self, group: int) -> int:
         """How many rows a group has."""
-        if self._is_parquet:
-            return int(self._file.metadata.row_group(group).num_rows)
-        with self._readable(f"row group {group}"):
-            return int(self._file.get_batch(group).num_rows)
+        return int(self._rows[group])
 
     def all_rows(self) -> int:
         """How many rows the file has."""
-        if self._is_parquet:
-            return int(self._file.metadata.num_rows)
-        return sum(self.rows(group) for group in range(self.groups))
+        return sum(self._rows)
 
     def parts(self, group: int) -> Iterator[tuple[ByteArray, FloatArray]]:
         """The identifiers and numbers of a group's rows, as many at a time as fit
@@ -126,10 +136,12 @@ class SubmissionFile:
             batch.validate(full=True)
             yield batch
         elif self.rows(group) <= most:
-            table = self._file.read_row_group(group, use_threads=False)
+            table = self._file.read_row_group(group, _COLUMNS, use_threads=False)
             yield from table.to_batches()
         else:
-            yield from self._file.iter_batches(most, row_groups=[group], use_threads=False)
+            yield from self._file.iter_batches(
+                most, row_groups=[group], columns=_COLUMNS, use_threads=False
+            )
 
     def _arrays(self, batch: Any, group: int) -> tuple[ByteArray, FloatArray]:
         rows, width = batch.num_rows, self._layout.width
@@ -180,6 +192,27 @@ class SubmissionFile:
             )
         return found.get("released"), "held" in found
 
+    def _refuse_more_than_fits(self, size: int) -> None:
+        """Refuse a file that says it holds more than a file of its size can hold honestly."""
+        if min(self._rows, default=0) < 0 or 16 * self.all_rows() > size:
+            raise InvalidValueError(
+                f"Expected at most {size // 16:,} rows in {self.name!r}, and it says "
+                f"{self.all_rows():,}: so many different submissions do not fit into its "
+                f"{size:,} bytes."
+            )
+        if not self._is_parquet:
+            return
+        for group, rows in enumerate(self._rows):
+            about = self._file.metadata.row_group(group)
+            columns = [about.column(place) for place in range(about.num_columns)]
+            read = [one for one in columns if one.path_in_schema.split(".")[0] in _COLUMNS]
+            unpacked = sum(one.total_uncompressed_size for one in read)
+            if not 0 <= unpacked <= 2 * rows * (16 + 8 * self._layout.width) + _LEVELS_BYTES:
+                raise InvalidValueError(
+                    f"Expected row group {group} of {self.name!r} to unpack to what its {rows:,} "
+                    f"rows take, and it says {unpacked:,} bytes."
+                )
+
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:
         pa = optional("pyarrow")
@@ -187,7 +220,7 @@ class SubmissionFile:
             yield
         except BlurfitError:
             raise
-        except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
+        except (OSError, pa.ArrowException, ValueError, OverflowError, struct.error) as error:
             raise InvalidValueError(
                 f"Cannot read {what}, in {self.name!r}: it was cut short or damaged "
                 f"({' '.join(str(error).split())}). Get the file again from where it was made."
@@ -214,6 +247,55 @@ def _refuse(name: str, start: bytes) -> None:
 def open_submissions(path: Path, layout: Layout) -> SubmissionFile:
     """A file of this machine."""
     return SubmissionFile(str(path), optional("pyarrow").OSFile(str(path)), layout)
+
+
+def _batch_rows(name: str, stream: Any) -> list[int]:
+    """How many rows each batch of an Arrow file has, by its descriptions alone.
+
+    The file ends with its footer, whose fourth field lists the batches: where the description of
+    each begins, and how long it is. A description's third field is the batch: its first field says
+    how many rows it has, its fourth that it is compressed. (Arrow's Message.fbs and File.fbs.)
+    """
+    size = stream.seek(0, os.SEEK_END)
+    footer = _bytes_at(stream, size - 10, 10)
+    (length,) = struct.unpack_from("<i", footer)
+    footer = _bytes_at(stream, size - 10 - length, length)
+    blocks = _followed(footer, _field(footer, _followed(footer, 0), 3))
+    (count,) = struct.unpack_from("<I", footer, blocks)
+    found = []
+    for block in range(count):
+        start, length = struct.unpack_from("<qi", footer, blocks + 4 + 24 * block)
+        message = _bytes_at(stream, start + 8, length - 8)
+        batch = _followed(message, _field(message, _followed(message, 0), 2))
+        if _field(message, batch, 3):
+            raise InvalidValueError(
+                f"Expected {name!r} not to be compressed: write it as Parquet to compress it."
+            )
+        rows = _field(message, batch, 0)
+        found.append(struct.unpack_from("<q", message, rows)[0] if rows else 0)
+    return found
+
+
+def _bytes_at(stream: Any, start: int, length: int) -> bytes:
+    if start < 0 or not 0 <= length <= GROUP_BYTES:
+        raise ValueError("a description of impossible length")
+    stream.seek(start)
+    return bytes(stream.read(length))
+
+
+def _followed(data: bytes, place: int) -> int:
+    """Where an offset of FlatBuffers points to."""
+    return place + int(struct.unpack_from("<I", data, place)[0])
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Where a field of a table of FlatBuffers is; 0 if it has its default."""
+    fields = table - struct.unpack_from("<i", data, table)[0]
+    (size,) = struct.unpack_from("<H", data, fields)
+    if 4 + 2 * number >= size:
+        return 0
+    (offset,) = struct.unpack_from("<H", data, fields + 4 + 2 * number)
+    return table + int(offset) if offset else 0
 
 
 def _same_type(found: Any, expected: Any) -> bool:

@@ -259,15 +259,14 @@ def _unpacked(data: bytes | memoryview, count: int) -> Submissions:
 def _numbers(values: Any, *, axes: int) -> FloatArray:
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidValueError(f"Expected numbers: {error}.") from error
+    except (TypeError, ValueError):
+        raise InvalidValueError("Expected numbers, and something else is among them.") from None
     if array.ndim != axes or not array.shape[-1]:
         shape = "(k,)" if axes == 1 else "(n, k)"
         raise InvalidValueError(f"Expected numbers.shape={array.shape} to be {shape}, k >= 1.")
     if not np.isfinite(array).all():
         raise InvalidValueError(
-            f"Expected numbers to be finite, but they contain {array[~np.isfinite(array)][0]}: "
-            "blurring never makes such a number."
+            "Expected numbers to be finite, and some are not: blurring never makes such a number."
         )
     return _read_only(array)
 

@@ -1,9 +1,9 @@
-"""Refusals as problem documents (RFC 9457): what was wrong, which value, what to do.
+"""Refusals as problem documents (RFC 9457): what was wrong, and what to do.
 
 `type` is what a program looks at, `detail` what a person reads: the message of the error, which
-names the value and the remedy. Nothing that was submitted is ever repeated except the number that
-was wrong. One table says which error is which kind of problem, for the service that writes the
-document and for the client that turns it into the same error again.
+says what is wrong and the remedy. Nothing that was submitted is ever repeated. One table says which
+error is which kind of problem, for the service that writes the document and for the client that
+turns it into the same error again.
 """
 
 from dataclasses import dataclass

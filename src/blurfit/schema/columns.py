@@ -70,9 +70,9 @@ class Binary:
         return self._scale(values)
 
     def _scale(self, values: AnyArray) -> FloatArray:
-        remedy = "and a binary column has 0 and 1, or False and True; map the others beforehand"
+        remedy = "which is neither 0 nor 1, nor False or True; map such values beforehand"
         v = numbers(self.name, values, remedy)
-        refuse_first(self.name, values, (v != 0) & (v != 1), remedy)
+        refuse_first(self.name, (v != 0) & (v != 1), remedy)
         return 2 * v - 1
 
     def unscale(self, z: FloatArray) -> AnyArray:

@@ -96,7 +96,6 @@ class Numeric:
         if self.outside == "refuse":
             refuse_first(
                 self.name,
-                values,
                 (v < self.lower) | (v > self.upper),
                 f"which is not within lower={self.lower!r} and upper={self.upper!r}; correct it, "
                 'or put the nearer bound in its place, which outside="clip" does by itself',

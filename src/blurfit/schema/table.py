@@ -2,6 +2,11 @@
 
 Tables are known by what they can do and not by their type, so that no library of tables needs to be
 installed. Columns are found by name: their order does not matter, and others are ignored.
+
+Messages say in which row and column something is wrong, and never what stands there: whoever reads
+an error may not be allowed to see the records. Nor do they repeat names that were not asked for: in
+a file without a heading those are somebody's answers. For the same reason no error of a library is
+handed on, nor chained.
 """
 
 import math
@@ -66,7 +71,7 @@ def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArr
     if values.dtype.kind not in "biuf":
         objects = list(values)
         refuse_missing(name, values)
-        refuse_first(name, values, [not _is_number(value) for value in objects], remedy)
+        refuse_first(name, [not _is_number(value) for value in objects], remedy)
         values = np.array([_float(value) for value in objects])
     with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
         v = values.astype(np.float64, copy=False)
@@ -75,7 +80,6 @@ def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArr
         refuse_missing(name, values)
         refuse_first(
             name,
-            values,
             ~np.isfinite(v),
             "which is not finite; put a number within the public bounds in its place",
         )
@@ -95,16 +99,16 @@ def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.
             objects = [_word(value) for value in objects]  # True == 1, but they are two words
             distinct = set(objects)
         code = {value: place.get(_word(value), -1) for value in distinct}
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
+        code = None
+    if code is None:
         refuse_missing(name, values)
-        raise InvalidValueError(
-            f"Expected the column {name!r} to contain words or whole numbers: {error}."
-        ) from error
+        raise InvalidValueError(f"Expected the column {name!r} to contain words or whole numbers.")
     found = np.fromiter(map(code.__getitem__, objects), dtype=np.intp, count=len(objects))
     if found.min() < 0:
         refuse_missing(name, values)
         remedy = f"which is none of its levels {listed(levels)}; map it to one of them"
-        refuse_first(name, values, found < 0, remedy)
+        refuse_first(name, found < 0, remedy)
     return found
 
 
@@ -123,20 +127,19 @@ def refuse_missing(name: str, values: AnyArray) -> None:
     if silent.any():
         row = int(silent.argmax())
         raise InvalidValueError(
-            f"Row {row} has {name}={values[row]}, a missing value; set optional = true for "
+            f"Row {row} has a missing value of {name!r}; set optional = true for "
             "a feature that people may leave unsaid, or fill in a value that does not depend on "
             "other records, such as the middle of the public bounds. To leave the record out would "
             "let the number of contributors depend on an answer."
         )
 
 
-def refuse_first(name: str, values: AnyArray, bad: npt.ArrayLike, remedy: str) -> None:
-    """Raise for the first bad row, if any, naming it and its value (one record is row 0)."""
+def refuse_first(name: str, bad: npt.ArrayLike, remedy: str) -> None:
+    """Raise for the first bad row, if any, naming it but not its value (one record is row 0)."""
     culprits = np.asarray(bad)
     if culprits.any():
         row = int(culprits.argmax())
-        (value,) = values[row : row + 1].tolist()  # as Python writes it, not as NumPy does
-        raise InvalidValueError(f"Row {row} has {name}={value!r}, {remedy}.")
+        raise InvalidValueError(f"Row {row} has a value of {name!r} {remedy}.")
 
 
 def listed(words: Iterable[object]) -> str:
@@ -201,7 +204,8 @@ def _refuse_unless_present(wanted: Sequence[str], present: list[str]) -> None:
     count = Counter(present)
     if missing := [name for name in wanted if not count[name]]:
         raise InvalidValueError(
-            f"Expected a column {listed(missing)}, and the columns are {listed(present) or 'none'}."
+            f"Expected a column {listed(missing)}, and none of the {len(present)} columns has "
+            "that name, to the letter."
         )
     if repeated := [name for name in wanted if count[name] > 1]:
         raise InvalidValueError(
@@ -228,10 +232,10 @@ def _unmasked(values: Any) -> Any:
 def _array(name: str, values: Any) -> AnyArray:
     try:
         array = np.asarray(values)
-    except ValueError as error:
+    except (TypeError, ValueError):
         raise InvalidValueError(
-            f"Expected the column {name!r} to have one value for each record: {error}."
-        ) from error
+            f"Expected the column {name!r} to have one value for each record."
+        ) from None
     if array.ndim != 1:
         raise InvalidValueError(
             f"Expected the column {name!r} to have one value for each record, "

@@ -76,7 +76,7 @@ class TableFile:
             raise InvalidValueError(
                 f"In {self.path.name!r}, counting from row {rows} (the first below the heading is "
                 f"row 0): {error}"
-            ) from error
+            ) from None
 
     def digest(self) -> str:
         """SHA-256 of the file, to know it again."""
@@ -95,10 +95,10 @@ class TableFile:
                 while part := list(islice(body, rows)):
                     yield self._columns(part, places, len(heading), rows_before)
                     rows_before += len(part)
-        except (csv.Error, UnicodeError, gzip.BadGzipFile, EOFError) as error:
+        except (csv.Error, UnicodeError, gzip.BadGzipFile, EOFError):
             raise InvalidValueError(
-                f"Expected {str(self.path)!r} to be a CSV file in UTF-8: {error}."
-            ) from error
+                f"Expected {str(self.path)!r} to be a CSV file in UTF-8."
+            ) from None
 
     def _opened(self) -> TextIO:
         if self.path.suffix.lower() == ".gz":
@@ -135,8 +135,8 @@ class TableFile:
             if isinstance(error, BlurfitError):
                 raise
             raise InvalidValueError(
-                f"Expected {str(self.path)!r} to be a Parquet file: {error}"
-            ) from error
+                f"Expected {str(self.path)!r} to be a Parquet file whose columns can be read."
+            ) from None
 
     def _require(self, present: Iterable[str]) -> None:
         here = list(present)
@@ -147,8 +147,8 @@ class TableFile:
             )
         if absent := [name for name in self.names if name not in here]:
             raise InvalidValueError(
-                f"Expected the columns {', '.join(absent)} in {self.path.name!r}; it has "
-                f"{', '.join(here) or 'none'}."
+                f"Expected the columns {', '.join(absent)} in {self.path.name!r}, and none of its "
+                f"{len(here)} columns is called so. Does the first line name the columns?"
             )
 
 

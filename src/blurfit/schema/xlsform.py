@@ -14,13 +14,14 @@ Notes, calculations and what a device knows by itself (start, deviceid …) are 
 """
 
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
-from blurfit.errors import InvalidValueError
+from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.optional import optional
 from blurfit.schema.columns import Binary, Categorical, Feature, Numeric
 from blurfit.schema.content import About, Wording
@@ -53,6 +54,15 @@ def from_xlsform(path: Path, target: str | None = None) -> Imported:
         reading.notes.append(f"Left out, as nothing is asked: {', '.join(form.left_out)}.")
     title = settings.get("form_title") or None
     return reading.finish(About(title=title), target)  # type: ignore[arg-type]
+
+
+# Far more than any survey has; a workbook within them is read in seconds.
+_MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 2**24, 2**16, 2**8
+# What a broken workbook may end in, somewhere below openpyxl; expat's ParseError is a SyntaxError.
+_UNREADABLE = (
+    *(ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, OSError, RuntimeError),
+    *(SyntaxError, TypeError, ValueError, zlib.error),
+)
 
 
 @dataclass
@@ -146,23 +156,42 @@ class _Form:
 
 
 def _sheets(path: Path) -> dict[str, list[Row]]:
-    """The sheets by name, each row by the heading of its columns; empty cells are left out."""
+    """The sheets by name, each row by the heading of its columns; empty cells are left out.
+
+    A workbook is a zip archive of XML from anywhere. What it says to unpack to is bounded first
+    (and no more than that is ever unpacked), then how far its rows and columns reach.
+    """
     openpyxl = optional("openpyxl")
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (OSError, KeyError, ValueError, BadZipFile) as error:
-        raise InvalidValueError(f"Expected {path.name!r} to be a workbook: {error}.") from error
-    found: dict[str, list[Row]] = {}
-    try:
-        for sheet in book.worksheets:
-            rows = sheet.iter_rows(values_only=True)
-            head = [_cell(value) for value in next(rows, ())]
-            read = (dict(zip(head, map(_cell, row), strict=False)) for row in rows)
-            kept = ({key: text for key, text in row.items() if key and text} for row in read)
-            found[sheet.title.strip().lower()] = [row for row in kept if row]
-    finally:
-        book.close()
-    return found
+        with path.open("rb") as file:
+            size = sum(one.file_size for one in ZipFile(file).infolist())
+            if size > _MOST_BYTES:
+                raise InvalidValueError(
+                    f"Expected {path.name!r} to unpack to at most {_MOST_BYTES:,} bytes, and it "
+                    f"says {size:,}: no survey is so long. Leave out pictures and other sheets."
+                )
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            return {
+                sheet.title.strip().lower(): _rows(path.name, sheet) for sheet in book.worksheets
+            }
+    except BlurfitError:
+        raise
+    except _UNREADABLE as error:
+        raise InvalidValueError(
+            f"Expected {path.name!r} to be a workbook: {type(error).__name__}: {error}."
+        ) from error
+
+
+def _rows(workbook: str, sheet: Any) -> list[Row]:
+    rows = sheet.iter_rows(values_only=True, max_row=_MOST_ROWS + 1, max_col=_MOST_COLUMNS)
+    head = [_cell(value) for value in next(rows, ())]
+    read = (dict(zip(head, map(_cell, row), strict=False)) for row in rows)
+    kept = [{key: text for key, text in row.items() if key and text} for row in read]
+    if len(kept) >= _MOST_ROWS:
+        raise InvalidValueError(
+            f"Expected fewer than {_MOST_ROWS:,} rows in the sheet {sheet.title!r} of {workbook!r}."
+        )
+    return [row for row in kept if row]
 
 
 def _cell(value: Any) -> str:

@@ -14,9 +14,16 @@ from blurfit.theory.input_calibration import InputCalibration, kept_by_input
 from blurfit.theory.moment_calibration import FOR_ROUNDING
 from blurfit.theory.setting import RULES, ModelGuarantee, Neighbours, Rule, Setting
 from blurfit.theory.stated import local_guarantee, rounded_down, rounded_up
-from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
+from blurfit.validate import (
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+    within_floating_point,
+)
 
 
+@within_floating_point()
 def calibrate(
     epsilon: float,
     delta: float,
@@ -39,7 +46,7 @@ def calibrate(
 
     Args:
         epsilon: ε of the published model (times `alpha`).
-        delta: δ of the published model.
+        delta: δ of the published model, at least 1e-290.
         dimension: d, the length of q and p.
         quorum: n, the least number of honest records; no model may be published below it.
         q_bound: R_q ≥ ‖q‖ for every record.
@@ -63,6 +70,7 @@ def calibrate(
         InvalidValueError: a value that its parameter cannot have.
         InfeasibleError: values that do not go together; the message has the remedy, such as the
             least quorum that works.
+        NotCertifiedError: values so extreme that floating point cannot hold what follows.
 
     >>> found = calibrate(1, 1e-6, dimension=14, quorum=2**21, q_bound=1, p_bound=1, weight_bound=1)
     >>> found.sigma_b < 15, found.model.releases

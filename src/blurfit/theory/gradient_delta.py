@@ -120,7 +120,8 @@ def least_sigma_b(
         return spent - target
 
     quantile = math.sqrt(2 * max(1.0, -target))
-    guess = math.sqrt(quantile**2 + 2 * headroom) - quantile
+    # to first order where the difference is lost in rounding
+    guess = math.sqrt(quantile**2 + 2 * headroom) - quantile or headroom / quantile
     m = root_of_increasing(overspent, guess, tolerance=1e-11 if sharp else 1e-6)
     if sharp and overspent(m, sharp=True) < -1e-6:
         m = root_of_increasing(lambda m: overspent(m, sharp=True), m * 1.05, tolerance=1e-11)

@@ -17,9 +17,15 @@ from blurfit.theory import certified, excess_risk, paper, search
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Rule, Setting
+from blurfit.theory.setting import LEAST_DELTA, LocalGuarantee, ModelGuarantee, Rule, Setting
 from blurfit.theory.stated import require_above, require_close, require_equal, require_local
-from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
+from blurfit.validate import (
+    inside_unit_interval,
+    nonnegative,
+    positive,
+    whole,
+    within_floating_point,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +92,7 @@ class InputCalibration:
             delta = self.model.delta
         return kept_by_input(self.setting, self.scales, count, epsilon, delta, self.shares)
 
+    @within_floating_point()
     def verify(self, *, penalised: bool = False) -> None:
         """Find the promise kept by what is stated, or refuse it. No excess risk may be stated of a
         `penalised` model.
@@ -170,6 +177,7 @@ class InputCalibration:
             ) from error
 
 
+@within_floating_point()
 def kept_by_input(
     setting: Setting,
     scales: Scales,
@@ -187,7 +195,8 @@ def kept_by_input(
         epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count, shares)
     else:
         delta, _ = search.least_kept_delta(setting, scales, epsilon, count, shares)
-    return ModelGuarantee(epsilon, min(1.0, delta), setting.neighbours, releases=1)
+    stated = min(1.0, max(delta, LEAST_DELTA))
+    return ModelGuarantee(epsilon, stated, setting.neighbours, releases=1)
 
 
 def _check_question(count: int | None, epsilon: float | None, delta: float | None) -> None:

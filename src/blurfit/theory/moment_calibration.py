@@ -31,7 +31,13 @@ from typing import Any, Literal, NamedTuple
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import gaussian
 from blurfit.theory.database_noise import total_deviation
-from blurfit.theory.setting import NEIGHBOURS, LocalGuarantee, ModelGuarantee, Neighbours
+from blurfit.theory.setting import (
+    LEAST_DELTA,
+    NEIGHBOURS,
+    LocalGuarantee,
+    ModelGuarantee,
+    Neighbours,
+)
 from blurfit.theory.stated import (
     local_guarantee,
     require_above,
@@ -39,7 +45,14 @@ from blurfit.theory.stated import (
     require_local,
     rounded_up,
 )
-from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
+from blurfit.validate import (
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+    whole,
+    within_floating_point,
+)
 
 FOR_ROUNDING = 1 + 2.0**-25  # more noise than the least, so that what is stated may be rounded
 _EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
@@ -77,10 +90,13 @@ class MomentCalibration:
         """σ√(N/n + k): the standard deviation in the sums of N contributors and k databases."""
         return total_deviation(self.sigma, self.quorum, count, draws)
 
+    @within_floating_point()
     def guarantee(
         self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
     ) -> ModelGuarantee:
-        """ε at δ (the agreement's, unless you say), or δ at ε, with `count` honest records."""
+        """ε at δ (the agreement's, unless you say), or δ at ε, with `count` honest records. No δ
+        below 1e-290 is stated.
+        """
         records = self.quorum if count is None else count
         whole(count=records)
         mu = self.reach.sums / self.sigma * math.sqrt(self.quorum / records) * _EVALUATION_ROUNDING
@@ -95,9 +111,10 @@ class MomentCalibration:
             epsilon = gaussian.epsilon_of(mu, delta)
         else:
             nonnegative(epsilon=epsilon)
-            delta = gaussian.delta_of(mu, epsilon)
+            delta = max(gaussian.delta_of(mu, epsilon), LEAST_DELTA)
         return ModelGuarantee(epsilon, delta, self.model.neighbours, "any")
 
+    @within_floating_point()
     def verify(self, reach: Reach) -> None:
         """Evaluate the promise from σ, for records that reach so far.
 
@@ -140,6 +157,7 @@ class MomentCalibration:
             ) from error
 
 
+@within_floating_point()
 def calibrate_moment(
     epsilon: float,
     delta: float,

@@ -1,8 +1,8 @@
 """Quantiles rounded to the safe side: the stated probability is never exceeded.
 
 A library's quantile is a number near the true one, on either side of it. Here each is nudged
-outwards, its probability is evaluated again, and where that fails a tail bound with a proof takes
-its place.
+outwards, and its probability is evaluated again. Where that fails, and wherever the library's
+distribution function itself is known to err, a tail bound with a proof takes the quantile's place.
 """
 
 import math
@@ -14,8 +14,15 @@ from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtri
 
 _NUDGE = 1e-12
 _SLACK = 1 + 1e-9  # to which the library's own distribution functions are trusted
-_EXACT_FREEDOM = 1e6
+# SciPy cuts the series of the incomplete gamma function after 2000 terms. With m degrees of freedom
+# that leaves out e^{−(k²/2 + 4.5k)} of it, k = 2000·√(2/m): below 10⁻¹⁰ up to here, 10⁻⁸ at 10⁶.
+_EXACT_FREEDOM = 6e5
 _EXACT_NONCENTRALITY = 1e6
+# The noncentral tail is a sum over Poisson weights that the library begins at the largest weight.
+# Where the noncentrality rules, that first term's own tail is about γ², which loses digits below
+# 10⁻³⁰⁸, that is for γ < 10⁻¹⁵⁴, and is 0 below 10⁻³²⁴: then the library finds a larger tail to be
+# 0 as well, and takes a quantile that is exceeded 10²⁹ times too often. Here γ² is 10⁻²⁰⁰.
+LEAST_EXACT_PROBABILITY = 1e-100
 _SHARE_OF_REST = 0.01
 
 
@@ -23,7 +30,7 @@ def chi_square_floor(probability: float, freedom: float) -> float:
     """x with P(χ²_m < x) ≤ γ; the fallback is m − 2√(m ln(1/γ)) (Laurent and Massart 2000, Lemma
     1).
 
-    Beyond m = 10⁶ it is always taken: there the library's quantile and its distribution function
+    Beyond m = 6·10⁵ it is always taken: there the library's quantile and its distribution function
     err together, on the unsafe side (at m = 10⁹, γ = 10⁻⁹ the stated probability is exceeded by a
     factor of two).
     """
@@ -35,13 +42,11 @@ def chi_square_floor(probability: float, freedom: float) -> float:
 
 
 def chi_square_ceiling(probability: float, freedom: float) -> float:
-    """x with P(χ²_m > x) ≤ γ; the fallback is m + 2√(m ln(1/γ)) + 2 ln(1/γ) (Laurent and Massart
-    2000).
-    """
+    """x with P(χ²_m > x) ≤ γ; the fallback is Chernoff's bound."""
     quantile = 2 * float(gammainccinv(freedom / 2, probability)) * (1 + _NUDGE)
     if gammaincc(freedom / 2, quantile / 2) <= probability * _SLACK:
         return quantile
-    return _birge_ceiling(probability, freedom, 0.0)
+    return _chernoff_ceiling(probability, freedom, 0.0)
 
 
 def shifted_energy_ceiling(probability: float, dimension: int, shift: float, scale: float) -> float:
@@ -74,12 +79,13 @@ def shifted_energy_ceiling(probability: float, dimension: int, shift: float, sca
 def _noncentral_ceiling(probability: float, dimension: int, noncentrality: float) -> float:
     if noncentrality == 0:
         return chi_square_ceiling(probability, dimension)
-    upper_quantile, upper_tail = _noncentral_chi_square()
-    with np.errstate(over="ignore"):
-        quantile = float(upper_quantile(probability, dimension, noncentrality)) * (1 + _NUDGE)
-        if upper_tail(quantile, dimension, noncentrality) <= probability * _SLACK:
-            return quantile
-    return _birge_ceiling(probability, dimension, noncentrality)
+    if probability >= LEAST_EXACT_PROBABILITY:
+        upper_quantile, upper_tail = _noncentral_chi_square()
+        with np.errstate(over="ignore"):
+            quantile = float(upper_quantile(probability, dimension, noncentrality)) * (1 + _NUDGE)
+            if upper_tail(quantile, dimension, noncentrality) <= probability * _SLACK:
+                return quantile
+    return _chernoff_ceiling(probability, dimension, noncentrality)
 
 
 @cache
@@ -99,7 +105,19 @@ def _noncentral_chi_square() -> tuple[Any, Any]:
     return _ncx2_isf, _ncx2_sf
 
 
-def _birge_ceiling(probability: float, freedom: float, noncentrality: float) -> float:
-    """m + θ + 2√((m + 2θ) ln(1/γ)) + 2 ln(1/γ) for noncentrality θ (Birgé 2001, Lemma 8.1)."""
-    t = math.log(1 / probability)
-    return freedom + noncentrality + 2 * math.sqrt((freedom + 2 * noncentrality) * t) + 2 * t
+def _chernoff_ceiling(probability: float, freedom: float, noncentrality: float) -> float:
+    """x with P(χ²_m(θ) > x) ≤ γ, by Chernoff's bound; never above Birgé's (2001, Lemma 8.1).
+
+    E exp(λχ²_m(θ)) = (1 − 2λ)^{−m/2}·exp(θλ/(1 − 2λ)), so by Markov's inequality every λ in (0, ½)
+    gives such an x, with t = ln(1/γ):
+
+        x = θ/(1 − 2λ) + (t − ½m·ln(1 − 2λ))/λ.
+
+    Birgé bounds ½m·ln(1/(1 − 2λ)) + θλ/(1 − 2λ) by λ(m + θ) + λ²(m + 2θ)/(1 − 2λ), and takes the
+    λ that is best for this: 1/λ = 2 + √((m + 2θ)/t), which gives m + θ + 2√((m + 2θ)t) + 2t. So
+    with the same λ the exact logarithm gives no more.
+    """
+    t = -math.log(probability)
+    slope = 1 / (2 + math.sqrt((freedom + 2 * noncentrality) / t))
+    bound = noncentrality / (1 - 2 * slope) + (t - freedom / 2 * math.log1p(-2 * slope)) / slope
+    return bound * (1 + _NUDGE)

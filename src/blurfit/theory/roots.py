@@ -18,6 +18,8 @@ def root_of_increasing(
     The search runs over ln x: it brackets the root by doubling steps around the guess, the first of
     which is `step`, and finishes with Brent's method.
     """
+    if not 0 < guess < math.inf:  # so neither is NaN, from which no search would come back
+        raise NotCertifiedError(f"Expected a finite guess={guess!r} > 0 to search from.")
     known: dict[float, float] = {}  # Brent's method asks for both ends of its bracket once more
 
     def of_logarithm(logarithm: float) -> float:

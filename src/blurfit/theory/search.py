@@ -28,7 +28,7 @@ from blurfit.theory.certified import (
 from blurfit.theory.excess_risk import input_excess_risk
 from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_gradient_delta
 from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
-from blurfit.theory.setting import Setting
+from blurfit.theory.setting import LEAST_DELTA, LEAST_PROBABILITY, Setting
 from blurfit.theory.simplex import Point, descend
 from blurfit.theory.stated import rounded_down, rounded_up
 
@@ -63,6 +63,7 @@ def choose(
     A number for `split` fixes it, and the shares of δ at a hundredth for each event. `local_share`
     is the share of a submission's μ² that the noise on q may spend; None minimises likewise.
     """
+    require_certifiable(delta)
     require_more_records_than_dimensions(setting.quorum, setting.dimension)
 
     searching = [] if split is not None else [math.log(0.2 / 0.8), 0.0, 0.0]
@@ -84,9 +85,21 @@ def choose(
         )
 
     def risk(point: Point) -> float:
-        return math.log(input_excess_risk(setting, build(point, sharp=False).scales))
+        try:
+            return math.log(input_excess_risk(setting, build(point, sharp=False).scales))
+        except (ArithmeticError, ValueError):  # out there floating point ends: search elsewhere
+            return math.inf
 
     return build(descend(risk, start, steps=90) if start.size else start, sharp=True)
+
+
+def require_certifiable(delta: float) -> None:
+    """Refuse a δ of which no share can be given away with certainty."""
+    if delta < LEAST_DELTA:
+        raise InfeasibleError(
+            f"Expected delta={delta!r} to be at least {LEAST_DELTA:g}: the tails from which the "
+            "noise follows are not certain below."
+        )
 
 
 def least_kept_epsilon(
@@ -100,6 +113,7 @@ def least_kept_epsilon(
 
     A search may miss the best shares, but never tells more than `known` ones do.
     """
+    require_certifiable(delta)
 
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         gram, record, spectrum = _tails(scales, delta, point)
@@ -134,7 +148,8 @@ def least_kept_delta(
 ) -> tuple[float, DeltaShares]:
     """The least δ that the theorem gives to these scales at ε, over all γ₁, γ₂ and γ₃.
 
-    A search may miss the best ones, but never tells more than `known` ones do.
+    A search may miss the best ones, but never tells more than `known` ones do. No δ below
+    `LEAST_DELTA` is stated.
     """
 
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
@@ -282,5 +297,5 @@ def _fraction(logarithm: float) -> float:
 
 
 def _probability(value: float) -> float:
-    """Kept where floating point still holds its inverse."""
-    return max(value, 1e-306)
+    """Kept where quantiles have been compared with exact ones."""
+    return max(value, LEAST_PROBABILITY)

@@ -13,6 +13,9 @@ RULES: tuple[Rule, ...] = ("certified", "published")
 Approximation = Literal["taylor", "chebyshev", "least-squares"]
 APPROXIMATIONS: tuple[Approximation, ...] = ("taylor", "chebyshev", "least-squares")
 
+LEAST_PROBABILITY = 1e-300  # of an event that a proof gives away: quantiles are exact down to here
+LEAST_DELTA = 1e-290  # that is stated, so that events of the least probability cost nothing of it
+
 
 @dataclass(frozen=True)
 class Setting:

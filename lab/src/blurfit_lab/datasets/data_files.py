@@ -86,11 +86,12 @@ def _is_csv(file: Path) -> bool:
 def _readable(file: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+    except (OSError, ValueError):  # ArrowInvalid is a ValueError, and tells values
         kind = "CSV" if _is_csv(file) else "Parquet"
         raise InvalidValueError(
-            f"Expected {str(file)!r} to be a {kind} file (.csv, .csv.gz or .parquet): {error}"
-        ) from error
+            f"Expected {str(file)!r} to be a {kind} file (.csv, .csv.gz or .parquet) of its "
+            "columns."
+        ) from None
 
 
 def _numbers(file: Path, name: str, column: Any, *, blanks: bool) -> Column:

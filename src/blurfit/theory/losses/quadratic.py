@@ -88,8 +88,7 @@ def check_bounds(loss: QuadraticLoss, features: ArrayLike, target: ArrayLike) ->
     for name, norm, bound in (("q", q_norm, loss.q_bound), ("p", p_norm, loss.p_bound)):
         refuse_first(
             ~(norm <= bound * slack),
-            norm,
-            f"‖{name}‖",
+            f"a ‖{name}‖",
             f"above {name}_bound={bound:g}; raise the bound, or refuse such records in terms()",
         )
     if not loss.parallel:
@@ -99,15 +98,12 @@ def check_bounds(loss: QuadraticLoss, features: ArrayLike, target: ArrayLike) ->
     across = row_norms(p - kappa[:, None] * q)
     refuse_first(
         (across > TOLERANCE * p_norm) & (q_norm > _VANISHING),
-        across,
-        "a part of p across q of norm",
+        "a part of p across q,",
         "so p is no multiple of q; say parallel=False",
     )
-    ratio = np.divide(p_norm, q_norm, out=np.full_like(dot, np.inf), where=q_norm > 0)
     refuse_first(
         p_norm * loss.q_bound > loss.p_bound * (q_norm * slack + _VANISHING),
-        ratio,
-        "‖p‖/‖q‖",
+        "a ‖p‖/‖q‖",
         f"above p_bound/q_bound={loss.p_bound / loss.q_bound:g}; "
         "say parallel=False, or raise p_bound",
     )

@@ -47,10 +47,10 @@ def read(features: ArrayLike, target: ArrayLike, feature_bound: float) -> Record
     norm = row_norms(x)
     refuse_first(
         ~(norm <= feature_bound * (1 + TOLERANCE)),  # so that NaN is refused as well
-        norm,
-        "features of norm",
-        f"which is not within feature_bound={feature_bound:g}, and privacy rests upon that bound; "
-        "fill in what is missing, and scale features by public bounds or agree on a larger one",
+        "features",
+        f"whose norm is not within feature_bound={feature_bound:g}, and privacy rests upon that "
+        "bound; fill in what is missing, and scale features by public bounds or agree on a larger "
+        "one",
     )
     return Records(x, y, feature_bound / np.maximum(norm, feature_bound))
 
@@ -59,7 +59,7 @@ def within(y: FloatArray, low: float, high: float, names: str, remedy: str) -> F
     """The targets, if in [low, high]; what rounding has carried over an end is put back onto it."""
     slack = TOLERANCE * max(abs(low), abs(high))
     bad = ~((y >= low - slack) & (y <= high + slack))
-    refuse_first(bad, y, "the target", f"which is not within {names}; {remedy}")
+    refuse_first(bad, "a target", f"which is not within {names}; {remedy}")
     inside: FloatArray = np.clip(y, low, high)
     return inside
 
@@ -68,9 +68,8 @@ def signs(y: FloatArray) -> FloatArray:
     """The labels, if each of them is −1 or +1."""
     refuse_first(
         np.abs(y) != 1,
-        y,
-        "the label",
-        "and a label is -1 or +1; map labels 0 and 1 by 2 * label - 1",
+        "a label",
+        "which is neither -1 nor +1; map labels 0 and 1 by 2 * label - 1",
     )
     return y
 
@@ -91,8 +90,8 @@ def numbers(**named: ArrayLike) -> FloatArray:
     ((name, given),) = named.items()
     try:
         array = np.asarray(given)
-    except ValueError as error:
-        raise InvalidValueError(f"Expected {name} to be an array of numbers: {error}.") from error
+    except ValueError:
+        raise InvalidValueError(f"Expected {name} to be an array of numbers.") from None
     if array.dtype.kind not in "biuf":
         raise InvalidValueError(
             f"Expected {name} to be an array of real numbers, and got dtype {array.dtype}; "
@@ -107,9 +106,9 @@ def row_norms(x: FloatArray) -> FloatArray:
     return norm
 
 
-def refuse_first(bad: Any, values: FloatArray, what: str, remedy: str) -> None:
-    """Raise for the first bad row, naming it and its value (one record is row 0)."""
+def refuse_first(bad: Any, what: str, remedy: str) -> None:
+    """Raise for the first bad row, naming it but not its value (one record is row 0)."""
     bad = np.atleast_1d(bad)
     if bad.any():
         row = int(bad.argmax())
-        raise InvalidValueError(f"Row {row} has {what}={np.atleast_1d(values)[row]:.6g}, {remedy}.")
+        raise InvalidValueError(f"Row {row} has {what} {remedy}.")
