@@ -1,14 +1,11 @@
 """A plan's model must state the conditions and the promise of every wave, not those of the last."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.model.course import follows, learn_plan, next_agreement
+from blurfit.model.course import learn_plan, next_agreement
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
@@ -21,7 +18,7 @@ SCHEMA = Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)], Numeric("y", 0, 1))
 
 def _learned(first: int, second: int) -> tuple[PublishedModel, list[PublishedMoments]]:
     plain = Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=first + second)
-    plan = replace(plain, quorums=(first, second))
+    plan = Plan.of(SCHEMA, plain.terms, plain.task, plain.kinds, (first, second))
     generator = np.random.default_rng(0)
     releases: list[PublishedMoments] = []
     for quorum in plan.quorums:
@@ -68,13 +65,25 @@ def test_a_plan_refuses_public_rows():
         Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=1000, public_rows="a" * 64)
 
 
-def test_nothing_can_be_hidden_in_a_map():
-    """Bits to spare would be room for what earlier submissions said."""
-    _, (first, second) = _learned(300, 700)
-    plan = Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=1000)
-    document = second.agreement.to_dict()
-    document["wave"]["map"]["mean"][0] *= 1 + 2e-7
-    altered = Agreement.from_dict(document)
-    assert altered.fingerprint != second.agreement.fingerprint
+def test_a_plan_that_states_other_noise_than_it_promises_is_refused():
+    """Whoever changes the first wave's quorum, promise or noise alone, in a plan's own text."""
+    document = Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=1000).to_dict()
+    waves = [
+        {"kind": "joint", "quorum": 900, "honest": 810},
+        {"kind": "residual", "quorum": 100, "honest": 90},
+    ]
+    for change, wrong in (
+        ({"waves": waves}, "honest people"),
+        ({"epsilon": 1.0}, "promise"),
+        ({"neighbours": "zero-out"}, "promise"),
+        ({"local_epsilon": 0.5, "local_delta": 1e-6}, r"local\.epsilon"),
+        ({"local_delta": 1e-5}, r"local\.delta"),
+    ):
+        with pytest.raises(NotCertifiedError, match=f"first wave's {wrong}"):
+            Plan.from_dict(document | change)
+    less = document["calibration"] | {"sigma": document["calibration"]["sigma"] / 2}
     with pytest.raises(NotCertifiedError):
-        follows(plan, [first], altered)
+        Plan.from_dict(document | {"calibration": less}).first().verify()
+    more = document["calibration"] | {"mu": document["calibration"]["mu"] / 2}
+    with pytest.raises(NotCertifiedError, match="first wave's noise"):
+        Plan.from_dict(document | {"calibration": more})

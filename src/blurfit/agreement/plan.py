@@ -125,6 +125,11 @@ class Plan(Fingerprinted):
         shares = [one / self.terms.quorum for one in self.quorums]
         stages = tuple(map(waves.Stage, self.kinds, shares))
         waves.Stages(self.task, stages)  # refuses kinds in another order
+        if wrong := self._broken(self.calibration, 0):
+            raise NotCertifiedError(
+                f"Expected what the plan promises of its first wave too, and the first wave's "
+                f"{', '.join(wrong)} differs. Do not rely on this plan; make a new one."
+            )
 
     @classmethod
     def propose(
@@ -274,25 +279,32 @@ class Plan(Fingerprinted):
 
     def _differences(self, agreement: Agreement, place: int) -> list[str]:
         """The names of what a wave's agreement states differently."""
-        calibration, terms = agreement.calibration, self.terms
+        calibration = agreement.calibration
         if not isinstance(calibration, MomentCalibration):
             return ["mechanism"]
         assert agreement.wave is not None
         chart = agreement.wave.chart
         later = "residual" if isinstance(chart, ResidualMap) else "newton"
         sent = "joint" if chart is None else later
-        promise = ModelGuarantee(*kept_promise(terms), terms.neighbours, "any")
         pairs = {
             "schema": (agreement.schema, self.schema),
-            "promise": (calibration.model, promise),
             "people": (agreement.wave.people, self.quorums),
-            "honest people": (agreement.honest, self.honest[place]),
-            "local.delta": (calibration.local.delta, local_delta(terms)),
             "map": (sent, self.kinds[place]),
-            **{name: (getattr(agreement, name), getattr(terms, name)) for name in _SAME},
+            **{name: (getattr(agreement, name), getattr(self.terms, name)) for name in _SAME},
         }
         wrong = [name for name, (stated, expected) in pairs.items() if stated != expected]
-        asked = terms.local_epsilon
+        return wrong + self._broken(calibration, place)
+
+    def _broken(self, calibration: MomentCalibration, place: int) -> list[str]:
+        """What a wave's calibration promises differently, or keeps with far more noise."""
+        terms, asked = self.terms, self.terms.local_epsilon
+        promise = ModelGuarantee(*kept_promise(terms), terms.neighbours, "any")
+        pairs = {
+            "promise": (calibration.model, promise),
+            "honest people": (calibration.quorum, self.honest[place]),
+            "local.delta": (calibration.local.delta, local_delta(terms)),
+        }
+        wrong = [name for name, (stated, expected) in pairs.items() if stated != expected]
         if asked is not None and calibration.local.epsilon > asked:
             wrong.append("local.epsilon")
         if not (
