@@ -315,7 +315,9 @@ def test_rows_are_limited_and_not_requests(store, agreement) -> None:
         assert send(client, path, one.to_bytes()).status_code == 200
 
 
-def test_a_body_of_unknown_length_is_paid_as_the_longest_before_it_is_read(store, agreement) -> None:
+def test_a_body_of_unknown_length_is_paid_as_the_longest_before_it_is_read(
+    store, agreement
+) -> None:
     """Or whoever has no requests left for it could send all of it, again and again."""
     came = []
 
