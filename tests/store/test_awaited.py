@@ -76,4 +76,6 @@ def test_a_plan_of_which_the_second_does_not_hear() -> None:
             two.second.read(plans.shown_at, two.name)
         two.lead()
         assert awaited() == [None, None]
-        assert two.second.read(plans.model_text, two.name) == two.first.read(plans.model_text, two.name)
+        assert two.second.read(plans.model_text, two.name) == two.first.read(
+            plans.model_text, two.name
+        )

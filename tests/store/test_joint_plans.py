@@ -177,7 +177,9 @@ def test_killed_at_any_statement_of_either(in_memory) -> None:
     """
     with both(PLAN, in_memory / "first.db", in_memory / "second.db") as two:
         killed, sums = killed_everywhere(two)
-        assert two.first.read(plans.model_text, two.name) == two.second.read(plans.model_text, two.name)
+        assert two.first.read(plans.model_text, two.name) == two.second.read(
+            plans.model_text, two.name
+        )
     assert len(killed) > 60
     assert [len(one) for one in sums.values()] == [1] * 4, "each side, each wave: one set, one sum"
 
