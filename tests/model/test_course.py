@@ -220,7 +220,7 @@ def test_another_promise_quorum_plan_or_past_is_detected() -> None:
         wave=replace(honest.wave),
     )
     small.verify()  # it keeps its own promise, with another quorum
-    with pytest.raises(NotCertifiedError, match="quorum"):
+    with pytest.raises(NotCertifiedError, match="honest people"):
         follows(chosen, found[:1], small)
 
 
@@ -231,12 +231,12 @@ def test_whatever_a_later_wave_states_differently_from_its_plan_is_named() -> No
     two = (("One", "https://one.example"), ("Two", "https://two.example"))
     wave, schema = honest.wave, chosen.schema
     chart = wave.chart
-    terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": chosen.quorums[1]}
+    terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": chosen.honest[1]}
     for name, changes in (
         ("promise", {"epsilon": 0.9}),
         ("promise", {"delta": 1e-7}),
         ("promise", {"neighbours": "zero-out"}),
-        ("quorum", {"quorum": chosen.quorums[1] + 1}),
+        ("honest people", {"quorum": chosen.honest[1] + 1}),
         ("local.delta", {"local_delta": 1e-5}),
         ("databases", {"databases": two}),
         ("admission", {"admission": "anyone"}),
@@ -259,7 +259,7 @@ def test_whatever_a_later_wave_states_differently_from_its_plan_is_named() -> No
         newton.require(Agreement.propose_wave(newton.schema, Terms.of(**terms), residual))
     with pytest.raises(NotCertifiedError, match="one of the plan's 2 waves"):
         chosen.require(replace(honest, wave=replace(wave, number=3, follows=("ab" * 32,) * 2)))
-    with pytest.raises(NotCertifiedError, match="first wave"):
+    with pytest.raises(NotCertifiedError, match="in wave 1"):
         chosen.require(replace(chosen.first(), admission="anyone"))
     assert chart.to_dict() == honest.wave.chart.to_dict()
 
