@@ -20,13 +20,14 @@ about one neighbouring relation. Budgets nest: an inner one spends from the oute
 **Who spends.** A block is the whole process's: fits in any of its threads spend, one at a time.
 What is spent in another process, the block would never hear of. So fits are refused, as long as a
 block is open, in the workers of its process (`n_jobs=2`, which joblib answers with processes, and
-`multiprocessing`), whether they were started before or within the block; in whatever else is
-started within it; and by an estimator that was sent away from within it, on whichever machine. Use
+`multiprocessing`), in theirs, and in whatever else any of them started, before or within the block;
+and by an estimator that was sent away from within it, on whichever machine. Use
 `n_jobs=1`, or `joblib.parallel_config(backend="threading")`. A program that somebody starts beside
 it counts for itself: what is printed is what was spent in this process.
 
 A process tells its workers by an empty file in the folder for temporary files, which is there as
-long as one of its blocks is open, and by its name in the environment.
+long as one of its blocks is open. The environment has the names of these files, of every process
+from which one descends.
 
 What is protected are the fits. Scores of held-out rows, such as those of a cross-validation, are
 computed from the rows as they are: no budget covers publishing them.
@@ -48,7 +49,7 @@ from blurfit.theory import gaussian
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
-_MARK = "BLURFIT_BUDGET"  # the environment's word for the file of a process with an open block
+_MARKS = "BLURFIT_BUDGET"  # the environment's word for the files of processes with open blocks
 _ROUNDING = 1 + 1e-9  # what is kept is evaluated at a little more than was spent
 
 
@@ -93,9 +94,7 @@ class Budget:
                 raise InvalidValueError("Expected a budget that is not open already.")
             self._outer = _open[-1] if _open else None
             if not _open:
-                mark = _mark_of(os.getpid())
-                private_files.create(mark)
-                os.environ[_MARK] = str(mark)
+                private_files.create(_mark_of(os.getpid()))
             _open.append(self)
         return self
 
@@ -109,10 +108,6 @@ class Budget:
             _open.remove(self)
             if not _open and self._process == os.getpid():  # and not in a copy of the process
                 _mark_of(self._process).unlink(missing_ok=True)
-                if _INHERITED is None:
-                    os.environ.pop(_MARK, None)
-                else:
-                    os.environ[_MARK] = _INHERITED
 
     def spend(self, expense: Expense, neighbours: Neighbours) -> None:
         """Write an expense down, in the outer budgets too; refuse it if it is more than is left."""
@@ -181,7 +176,7 @@ def refuse_elsewhere(process: int | None) -> None:
     Args:
         process: whose block the fit was sent away from, if it was.
     """
-    marks = [] if _INHERITED is None else [Path(_INHERITED)]
+    marks = [Path(one) for one in _above]
     if (parent := multiprocessing.parent_process()) is not None and parent.pid is not None:
         marks.append(_mark_of(parent.pid))
     if process not in (None, os.getpid()) or any(mark.exists() for mark in marks):
@@ -195,6 +190,16 @@ def refuse_elsewhere(process: int | None) -> None:
 
 def _mark_of(process: int | str) -> Path:
     return Path(tempfile.gettempdir(), f"blurfit-budget-{process}")
+
+
+def _descend() -> None:
+    """Note from which processes this one descends, and tell those that will descend from it."""
+    above = [one for one in os.environ.get(_MARKS, "").split(os.pathsep) if one]
+    if (parent := multiprocessing.parent_process()) is not None and parent.pid is not None:
+        above.append(str(_mark_of(parent.pid)))
+    own = str(_mark_of(os.getpid()))
+    _above[:] = [one for one in dict.fromkeys(above) if one != own]
+    os.environ[_MARKS] = os.pathsep.join([*_above, own])
 
 
 def _innermost() -> Budget | None:
@@ -214,6 +219,9 @@ def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
     return Expense(what, mu, epsilon + gaussian.epsilon_of(mu, left), delta)
 
 
-_INHERITED = os.environ.get(_MARK)  # from a process that started this one within a block
+_above: list[str] = []  # the files of the processes from which this one descends
 _open: list[Budget] = []  # the process's own, so that no thread escapes it
 _lock = threading.RLock()
+_descend()
+if hasattr(os, "register_at_fork"):  # which Windows has not
+    os.register_at_fork(after_in_child=_descend)

@@ -37,7 +37,9 @@ def test_a_claim_is_replaced_or_removed() -> None:
     of(*FILES).create(b"claim")
     of(*FILES).replace(b"complete")
     assert of(FILES[1]).receipts() == [b"complete"]
-    of(*FILES).remove()
+    of(*FILES).remove(b"claim")
+    assert of(*FILES).receipts() == [b"complete"], "somebody else completed it: that stays"
+    of(*FILES).remove(b"complete")
     assert of(*FILES).receipts() == []
     assert of(FILES[1]).create(b"another")
 

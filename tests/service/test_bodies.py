@@ -313,3 +313,21 @@ def test_rows_are_limited_and_not_requests(store, agreement) -> None:
         refused(send(client, path, many.to_bytes()), 429, "too-many-requests")
         one = perturb(agreement, {"age": 30, "income": 20})
         assert send(client, path, one.to_bytes()).status_code == 200
+
+
+def test_a_body_of_unknown_length_is_paid_as_the_longest_before_it_is_read(
+    store, agreement
+) -> None:
+    """Or whoever has no requests left for it could send all of it, again and again."""
+    came = []
+
+    def parts() -> Iterator[bytes]:
+        for _ in range(4):
+            came.append(1)
+            yield bytes(agreement.layout.size)
+
+    with TestClient(Service(store, Limits(requests_per_second=0.001, burst=50))) as client:
+        path = opened(client, agreement)
+        small = perturb(agreement, {"age": 30, "income": 20}).to_bytes()
+        assert send(client, path, iter([small[:50], small[50:]])).status_code == 200
+        refused(send(client, path, parts()), 429, "too-many-requests")

@@ -41,7 +41,7 @@ def test_a_plan_goes_to_its_end(store) -> None:
         assert store.write(advance, NAME) is None
     assert store.read(due) == [NAME]  # the model is still to be learned
     text = learn_model(store, NAME)
-    assert learn_model(store, NAME) == text == store.read(plans.model, NAME)
+    assert learn_model(store, NAME) == text == store.read(plans.model_text, NAME)
     assert text == learn_plan(PLAN, store.read(plans.releases, NAME)).to_json()
     assert text == store.model(second.fingerprint)  # its last wave shows it as well
     status = store.read(plans.status, NAME)
@@ -155,7 +155,7 @@ def test_no_model_at_all_is_said_and_not_tried_for_ever(store, monkeypatch) -> N
     assert learn_model(store, NAME) is None
     assert store.read(due) == []
     with pytest.raises(InfeasibleError, match=r"wave 1 of 2. There is no model: nothing to learn"):
-        store.read(plans.model, NAME)
+        store.read(plans.shown_at, NAME)
 
 
 def test_a_model_of_fewer_waves_where_the_last_says_nothing(store, monkeypatch) -> None:

@@ -73,7 +73,9 @@ def test_a_plan_of_which_the_second_does_not_hear() -> None:
         assert awaited() == ["University", "Office"]
         assert two.status(1).state == "ended"
         with pytest.raises(NotPublishedError, match="Its model comes from Office"):
-            two.second.read(plans.model, two.name)
+            two.second.read(plans.shown_at, two.name)
         two.lead()
         assert awaited() == [None, None]
-        assert two.second.read(plans.model, two.name) == two.first.read(plans.model, two.name)
+        assert two.second.read(plans.model_text, two.name) == two.first.read(
+            plans.model_text, two.name
+        )

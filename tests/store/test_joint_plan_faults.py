@@ -174,7 +174,7 @@ class JointWalk(RuleBasedStateMachine):
     @invariant()
     def at_the_end_both_have_one_model(self) -> None:
         if [self.two.status(side).model for side in (0, 1)].count(None) == 0:
-            here, there = (store.read(plans.model, self.two.name) for store in self.stores)
+            here, there = (store.read(plans.model_text, self.two.name) for store in self.stores)
             assert here == there
 
 

@@ -60,7 +60,7 @@ def test_both_go_from_wave_to_wave_and_publish_the_same(two) -> None:
     two.lead()
     two.check()
     assert two.states() == [["released", "released"]] * 2
-    texts = {store.read(plans.model, two.name) for store in two.stores}
+    texts = {store.read(plans.model_text, two.name) for store in two.stores}
     assert texts == {learn_plan(PLAN, two.first.read(plans.releases, two.name)).to_json()}
     assert two.first.read(plan_leader.leading) == []
     two.lead()  # again changes nothing
@@ -89,7 +89,7 @@ def test_to_the_logistic_model_itself(noise) -> None:
             two.send(quorum)
             two.lead()
             two.check()
-        model = PublishedModel.from_json(two.second.read(plans.model, two.name))
+        model = PublishedModel.from_json(two.second.read(plans.model_text, two.name))
         assert (model.link, model.count, len(model.waves)) == ("logistic", 90, 3)
         draws = {one.agreement.database_draws for one in two.first.read(plans.releases, two.name)}
         assert draws == {2 if noise else 0}
@@ -166,7 +166,7 @@ def test_broken_at_every_moment(two) -> None:
                 assert all(seen[-1][: len(one)] == one for one in seen), "once, and for ever"
         two.check()
     assert len(wire.broken) == len(seen) == 2 * (4 + 4 + 1)
-    assert two.first.read(plans.model, two.name) == two.second.read(plans.model, two.name)
+    assert two.first.read(plans.model_text, two.name) == two.second.read(plans.model_text, two.name)
 
 
 def test_killed_at_any_statement_of_either(in_memory) -> None:
@@ -177,7 +177,9 @@ def test_killed_at_any_statement_of_either(in_memory) -> None:
     """
     with both(PLAN, in_memory / "first.db", in_memory / "second.db") as two:
         killed, sums = killed_everywhere(two)
-        assert two.first.read(plans.model, two.name) == two.second.read(plans.model, two.name)
+        assert two.first.read(plans.model_text, two.name) == two.second.read(
+            plans.model_text, two.name
+        )
     assert len(killed) > 60
     assert [len(one) for one in sums.values()] == [1] * 4, "each side, each wave: one set, one sum"
 

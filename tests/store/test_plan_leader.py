@@ -91,7 +91,7 @@ def test_ended_early_at_both_with_the_best_model_so_far(two) -> None:
     text = leading.end(two.first, two.name, two.follower)
     two.check()
     assert PublishedModel.from_json(text).count == FIRST
-    assert two.second.read(plans.model, two.name) == text
+    assert two.second.read(plans.model_text, two.name) == text
     assert two.states() == [["released", "dropped"]] * 2
     assert two.status(1).reason == "Its administrator ended it after wave 1 of 2."
     late = two.deliver(two.shared(1, wave))
@@ -136,7 +136,7 @@ def test_ended_while_the_second_is_away(two) -> None:
     assert two.first.read(plan_leader.leading) == [two.name]
     two.lead()  # when it is back
     two.check()
-    assert two.second.read(plans.model, two.name) == text
+    assert two.second.read(plans.model_text, two.name) == text
 
 
 def test_its_date_goes_from_wave_to_wave_and_ends_it_at_both() -> None:
@@ -155,7 +155,7 @@ def test_its_date_goes_from_wave_to_wave_and_ends_it_at_both() -> None:
         two.check()
         assert two.states() == [["released", "dropped"]] * 2
         assert two.status(1).reason == "Its date came after 1 of its 2 waves."
-        texts = {store.read(plans.model, two.name) for store in two.stores}
+        texts = {store.read(plans.model_text, two.name) for store in two.stores}
         assert len(texts) == 1
 
 
@@ -190,7 +190,7 @@ def test_its_date_ends_it_also_if_the_second_takes_no_further_wave() -> None:
         pass_the_date(two.first, two.current())
         two.lead(other)
         assert two.states() == [["released", "dropped"], ["released", "planned"]]
-        assert len({store.read(plans.model, two.name) for store in two.stores}) == 1
+        assert len({store.read(plans.model_text, two.name) for store in two.stores}) == 1
 
 
 def pass_the_date(store: Store, wave) -> None:

@@ -8,6 +8,7 @@ from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,
+    ConflictError,
     InfeasibleError,
     NotInvitedError,
     NotPublishedError,
@@ -38,6 +39,16 @@ def test_a_plan_is_begun_once(store) -> None:
     assert store.write(plans.begin, PLAN) == first  # again changes nothing
     assert Plan.from_json(store.read(plans.document, PLAN.fingerprint)) == PLAN
     assert store.read(plans.fingerprints) == [PLAN.fingerprint]
+
+
+def test_a_wave_that_was_collected_by_itself_is_not_opened_by_a_plan(store) -> None:
+    """It may have been exported, and learned from with others: the plan's would be a second set."""
+    first = PLAN.first()
+    fill(store, first, 0, FIRST)
+    store.close_collection(first.fingerprint)
+    with pytest.raises(ConflictError, match="by itself"):
+        store.write(plans.begin, PLAN)
+    assert store.read(plans.fingerprints) == []
 
 
 def test_the_status_tells_every_wave(store) -> None:
@@ -152,7 +163,7 @@ def test_a_wave_is_closed_and_published_by_its_plan_alone(store) -> None:
 
 
 def test_unknown_plans_are_refused(store) -> None:
-    for what in (advance, plans.current, plans.status, plans.document, plans.model, plans.hold):
+    for what in (advance, plans.current, plans.status, plans.document, plans.shown_at, plans.hold):
         for unknown in ("ab" * 32, "no\0name"):
             with pytest.raises(UnknownCollectionError):
                 store.write(what, unknown)

@@ -100,7 +100,11 @@ def plan_state_in_words(state: dict[str, Any]) -> str:
         f"Wave {one['number']} {_WAVES[one['state']].format(**one)}." for one in state["waves"]
     ]
     closes = "" if state["state"] == "ended" else closes_in_words(state["closes"]).strip()
+    more = ""
+    if state["invited"] and state["state"] == "collecting":
+        more = "If a group does not fill, invite more people: a lot puts some of them into it."
     told = [heads[state["state"]], *waves, closes, state["reason"], _awaited(state.get("awaits"))]
+    told.append(more)
     return " ".join(filter(None, told))
 
 

@@ -70,7 +70,11 @@ def plan_in_words(plan: "Plan") -> str:
 
     margin = margin_in_words(list(zip(plan.quorums, plan.honest, strict=True)))
     if len(plan) == 1:
-        return f"One wave of {plan.quorums[0]:,} people: more would not help. {margin}"
+        alone = " Without --waves contributors would prove that what they send is short."
+        return (
+            f"One wave of {plan.quorums[0]:,} people: more would not help."
+            f"{alone if plan.databases else ''} {margin}"
+        )
     listed = ", ".join(
         f"{quorum:,} ({kind})" for kind, quorum in zip(plan.kinds, plan.quorums, strict=True)
     )

@@ -58,10 +58,12 @@ class Remembered:
             self._delete(file)
             self._insert(file, receipt)
 
-    def remove(self) -> None:
-        """Forget what was created for the files, because nothing was released."""
+    def remove(self, claim: bytes) -> None:
+        """Forget a claim that was created for the files, because nothing was released; what
+        somebody else has put in its place stays.
+        """
         with _opened() as file:
-            self._delete(file)
+            self._delete(file, claim)
 
     def _found(self, file: sqlite3.Connection) -> list[tuple[int, bytes]]:
         query = (
@@ -76,8 +78,8 @@ class Remembered:
         rows = [(*names, key) for names in self._names()]
         file.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", rows)
 
-    def _delete(self, file: sqlite3.Connection) -> None:
-        for key, _ in self._found(file):
+    def _delete(self, file: sqlite3.Connection, only: bytes | None = None) -> None:
+        for key in [key for key, text in self._found(file) if only in (None, text)]:
             file.execute("DELETE FROM files WHERE receipt = ?", (key,))
             file.execute("DELETE FROM receipts WHERE key = ?", (key,))
 

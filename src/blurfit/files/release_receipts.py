@@ -102,9 +102,10 @@ class _Beside:
         """Put a receipt in place of a claim."""
         self._write(receipt)
 
-    def remove(self) -> None:
-        """Remove a claim."""
-        self.path.unlink(missing_ok=True)
+    def remove(self, claim: bytes) -> None:
+        """Remove a claim, unless somebody else has put a receipt in its place."""
+        if self.receipts() == [claim]:
+            self.path.unlink(missing_ok=True)
 
     def _write(self, receipt: bytes, *, only_new: bool = False) -> None:
         try:
@@ -190,7 +191,7 @@ class Receipts:
                 complete = self._read(first) or complete
         except BlurfitError:
             for place in claimed:
-                place.remove()
+                place.remove(claim.text())
             raise
         self._copy(complete)
         return complete.release()
@@ -235,9 +236,11 @@ class Receipts:
             if names
         ] or ["the same names, other contents"]
         happened = "has been begun for" if found.is_claim else "has been learned from"
+        # Without what the account remembers, files that were moved could be learned from again.
+        or_so = "" if isinstance(place, Remembered) else ", or remove this claim"
         remedy = (
             f"If {found.decided_in!r} does not exist, that was never finished: complete it by "
-            "learning from those files, or remove this claim."
+            f"learning from those files{or_so}."
             if found.is_claim
             else "Use those files to get it again; for others collect under a new agreement."
         )

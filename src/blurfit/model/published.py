@@ -96,6 +96,12 @@ class PublishedModel(PublishedFile):
             )
         if self.waves and sum(one.count for one in self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
+        stated = tuple(one.quorum for one in self.waves)
+        if (wave := self.agreement.wave) is not None and stated != wave.people[: len(stated)]:
+            raise InvalidValueError(
+                f"Expected waves that waited for {wave.people} people, as the agreement states, "
+                f"and got {stated}."
+            )
         weights = np.array(self.weights, dtype=np.float64)
         expected = (len(self.outputs), 1 + len(self.columns))
         if weights.shape != expected or not np.isfinite(weights).all():

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from blurfit.errors import InvalidValueError
+from blurfit.validate import whole
+
 
 @dataclass(frozen=True)
 class WaveShare:
@@ -14,3 +17,11 @@ class WaveShare:
     honest: int
     local_mu: float
     local_epsilon: float
+
+    def __post_init__(self) -> None:
+        whole(count=self.count, quorum=self.quorum, honest=self.honest)
+        if not self.honest <= self.quorum <= self.count:
+            raise InvalidValueError(
+                f"Expected honest={self.honest} <= quorum={self.quorum} <= count={self.count}: no "
+                "wave is released below what it waits for, or with noise for more than that."
+            )

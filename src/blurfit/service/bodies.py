@@ -160,12 +160,13 @@ async def read_body(
 ) -> bytes:
     """The whole body, unless it is too large or too slow; `cost` is what so many bytes cost.
 
-    What is stated is paid before any of it is read, and what came, if that is more, at the end.
+    What is stated is paid before any of it is read; in chunks, of which nobody says how long they
+    are, it is the most that it may be.
     """
     stated = headers.get(b"content-length", b"0")
     if not stated.isdigit() or int(stated) > limit:
         raise _too_large(limit)
-    held.pay(cost(int(stated)))
+    held.pay(cost(limit if b"transfer-encoding" in headers else int(stated)))
     seconds = SECONDS_FOR_A_BODY if limit > SMALL else SECONDS_FOR_A_SMALL_ONE
     parts: list[bytes] = []
     size, more = 0, True
@@ -192,7 +193,6 @@ async def read_body(
             f"Expected the whole body within {seconds:g} s; send smaller ones.",
         ) from None
     held.allowance.unfinished.pop(held, None)
-    held.pay(cost(size))
     return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
 

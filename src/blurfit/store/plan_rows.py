@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.errors import ClosedError, UnknownCollectionError
+from blurfit.errors import ClosedError, ConflictError, UnknownCollectionError
 from blurfit.messages.shares import Role
 from blurfit.model.published import PublishedModel
 from blurfit.store import collections, roles, tables
@@ -73,7 +73,12 @@ def open_wave(
     agreement.verify()
     wave = agreement.wave
     assert wave is not None
-    key, _ = collections.begin(connection, agreement, closes)
+    key, is_new = collections.begin(connection, agreement, closes)
+    if not is_new:  # it may have been published or exported: a second release, of another set
+        raise ConflictError(
+            f"Expected wave {wave.number} to be opened by its plan, and {agreement.fingerprint} is "
+            "collected here by itself. Begin the plan in a store of its own, or propose another."
+        )
     if role != "whole":
         roles.take_role(connection, key, role)
     row = {"plan": wave.plan, "number": wave.number, "collection": key}
