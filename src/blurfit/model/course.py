@@ -7,10 +7,13 @@ Everything here follows from a plan and from published releases, so anybody can 
 **What `follows` checks.** The marks (SHA-256) of the releases that the agreement names are those of
 the releases at hand; the agreement states what the plan states (`Plan.require`), and its noise
 keeps the promise (`Agreement.verify`). Nothing is computed a second time to be compared: machines
-round differently. In particular *the map is taken as it is announced*. Privacy does not rest on it:
-`Agreement.verify` finds the noise sufficient for any map whatever (`blurfit.theory.wave_form`), and
-every submission carries the fingerprint of the map, so none of a wave's submissions is older than
-its map. Whoever announces a bad map gets a bad model, and learns nothing more about anybody.
+round differently. In particular *the map is taken as it is announced*. The privacy of the people in
+its wave does not rest on it: `Agreement.verify` finds the noise sufficient for any map whatever
+(`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map, so none of a
+wave's submissions is older than its map. Whoever announces a bad map gets a bad model, and learns
+nothing more about anybody. What readers learn of *earlier* people from a map is nothing only if it
+was made of published sums, which is the announcer's word: the statement lists it among what is
+assumed.
 """
 
 import math
