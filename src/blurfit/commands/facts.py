@@ -29,7 +29,9 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "trust": agreement.trust,
         "admission": agreement.admission,
         "database_noise": agreement.database_noise,
-        "condition": premise_in_words(agreement),
+        "condition": f"Nothing is promised. {' '.join(caveats)}"
+        if caveats
+        else premise_in_words(agreement),
         "liar_records": _finite(records_worth(agreement)),
         "proofs": agreement.proofs,
         "numbers": agreement.width,

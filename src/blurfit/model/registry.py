@@ -114,6 +114,6 @@ def _actors(model: Published) -> str:
         against = f" Against either alone the model's promise holds. {condition} Against both:"
     return (
         f"{who}{against} A single submission is {at_most(local.mu)}-GDP, epsilon "
-        f"{at_most(local.epsilon)} at delta {local.delta:.3g}. "
+        f"{at_most(local.epsilon)} at delta {at_most(local.delta, 3)}. "
         f"{local_in_words(local, 'Together they' if databases else 'The database')}"
     )
