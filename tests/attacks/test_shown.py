@@ -1,5 +1,6 @@
 """What is shown must not say more than what was promised for it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_every_number_of_a_promise_is_rounded_up(capsys):
     plan = Plan.propose(SCHEMA, waves=2, **terms)
     told = [either_in_words(agreement), repr(agreement), repr(plan), capsys.readouterr().out]
     for text in told:
-        assert "1.00001" in text and "1.00001e-06" in text, text
+        assert {"1.00001", "1.00001e-06"} <= set(re.findall(r"[0-9.]+(?:e-[0-9]+)?", text)), text
     local = replace(agreement.calibration.local, delta=1.234e-6)
     assert "δ = 1.24e-06" in together_in_words(local)
 
@@ -70,6 +71,6 @@ def test_an_agreement_that_is_not_proved_shows_no_number():
         weight_bound=1.0,
         rule="published",
     )
-    assert "epsilon" not in repr(agreement) and "nothing is promised" in repr(agreement)
+    assert "input, nothing is promised, quorum" in repr(agreement)
     assert agreement_facts(agreement)["condition"].startswith("Nothing is promised.")
     assert not [one for one in doubts(agreement) if "ε" in one or "δ" in one]

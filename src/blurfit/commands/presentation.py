@@ -130,8 +130,12 @@ def doubts(agreement: "Agreement") -> list[str]:
 
 def moments_report(moments: "PublishedMoments") -> str:
     """What a release is of, and the correlations between its columns."""
-    promise, everything = moments.guarantee, moments.agreement.sends == "everything"
-    kind = f"Sums of {'all products of two columns' if everything else 'products with the target'}"
+    promise, wave = moments.guarantee, moments.agreement.wave
+    kind = "Sums of all products of two columns"
+    if not moments.has_all_products:
+        kind = "Sums of products with the target"
+        if wave is not None:
+            kind = f"Sums of wave {wave.number} of a plan, under its map"
     least = f" (at least {moments.agreement.quorum:,} were required) answered"
     facts = (
         f"{promise.counted}{' of' if moments.held else least} "
@@ -141,6 +145,8 @@ def moments_report(moments: "PublishedMoments") -> str:
         f"May be predicted: {', '.join(moments.agreement.targets)}.",
     )
     told = "\n".join(textwrap.fill(fact, width=79) for fact in facts if fact)
+    if not moments.has_all_products:
+        return told
     head = "Correlations (nan where the noise is larger than the spread):"
     return f"{told}\n\n{head}\n{moments.correlations()}"
 

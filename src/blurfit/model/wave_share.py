@@ -1,10 +1,9 @@
 """What each wave of a plan contributed to the model that was learned from all of them."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class WaveShare:
+class WaveShare(NamedTuple):
     """One wave of a plan: how many contributed, how many it waited for, how many of these its noise
     needs to be honest, and what one of its submissions keeps by itself.
     """
