@@ -333,3 +333,18 @@ def test_the_statement_tells_of_waves_and_their_condition() -> None:
     alone = Agreement.propose(chosen.schema, epsilon=1.0, delta=1e-6, quorum=500)
     single = release(alone, people(500), np.random.default_rng(1))
     assert "Waves" not in as_markdown(single)
+
+
+def test_sums_that_no_people_have_are_refused_with_a_reason() -> None:
+    """Whoever learns from a release that somebody made up gets no error of the linear algebra."""
+    chosen, first = plan("label", waves=3), plan("label", waves=3).first()
+    refused = 0
+    for seed in range(30):
+        sums = np.random.default_rng(seed).normal(size=first.width) * first.quorum / 20
+        release = PublishedMoments(first, first.quorum, sums)
+        for learned in (next_agreement, learn_plan):
+            try:
+                learned(chosen, [release])
+            except InfeasibleError:
+                refused += 1
+    assert refused
