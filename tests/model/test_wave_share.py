@@ -1,5 +1,7 @@
 """A model of waves states what each of them needs, and the weakest submission."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,14 +62,14 @@ def test_waves_add_up() -> None:
         (),  # under the agreement of a second wave
         (FIRST_SHARE,),
         (FIRST_SHARE, LAST_SHARE, LAST_SHARE),
-        (FIRST_SHARE._replace(quorum=1), LAST_SHARE),
-        (FIRST_SHARE._replace(count=299), LAST_SHARE),  # below its quorum
-        (FIRST_SHARE._replace(honest=0), LAST_SHARE),
-        (FIRST_SHARE._replace(honest=301), LAST_SHARE),
-        (FIRST_SHARE._replace(local_epsilon=1.0), LAST_SHARE),  # which its μ does not keep
-        (FIRST_SHARE._replace(local_mu=float("nan")), LAST_SHARE),
-        (FIRST_SHARE, LAST_SHARE._replace(honest=1)),
-        (FIRST_SHARE, LAST_SHARE._replace(local_mu=0.01, local_epsilon=0.01)),
+        (replace(FIRST_SHARE, quorum=1), LAST_SHARE),
+        (replace(FIRST_SHARE, count=299), LAST_SHARE),  # below its quorum
+        (replace(FIRST_SHARE, honest=0), LAST_SHARE),
+        (replace(FIRST_SHARE, honest=301), LAST_SHARE),
+        (replace(FIRST_SHARE, local_epsilon=1.0), LAST_SHARE),  # which its μ does not keep
+        (replace(FIRST_SHARE, local_mu=float("nan")), LAST_SHARE),
+        (FIRST_SHARE, replace(LAST_SHARE, honest=1)),
+        (FIRST_SHARE, replace(LAST_SHARE, local_mu=0.01, local_epsilon=0.01)),
     ],
 )
 def test_what_is_stated_of_waves_agrees_with_the_agreement(waves) -> None:

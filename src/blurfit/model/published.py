@@ -7,7 +7,7 @@ becomes a number, a label or a class is in `blurfit.model.prediction`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -128,14 +128,16 @@ class PublishedModel(PublishedFile):
         if (
             tuple(one.quorum for one in self.waves) != people
             or any(not one.honest <= one.quorum <= one.count for one in self.waves)
-            or self.waves[-1][2:] != (self.agreement.honest, local.mu, local.epsilon)
+            or astuple(self.waves[-1])[2:] != (self.agreement.honest, local.mu, local.epsilon)
         ):
             raise InvalidValueError(
                 f"Expected waves={self.waves} to wait for {people} people, and the last to state "
                 "what the agreement states."
             )
         for one in self.waves:
-            require_local(LocalGuarantee(*one[3:], local.delta), one.local_mu)
+            require_local(
+                LocalGuarantee(one.local_mu, one.local_epsilon, local.delta), one.local_mu
+            )
 
     def __repr__(self) -> str:
         formula = f"{self.target} ~ {' + '.join(self.features)}"
@@ -306,7 +308,7 @@ class PublishedModel(PublishedFile):
 
     def _contents(self) -> dict[str, Any]:
         return {
-            "waves": [one._asdict() for one in self.waves],
+            "waves": [asdict(one) for one in self.waves],
             "models": self.models,
             "public_rows": self.public_rows,
             "target": self.target,

@@ -1,9 +1,10 @@
 """What each wave of a plan contributed to the model that was learned from all of them."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class WaveShare(NamedTuple):
+@dataclass(frozen=True)
+class WaveShare:
     """One wave of a plan: how many contributed, how many it waited for, how many of these its noise
     needs to be honest, and what one of its submissions keeps by itself.
     """
