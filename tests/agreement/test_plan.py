@@ -63,7 +63,7 @@ def test_a_changed_text_is_refused() -> None:
         {"more": 1},
         {"fingerprint": MARK},
     ):
-        with pytest.raises((InvalidValueError, NotCertifiedError)):
+        with pytest.raises(BlurfitError):
             Plan.from_json(json.dumps(document | change))
 
 
@@ -200,3 +200,28 @@ def test_two_databases_share_every_wave() -> None:
 
 def test_last_levels_are_not_in_a_map() -> None:
     assert kept_columns(plan().schema) == (0, 1, 2, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("weights", "age", 1e308),
+        ("calibration", "quorum", 0),
+        ("calibration", "quorum", -3600),
+        ("calibration", "quorum", "1"),
+        ("calibration", "sigma", None),
+        ("calibration", "sigma", 0.1),  # too little noise
+        ("calibration", "model", {"epsilon": 9.0, "delta": 1e-3, "neighbours": "replace"}),
+        ("grid", "quadratic", 0),
+        ("grid", "quadratic", None),
+    ],
+)
+def test_a_plan_that_states_what_cannot_be_is_refused_when_it_is_read(part, name, value) -> None:
+    """With a reason, and before anybody takes its first wave for granted."""
+    document = plan().to_dict()
+    assert name in document[part]
+    stated = document[part][name]
+    if isinstance(value, dict):
+        value = stated | value
+    with pytest.raises(BlurfitError):
+        Plan.from_dict(document | {part: document[part] | {name: value}})

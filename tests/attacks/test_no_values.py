@@ -342,3 +342,19 @@ def test_a_fit_to_too_many_rows_is_refused_whatever_they_are() -> None:
             with pytest.raises(InfeasibleError, match="could exceed"):
                 model.fit(X + value, X[:, 0] + value)
             assert not budget.expenses
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_scores_tell_no_value(wrong: str) -> None:
+    """Of the targets, and of weights: scikit-learn's own words are not repeated."""
+    table = people()
+    X = pd.DataFrame({one.name: table[one.name] for one in FEATURES})
+    worse = [WRONG[wrong], *table["income"][1:]]
+    regressor = MomentPerturbationRegressor(bounds=SCHEMA).fit(X, table["income"])
+    classifier = MomentPerturbationClassifier(bounds=LABELS).fit(X, table["sick"])
+    for fitted, y in ((regressor, table["income"]), (classifier, table["sick"])):
+        with silence():
+            fitted.score(X, worse)
+        with silence():
+            fitted.score(X, y, sample_weight=worse)
+    assert classifier.score(X, table["sick"], sample_weight=np.ones(ROWS)) <= 1

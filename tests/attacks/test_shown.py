@@ -1,9 +1,16 @@
 """What is shown must not say more than what was promised for it."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
+from rich.console import Console
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.promises import relation_in_words, together_in_words
+from blurfit.agreement.plan import Plan
+from blurfit.agreement.promises import either_in_words, relation_in_words, together_in_words
+from blurfit.commands.facts import agreement_facts
+from blurfit.commands.presentation import agreement_report, doubts
 from blurfit.model.learner import released_weights, statistics_of
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, sampler_for
@@ -37,3 +44,33 @@ def test_at_most_is_rounded_up():
 def test_blanking_out_is_told_for_both_mechanisms():
     """Under 'moment' nobody sends q and p: u = 0, and the constant and N stay."""
     assert "q = 0" not in relation_in_words("zero-out")
+
+
+def test_every_number_of_a_promise_is_rounded_up(capsys):
+    """In words, reports and representations, as in a release's own papers."""
+    databases = [("A", "https://a.example"), ("B", "https://b.example")]
+    terms = {"epsilon": 1.0000004, "delta": 1.0000004e-6, "quorum": 20_000}
+    agreement = Agreement.propose(SCHEMA, databases=databases, **terms)
+    Console(width=10_000).print(agreement_report(agreement))
+    plan = Plan.propose(SCHEMA, waves=2, **terms)
+    told = [either_in_words(agreement), repr(agreement), repr(plan), capsys.readouterr().out]
+    for text in told:
+        assert {"1.00001", "1.00001e-06"} <= set(re.findall(r"[0-9.]+(?:e-[0-9]+)?", text)), text
+    local = replace(agreement.calibration.local, delta=1.234e-6)
+    assert "δ = 1.24e-06" in together_in_words(local)
+
+
+def test_an_agreement_that_is_not_proved_shows_no_number():
+    """Nor does the condition for scripts speak of what would be needed for a promise."""
+    agreement = Agreement.propose(
+        SCHEMA,
+        epsilon=3,
+        delta=1e-3,
+        quorum=2000,
+        mechanism="input",
+        weight_bound=1.0,
+        rule="published",
+    )
+    assert "input, nothing is promised, quorum" in repr(agreement)
+    assert agreement_facts(agreement)["condition"].startswith("Nothing is promised.")
+    assert not [one for one in doubts(agreement) if "ε" in one or "δ" in one]

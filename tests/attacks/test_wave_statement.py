@@ -5,14 +5,17 @@ import pytest
 
 from blurfit.agreement.plan import Plan
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.model.course import learn_plan, next_agreement
+from blurfit.model.course import follows, learn_plan, next_agreement
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import epsilon_of
+from blurfit.theory.maps import ResidualMap
+from blurfit.theory.whitening import Whitening
 
 TERMS = {"epsilon": 2, "delta": 1e-6, "quorum": 1000}
+WHITE = Whitening([0.0, 0.0], np.eye(2), [0.0, 0.0], 0.0)
 SCHEMA = Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)], Numeric("y", 0, 1))
 
 
@@ -87,3 +90,26 @@ def test_a_plan_that_states_other_noise_than_it_promises_is_refused():
     more = document["calibration"] | {"mu": document["calibration"]["mu"] / 2}
     with pytest.raises(NotCertifiedError, match="first wave's noise"):
         Plan.from_dict(document | {"calibration": more})
+
+
+@pytest.mark.parametrize(
+    "databases", [(), (("A", "https://a.example"), ("B", "https://b.example"))]
+)
+def test_what_a_map_was_made_of_is_an_assumption(databases):
+    """A map with other digits is taken: there is room for what earlier submissions said."""
+    plan = Plan.propose(SCHEMA, waves=2, databases=databases, proofs=False, **TERMS)
+    first = PublishedMoments(plan.first(), plan.quorums[0], np.zeros(plan.first().width))
+    honest = plan.following((first.mark,), ResidualMap(WHITE, 1.0, 1.0, 1.0))
+    document = honest.to_dict()
+    document["wave"]["map"]["mean"][0] += 1.234567890123e-3
+    altered = Agreement.from_dict(document)
+    follows(plan, [first], altered)
+    second = PublishedMoments(altered, plan.quorums[1], np.zeros(altered.width))
+    for release in (first, second):
+        text = " ".join(as_markdown(release).split())
+        assert "follows from published sums alone" not in text
+        assert "(its map) was made of published sums alone. Nobody can check that" in text
+        assert ("is the database's word" in text) is not bool(databases)
+        assert ("is A's word" in text) is bool(databases)
+    held = as_markdown(replace(first, held=True)) if not databases else ""
+    assert "its map" not in held

@@ -661,6 +661,22 @@ def test_students_t(run) -> None:
     assert got == pytest.approx([float(stats.t.ppf(0.975, nu)) for nu in freedoms], rel=1e-9)
 
 
+def test_numbers_of_a_promise_are_rounded_up(run) -> None:
+    """As `at_most` does: “at most 2.01 times” would be false of e^0.7."""
+    bounds = [(math.exp(0.7), 3), (1.0000004, 6), (9.99996, 5), (0.5, 6), (1e-6, 6), (0.0, 3)]
+    bounds += [(1.23449e-6, 6), (9.9991e-4, 4), (218.73588, 4), (5e12, 6), (1234.4, 4)]
+    body = "return given.map(([value, digits]) => numerals.atMost(value, digits));"
+    assert run("numerals", body, bounds) == [
+        "2.02", "1.00001", "10", "0.5", "10⁻⁶", "0",
+        "1.235·10⁻⁶", "0.001", "218.8", "5·10¹²", "1,235",
+    ]  # fmt: skip
+    agreement = Agreement.propose(
+        wide(), epsilon=1.0000000000004, delta=1.2345678912349e-6, quorum=500
+    )
+    found = run("words", "return words.promiseOf(given);", agreement.to_document())
+    assert found == {"epsilon": agreement.epsilon, "delta": agreement.delta}
+
+
 def test_numbers_are_read_as_people_write_them(run) -> None:
     readings = {
         "34,5": 34.5, "34.5": 34.5, " 34 ": 34.0, "1,234.5": 1234.5, "1.234,5": 1234.5,

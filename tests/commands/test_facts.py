@@ -5,9 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.commands.facts import agreement_facts, model_facts, moments_facts
+from blurfit.commands.presentation import moments_report
+from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Numeric, Schema
-from support.joint_release import release
+from blurfit.theory.maps import ResidualMap
+from blurfit.theory.whitening import Whitening
+from support.joint_release import SCHEMA, release
 
 MOMENTS = release()
 
@@ -53,3 +59,19 @@ def test_a_model_without_errors_says_why() -> None:
     facts = model_facts(model)
     assert list(facts["outputs"]["income"]) == ["predicting"]
     assert facts["refusal"] == "too much noise"
+
+
+def test_sums_without_correlations_are_shown_too() -> None:
+    """Of a later wave, and of products with the target alone: in words, as HTML and for scripts."""
+    first = Plan.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=1000, waves=2)
+    size = len(first.first().form.columns) - 2  # without the target and a level
+    flat = Whitening([0.0] * size, np.eye(size), [0.0] * size, 0.0)
+    later = first.following(("ab" * 32,), ResidualMap(flat, 1.0, 1.0, 1.0))
+    alone = Agreement.propose(
+        SCHEMA, epsilon=1, delta=1e-6, quorum=700, sends="targets", public_rows="ab" * 32
+    )
+    for agreement, words in ((later, "Sums of wave 2 of a plan"), (alone, "with the target")):
+        moments = PublishedMoments(agreement, 700, np.zeros(agreement.width))
+        assert moments_facts(moments)["epsilon"] == 1
+        assert words in " ".join(moments_report(moments).split())
+        assert "700 people, ε = 1" in moments._repr_html_()

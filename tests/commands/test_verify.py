@@ -22,9 +22,10 @@ def folder(tmp_path_factory):
     propose(quorum=19).save(place / "other.json")
     with Store() as store:
         store.add(agreement, perturb(agreement, PEOPLE))
-        (place / "unsigned.json").write_text(store.publish_text(agreement.fingerprint))
-        signing = Signatory(store, SIGNER)
-        (place / "model.json").write_text(signing.model(agreement.fingerprint))
+        text = store.publish_text(agreement.fingerprint)
+        (place / "unsigned.json").write_text(text)
+        signed = Signatory(store, SIGNER).signed(agreement.fingerprint, "model", text)
+        (place / "model.json").write_text(signed.text)
     return place
 
 

@@ -333,3 +333,16 @@ def test_the_statement_tells_of_waves_and_their_condition() -> None:
     alone = Agreement.propose(chosen.schema, epsilon=1.0, delta=1e-6, quorum=500)
     single = release(alone, people(500), np.random.default_rng(1))
     assert "Waves" not in as_markdown(single)
+
+
+@pytest.mark.parametrize("task", ["label", "count"])
+def test_sums_that_no_people_have_are_refused_with_a_reason(task: str) -> None:
+    """Whoever learns from releases that somebody made up gets no error of the linear algebra."""
+    chosen, generator = plan(task, waves=3), np.random.default_rng(1)
+    found: list[PublishedMoments] = []
+    for quorum in chosen.quorums[:2]:
+        agreement = next_agreement(chosen, found)
+        sums = generator.normal(size=agreement.width) * quorum
+        found.append(PublishedMoments(agreement, quorum, sums))
+    with pytest.raises(InfeasibleError, match="teach nothing"):
+        next_agreement(chosen, found)

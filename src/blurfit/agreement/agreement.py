@@ -30,6 +30,7 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
+from blurfit.agreement.promises import at_most, caveats_of
 from blurfit.agreement.proving import Proving
 from blurfit.agreement.terms import (
     LATER_TERMS,
@@ -147,10 +148,13 @@ class Agreement(Fingerprinted):
         return found
 
     def __repr__(self) -> str:
+        promised = f"epsilon={at_most(self.epsilon, 6)}, delta={at_most(self.delta, 6)}"
+        if caveats_of(self):
+            promised = "nothing is promised"
         return (
             f"<Agreement {self.fingerprint[:12]}: {self.schema.target.name!r} by "
-            f"{len(self.schema.features)} columns, {self.mechanism}, epsilon={self.epsilon:g}, "
-            f"delta={self.delta:g}, quorum={self.quorum:,}>"
+            f"{len(self.schema.features)} columns, {self.mechanism}, {promised}, "
+            f"quorum={self.quorum:,}>"
         )
 
     def _repr_html_(self) -> str:

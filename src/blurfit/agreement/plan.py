@@ -38,6 +38,7 @@ from blurfit.agreement.fingerprinted import Fingerprinted, alike
 from blurfit.agreement.grid import Grid
 from blurfit.agreement.lot import Lot, honest_among
 from blurfit.agreement.numbers import PublicWeights
+from blurfit.agreement.promises import at_most
 from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, Terms, later_read, later_written
 from blurfit.agreement.wave import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError, NotCertifiedError
@@ -187,7 +188,8 @@ class Plan(Fingerprinted):
         )
         return (
             f"<Plan {self.fingerprint[:12]}: {self.schema.target.name!r} in {len(self)} waves "
-            f"({stages}), epsilon={self.terms.epsilon:g}, delta={self.terms.delta:g}>"
+            f"({stages}), epsilon={at_most(self.terms.epsilon, 6)}, "
+            f"delta={at_most(self.terms.delta, 6)}>"
         )
 
     def __len__(self) -> int:
@@ -341,7 +343,7 @@ class Plan(Fingerprinted):
         given = {name: document[name] for name in _TERMS} | later_read(document)
         terms = Terms.of(**given | {"databases": databases})
         schema = Schema.from_dict(document["schema"])
-        return cls(
+        plan = cls(
             schema,
             terms,
             document["task"],
@@ -351,6 +353,9 @@ class Plan(Fingerprinted):
             MomentCalibration.from_dict(document["calibration"]),
             Grid(**document["grid"]),
         )
+        plan.first().verify()  # its noise is stated, and keeps what the plan promises
+        plan.require(plan.first())
+        return plan
 
 
 def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:

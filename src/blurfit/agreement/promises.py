@@ -105,8 +105,9 @@ def either_in_words(
         f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "
         f"alone is random numbers, which say nothing about a record as long as {unbroken} is not "
         "broken. All that either learns are the blurred sums from which the model is computed, so "
-        f"the promise to the model's readers, ε = {agreement.epsilon:g}, δ = {agreement.delta:g}, "
-        f"holds against each of the two as well. {condition_in_words(agreement, quorum)}"
+        f"the promise to the model's readers, ε = {at_most(agreement.epsilon, 6)}, δ = "
+        f"{at_most(agreement.delta, 6)}, holds against each of the two as well. "
+        f"{condition_in_words(agreement, quorum)}"
     )
 
 
@@ -137,7 +138,7 @@ def together_in_words(local: LocalGuarantee) -> str:
     return (
         "Together they could undo the sharing, and then one submission is at most μ = "
         f"{at_most(local.mu)} Gaussian differentially private: ε = {at_most(local.epsilon)} at δ = "
-        f"{local.delta:.3g}, for any two records. " + local_in_words(local, "Together they")
+        f"{at_most(local.delta, 3)}, for any two records. " + local_in_words(local, "Together they")
     )
 
 

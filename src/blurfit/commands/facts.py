@@ -29,7 +29,9 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "trust": agreement.trust,
         "admission": agreement.admission,
         "database_noise": agreement.database_noise,
-        "condition": premise_in_words(agreement),
+        "condition": f"Nothing is promised. {' '.join(caveats)}"
+        if caveats
+        else premise_in_words(agreement),
         "liar_records": _finite(records_worth(agreement)),
         "proofs": agreement.proofs,
         "numbers": agreement.width,
@@ -42,17 +44,22 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
 
 
 def moments_facts(moments: "PublishedMoments") -> dict[str, Any]:
-    """A release's facts and correlations for scripts; what the noise drowns is null."""
-    found = moments.correlations()
+    """A release's facts and its correlations, where it has any, for scripts; what the noise
+    drowns is null.
+    """
+    found = moments.correlations() if moments.has_all_products else None
+    told = found and {
+        "columns": list(found.names),
+        "correlations": _rows(found.values),
+        "standard_errors": _rows(found.standard_errors),
+    }
     return {
         "fingerprint": moments.fingerprint,
         "count": moments.count,
         **moments.guarantee.facts(),
         "admission": moments.admission,
         "targets": list(moments.agreement.targets),
-        "columns": list(found.names),
-        "correlations": _rows(found.values),
-        "standard_errors": _rows(found.standard_errors),
+        **(told or {}),
     }
 
 

@@ -34,7 +34,8 @@ def ledger(delta: float, erase: bool, as_json: bool) -> None:
     sums = total(entries, delta)
     lines = [
         f"{one.at}  {one.title}{f' ({one.organiser})' if one.organiser else ''}\n"
-        f"    {one.rows:,} rows to {one.where}, ε = {one.epsilon:g}, δ = {one.delta:g}, "
+        f"    {one.rows:,} rows to {one.where}, ε = {at_most(one.epsilon, 6)}, "
+        f"δ = {at_most(one.delta, 6)}, "
         f"{one.neighbours} one record; agreement {one.fingerprint[:12]}"
         for one in entries
     ]

@@ -105,12 +105,13 @@ def doubts(agreement: "Agreement") -> list[str]:
     """What makes little sense in an agreement that is otherwise in order."""
     found = []
     epsilon, delta, quorum = agreement.epsilon, agreement.delta, agreement.quorum
-    if epsilon > WEAK_EPSILON:
+    promised = not caveats_of(agreement)
+    if promised and epsilon > WEAK_EPSILON:
         found.append(
             f"ε = {epsilon:g} promises little: any conclusion about a person may become "
             f"{_times(epsilon)} times as likely. An ε of 1 or 2 is usual."
         )
-    if delta * quorum > 1:
+    if promised and delta * quorum > 1:
         found.append(
             f"δ = {delta:g} is more than one in {quorum:,}, the quorum: even publishing somebody's "
             "record would keep such a promise. A δ of 1e-6 or less is usual."
@@ -129,8 +130,12 @@ def doubts(agreement: "Agreement") -> list[str]:
 
 def moments_report(moments: "PublishedMoments") -> str:
     """What a release is of, and the correlations between its columns."""
-    promise, everything = moments.guarantee, moments.agreement.sends == "everything"
-    kind = f"Sums of {'all products of two columns' if everything else 'products with the target'}"
+    promise, wave = moments.guarantee, moments.agreement.wave
+    kind = "Sums of all products of two columns"
+    if not moments.has_all_products:
+        kind = "Sums of products with the target"
+        if wave is not None:
+            kind = f"Sums of wave {wave.number} of a plan, under its map"
     least = f" (at least {moments.agreement.quorum:,} were required) answered"
     facts = (
         f"{promise.counted}{' of' if moments.held else least} "
@@ -140,6 +145,8 @@ def moments_report(moments: "PublishedMoments") -> str:
         f"May be predicted: {', '.join(moments.agreement.targets)}.",
     )
     told = "\n".join(textwrap.fill(fact, width=79) for fact in facts if fact)
+    if not moments.has_all_products:
+        return told
     head = "Correlations (nan where the noise is larger than the spread):"
     return f"{told}\n\n{head}\n{moments.correlations()}"
 
@@ -175,19 +182,21 @@ def _promise(calibration: Calibration, model: ModelGuarantee) -> str:
         kept = calibration.kept
         return (
             f"The paper claims ({model.epsilon:g}, {model.delta:g}) for the model, which is NOT "
-            f"proved. Proved of the same noise is ({kept.epsilon:.4g}, {kept.delta:g}), {condition}"
+            f"proved. Proved of the same noise is ({_numbers(kept)}), {condition}"
         )
-    return (
-        f"What is published is ({model.epsilon:g}, {model.delta:g})-differentially private "
-        f"{condition}"
-    )
+    return f"What is published is ({_numbers(model)})-differentially private {condition}"
+
+
+def _numbers(model: ModelGuarantee) -> str:
+    return f"{at_most(model.epsilon, 6)}, {at_most(model.delta, 6)}"
 
 
 def _submission(calibration: Calibration) -> str:
     local = calibration.local
     return (
         f"One submission by itself is Gaussian private with μ ≤ {at_most(local.mu)}: "
-        f"ε ≤ {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
+        f"ε ≤ {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}. "
+        f"{local_in_words(local)}"
     )
 
 

@@ -14,7 +14,7 @@ from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.by_input import InputPerturbation
 from blurfit.estimators.by_moment import MomentPerturbation
 from blurfit.estimators.guarantee import CLASSES_READ
-from blurfit.estimators.rows import read_rows, refuse_unless_binary, without_values
+from blurfit.estimators.rows import read_rows, refuse_unless_binary, without_answers, without_values
 from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Binary, Categorical
 from blurfit.schema.schema import Schema
@@ -59,6 +59,12 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         """X·coef_ᵀ + intercept_: its sign decides between two classes, the largest between more."""
         scores = self._linear(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of labels that are predicted right, as scikit-learn computes it."""
+        self.predict(X)  # is refused in words of its own
+        with without_answers():
+            return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> AnyArray:
         """The label of the largest score."""

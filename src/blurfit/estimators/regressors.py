@@ -12,7 +12,7 @@ from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.bounds import bounded_columns
 from blurfit.estimators.by_input import InputPerturbation
 from blurfit.estimators.by_moment import MomentPerturbation
-from blurfit.estimators.rows import read_rows, refuse_unless_binary
+from blurfit.estimators.rows import read_rows, refuse_unless_binary, without_answers
 from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
@@ -37,6 +37,12 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         self.coef_ = np.array(list(model.coefficients.effects.values()))
         self.intercept_ = model.coefficients.intercept
         return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, as scikit-learn computes it."""
+        self.predict(X)  # is refused in words of its own
+        with without_answers():
+            return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> FloatArray:
         """X·coef_ + intercept_, in the target's units; e to that power for counts."""

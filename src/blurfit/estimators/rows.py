@@ -92,6 +92,20 @@ def without_values(X: Any, bounds: Any) -> Iterator[None]:
         raise kind(" ".join([said, *kept])) from None
 
 
+@contextmanager
+def without_answers() -> Iterator[None]:
+    """Replace all that a library says of the targets that predictions are compared with."""
+    try:
+        yield
+    except BlurfitError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise InvalidValueError(
+            "Expected y to have a target for each row of X, of the kind that was learned and none "
+            "missing; and sample_weight, where it is given, a number for each."
+        ) from None
+
+
 def columns_of(estimator: Any) -> tuple[Feature, ...]:
     """What the columns of X are: under their own names, or as x0, x1 and so on."""
     unnamed = [f"x{place}" for place in range(estimator.n_features_in_)]

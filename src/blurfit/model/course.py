@@ -7,14 +7,18 @@ Everything here follows from a plan and from published releases, so anybody can 
 **What `follows` checks.** The marks (SHA-256) of the releases that the agreement names are those of
 the releases at hand; the agreement states what the plan states (`Plan.require`), and its noise
 keeps the promise (`Agreement.verify`). Nothing is computed a second time to be compared: machines
-round differently. In particular *the map is taken as it is announced*. Privacy does not rest on it:
-`Agreement.verify` finds the noise sufficient for any map whatever (`blurfit.theory.wave_form`), and
-every submission carries the fingerprint of the map, so none of a wave's submissions is older than
-its map. Whoever announces a bad map gets a bad model, and learns nothing more about anybody.
+round differently. In particular *the map is taken as it is announced*. The privacy of the people in
+its wave does not rest on it: `Agreement.verify` finds the noise sufficient for any map whatever
+(`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map, so none of a
+wave's submissions is older than its map. Whoever announces a bad map gets a bad model, and learns
+nothing more about anybody. What readers learn of *earlier* people from a map is nothing only if it
+was made of published sums, which is the announcer's word: the statement lists it among what is
+assumed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +29,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.radius import push_of_liars
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.belief import Belief, first_belief, next_map, on_curve
 from blurfit.learning.halves import estimates_apart
 from blurfit.learning.inference import Inference, infer
@@ -40,6 +44,20 @@ from blurfit.model.wave_share import WaveShare
 from blurfit.schema.vectors import units
 from blurfit.theory.maps import WaveMap
 from blurfit.theory.wave_form import WaveForm
+
+
+@contextmanager
+def _taught() -> Iterator[None]:
+    """Refuse sums that no people have, even with their noise: then no model follows from them."""
+    try:
+        yield
+    except BlurfitError:
+        raise
+    except (ArithmeticError, ValueError) as error:
+        raise InfeasibleError(
+            "These releases teach nothing: their sums are like those of no people. Were they "
+            "changed, or did many contributors lie?"
+        ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +92,7 @@ class Course:
                 found.append(learn_wave(found[-1], _chart_of(release), wave_sums(release)))
         return tuple(found)
 
+    @_taught()
     def next_agreement(self) -> Agreement:
         """The agreement of the wave that comes now."""
         return (
@@ -121,6 +140,7 @@ def follows(plan: Plan, releases: Sequence[PublishedMoments], agreement: Agreeme
     Course.of(plan, releases).require(agreement)
 
 
+@_taught()
 def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedModel:
     """The model after the waves so far: all of the plan's, or fewer if it ended early.
 

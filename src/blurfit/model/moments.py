@@ -81,7 +81,7 @@ class PublishedMoments(PublishedFile):
 
     def _repr_html_(self) -> str:
         head = f"{self.guarantee.counted}, {self.guarantee.numbers}"
-        if isinstance(self.agreement.form, TargetForm):
+        if not self.has_all_products:
             return f"<p>{head}</p>"
         return f"<p>{head}</p>{self.correlations()._repr_html_()}"
 
@@ -97,6 +97,11 @@ class PublishedMoments(PublishedFile):
         follows.
         """
         return hashlib.sha256(replace(self, signatures=()).to_json().encode()).hexdigest()
+
+    @property
+    def has_all_products(self) -> bool:
+        """Whether products of all columns were sent, from which correlations follow."""
+        return self.agreement.sends == "everything" and not self.agreement.is_later_wave
 
     @property
     def deviation(self) -> float:

@@ -7,7 +7,7 @@ becomes a number, a label or a class is in `blurfit.model.prediction`.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,6 +26,7 @@ from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients
 from blurfit.schema.vectors import Units, units, values
 from blurfit.theory.setting import LocalGuarantee
+from blurfit.theory.stated import require_local
 from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zero
 from blurfit.version import software
 
@@ -94,14 +95,7 @@ class PublishedModel(PublishedFile):
             raise InvalidValueError(
                 f"Expected a link that suits {self.target!r}, and got {self.link!r}."
             )
-        if self.waves and sum(one.count for one in self.waves) != self.count:
-            raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
-        stated = tuple(one.quorum for one in self.waves)
-        if (wave := self.agreement.wave) is not None and stated != wave.people[: len(stated)]:
-            raise InvalidValueError(
-                f"Expected waves that waited for {wave.people} people, as the agreement states, "
-                f"and got {stated}."
-            )
+        self._require_waves()
         weights = np.array(self.weights, dtype=np.float64)
         expected = (len(self.outputs), 1 + len(self.columns))
         if weights.shape != expected or not np.isfinite(weights).all():
@@ -121,6 +115,29 @@ class PublishedModel(PublishedFile):
                 "the contributors could have moved it."
             )
         object.__setattr__(self, "weights", fixed(weights))
+
+    def _require_waves(self) -> None:
+        """Refuse shares of waves that are not those of the agreement, which is the last one's."""
+        wave, local = self.agreement.wave, self.agreement.calibration.local
+        if not self.waves and (wave is None or wave.number == 1):
+            return
+        if sum(one.count for one in self.waves) != self.count:
+            raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
+        people = () if wave is None else wave.people[: wave.number]
+        whole(**{f"honest[{place}]": one.honest for place, one in enumerate(self.waves)})
+        if (
+            tuple(one.quorum for one in self.waves) != people
+            or any(not one.honest <= one.quorum <= one.count for one in self.waves)
+            or astuple(self.waves[-1])[2:] != (self.agreement.honest, local.mu, local.epsilon)
+        ):
+            raise InvalidValueError(
+                f"Expected waves={self.waves} to wait for {people} people, and the last to state "
+                "what the agreement states."
+            )
+        for one in self.waves:
+            require_local(
+                LocalGuarantee(one.local_mu, one.local_epsilon, local.delta), one.local_mu
+            )
 
     def __repr__(self) -> str:
         formula = f"{self.target} ~ {' + '.join(self.features)}"

@@ -75,7 +75,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
             "implementation": {
                 "mechanisms": f"Gaussian noise, {agreement.mechanism} perturbation{noise}",
                 "justification": "Public bounds only; how much noise is enough can be verified "
-                f"from the agreement {model.fingerprint}."
+                f"from the agreement{_of_the_last_wave(model)} {model.fingerprint}."
                 if promise.private
                 else promise.in_words,
                 "software": model.software,
@@ -89,6 +89,11 @@ def _name(model: Published) -> str:
         return f"{'Classifier' if model.is_label else 'Model'} of {title_of(model.aim)}"
     names = ", ".join(title_of(one) for one in model.agreement.schema.questions)
     return f"Blurred moments of {names}"
+
+
+def _of_the_last_wave(model: Published) -> str:
+    in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
+    return " of the last wave, and the releases of the others:" if in_waves else ""
 
 
 def _composition(model: Published) -> str:
@@ -114,6 +119,6 @@ def _actors(model: Published) -> str:
         against = f" Against either alone the model's promise holds. {condition} Against both:"
     return (
         f"{who}{against} A single submission is {at_most(local.mu)}-GDP, epsilon "
-        f"{at_most(local.epsilon)} at delta {local.delta:.3g}. "
+        f"{at_most(local.epsilon)} at delta {at_most(local.delta, 3)}. "
         f"{local_in_words(local, 'Together they' if databases else 'The database')}"
     )

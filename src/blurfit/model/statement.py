@@ -79,7 +79,7 @@ def _promised(model: Published) -> str:
 - {_premise(model)}
 - {_release_assumption(promise)}
 - The number of {"rows" if held else "submissions"} is public, and did not depend on their answers.
-{_assumed_of_public_rows(model)}{_assumed_of_two(model)}
+{_assumed_of_public_rows(model)}{_assumed_of_maps(model)}{_assumed_of_two(model)}
 ## What is not covered
 
 {_not_covered(model)}
@@ -225,12 +225,12 @@ def _databases(model: Published) -> str:
     return f"""\
 **The database that collected the submissions.** One submission alone is at most
 μ = {at_most(local.mu)} Gaussian differentially private (up to the grid on which its noise is
-drawn): ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}, for any two records.
+drawn): ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}, for any two records.
 **{local_in_words(local)}**"""
 
 
 def _kept_alone(local: LocalGuarantee) -> str:
-    return f"μ = {at_most(local.mu)}, ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}"
+    return f"μ = {at_most(local.mu)}, ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}"
 
 
 def _assumed_of_public_rows(model: Published) -> str:
@@ -239,6 +239,24 @@ def _assumed_of_public_rows(model: Published) -> str:
         return ""
     file = "" if digest is None else f" They are the file with\n  SHA-256 `{digest}`."
     return f"- {PUBLIC_ROWS_ASSUMED}{file}\n"
+
+
+def _assumed_of_maps(model: Published) -> str:
+    """Nobody computes a map again, and its last digits would have room for anything."""
+    wave, databases = model.agreement.wave, model.agreement.databases
+    if wave is None or len(wave.people) == 1 or model.held:
+        return ""
+    told = "is the database's word: a\n  map that was made of submissions would tell of them"
+    if databases:
+        first, second = (plain(one.name) for one in databases)
+        told = (
+            f"is {first}'s word: all that it\n  could have put there instead are masked shares, "
+            f"which tell something to {second} alone"
+        )
+    return (
+        "- What each later group was asked for (its map) was made of published sums alone. Nobody\n"
+        f"  can check that; it {told}.\n"
+    )
 
 
 def _assumed_of_two(model: Published) -> str:
@@ -309,8 +327,8 @@ asked for follows from published sums alone.
 `{wave.plan}`. Each person is in one group, whose noise keeps all of this promise
 for her; so it holds for everything that is published of all groups together. Somebody who took
 part in two groups would have less: √2 times the μ. {_margin(model)}
-Each group is released once, and what the next one is asked for follows from published sums
-alone.{least}
+Each group is released once, and what the next one is asked for is announced before it
+begins.{least}
 """
 
 

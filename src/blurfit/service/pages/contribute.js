@@ -3,7 +3,7 @@
 import * as drafts from "./drafts.js";
 import { moment, t } from "./language.js";
 import * as ledger from "./ledger.js";
-import { number } from "./numerals.js";
+import { atMost } from "./numerals.js";
 import * as outbox from "./outbox.js";
 import { receipt, refused, tell } from "./outcome.js";
 import {
@@ -148,7 +148,7 @@ function checks(status) {
       "ul",
       { class: "ticks" },
       h("li", {}, t("checked.link")),
-      h("li", {}, t("checked.noise", { epsilon: number(epsilon), delta: number(delta) })),
+      h("li", {}, t("checked.noise", { epsilon: atMost(epsilon), delta: atMost(delta) })),
     ),
     isOpenToAnyone(agreement)
       ? h("p", { class: "note some" }, h("strong", {}, t("openToAnyone")))

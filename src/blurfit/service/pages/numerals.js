@@ -46,6 +46,14 @@ export function number(value, digits = 6) {
   return new Intl.NumberFormat(here, { maximumSignificantDigits: digits }).format(value);
 }
 
+/** A bound for people, in so many digits: never rounded down. */
+export function atMost(value, digits = 6) {
+  const kept = value < 1e-3 || value >= 1e12 ? Math.min(digits, 4) : digits;
+  const rounded = Number(value.toPrecision(kept));
+  const step = 10 ** (Math.floor(Math.log10(value)) - kept + 1);
+  return number(rounded < value ? rounded + step : rounded, digits);
+}
+
 /** A number as it could have been typed here, to all its digits. */
 export function asTyped(value) {
   const digits = { useGrouping: false, maximumSignificantDigits: 17 };

@@ -6,7 +6,7 @@ import { chosen, dateBox, opening } from "./dating.js";
 import { attempt, dialog, tell } from "./dialogs.js";
 import { ABOUT, about, databases, terms } from "./fieldsets.js";
 import { widthOf } from "./forms.js";
-import { number } from "./numerals.js";
+import { atMost, number } from "./numerals.js";
 import { ask, definitions, download, h, place, show } from "./page.js";
 import { columnOf, complain, numberIn, question, targetQuestion } from "./questions.js";
 import { verify } from "./verify.js";
@@ -277,7 +277,7 @@ function promise({ agreement, mu, plan }) {
     [
       "To everyone in the model",
       [
-        h("b", {}, `ε = ${number(epsilon)}, δ = ${number(delta)}. `),
+        h("b", {}, `ε = ${atMost(epsilon)}, δ = ${atMost(delta)}. `),
         modelInWords(agreement)
           .replace("Had you answered", "Had one person answered")
           .replace("Had your record", "Had one record"),
@@ -294,8 +294,8 @@ function promise({ agreement, mu, plan }) {
     [
       isShared(agreement) ? "If both put their shares together" : "To a contributor, against this database",
       [
-        h("b", {}, `ε = ${number(calibration.local.epsilon, 4)} `),
-        `at δ = ${number(calibration.local.delta, 3)}. `,
+        h("b", {}, `ε = ${atMost(calibration.local.epsilon, 4)} `),
+        `at δ = ${atMost(calibration.local.delta, 3)}. `,
         h("span", { class: `verdict ${local.strength}` }, local.words),
       ],
     ],
@@ -315,7 +315,7 @@ function promise({ agreement, mu, plan }) {
 function brief(agreement) {
   const { epsilon } = promiseOf(agreement);
   const { local } = agreement.calibration;
-  return [`Model ε = ${number(epsilon)} · one submission ε = ${number(local.epsilon, 4)}`];
+  return [`Model ε = ${atMost(epsilon)} · one submission ε = ${atMost(local.epsilon, 4)}`];
 }
 
 function noise(agreement) {

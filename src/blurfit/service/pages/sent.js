@@ -3,7 +3,7 @@
 
 import { moment, t } from "./language.js";
 import * as ledger from "./ledger.js";
-import { number } from "./numerals.js";
+import { atMost } from "./numerals.js";
 import { h, place, show } from "./page.js";
 
 /** Into #ledger, if there is anything to tell. */
@@ -45,15 +45,10 @@ export function again(agreement) {
 }
 
 function entryInWords({ at, title, organiser, epsilon, delta }) {
-  const promise = `ε = ${number(epsilon)}, δ = ${number(delta)}`;
+  const promise = `ε = ${atMost(epsilon)}, δ = ${atMost(delta)}`;
   const whose = organiser === null ? title : `${title} (${organiser})`;
   return t("ledger.entry", { at: moment(at), title: whose, promise });
 }
 
-/** Two digits, rounded up; “∞” where no bound is left. */
-function bound(epsilon) {
-  if (!Number.isFinite(epsilon)) return "∞";
-  if (epsilon === 0) return "0";
-  const step = 10 ** (Math.floor(Math.log10(epsilon)) - 2);
-  return number(Math.ceil(epsilon / step) * step, 4);
-}
+/** Three digits, rounded up; “∞” where no bound is left. */
+const bound = (epsilon) => (Number.isFinite(epsilon) ? atMost(epsilon, 3) : "∞");

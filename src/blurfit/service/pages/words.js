@@ -5,7 +5,7 @@ import { widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import { LATTICE_SHARE } from "./grid.js";
 import { locale, t } from "./language.js";
-import { number } from "./numerals.js";
+import { atMost, number } from "./numerals.js";
 import { INTERCEPT, isLabel, questionsOf } from "./schema.js";
 import { answerOf, boundsOf, measured, titleOf } from "./texts.js";
 
@@ -66,7 +66,14 @@ export function conditionInWords(agreement) {
 export function promiseOf({ calibration }) {
   const epsilon = calibration.model.epsilon / (1 - LATTICE_SHARE[calibration.mechanism]);
   const delta = calibration.model.delta / (1 - 1e-3);
-  return { epsilon: Number(epsilon.toPrecision(12)), delta: Number(delta.toPrecision(12)) };
+  return { epsilon: inTwelveDigits(epsilon), delta: inTwelveDigits(delta) };
+}
+
+/** Never rounded down: mirrors `promised_in_all` of `blurfit.agreement.checks`. */
+function inTwelveDigits(whole) {
+  const rounded = Number(whole.toPrecision(12));
+  if (rounded >= whole * (1 - 4e-16)) return rounded;
+  return Number((rounded + 10 ** (Math.floor(Math.log10(whole)) - 11)).toPrecision(12));
 }
 
 /** What the published model could tell about one person, no stronger than its ε. */
@@ -80,7 +87,7 @@ export function modelInWords(agreement) {
   if (epsilon > 20) return t("noBound");
   const isReplace = agreement.calibration.model.neighbours === "replace";
   const change = t(isReplace ? "change.replace" : "change.zero");
-  return t("times", { change, times: number(Math.exp(epsilon), 3), delta: number(delta) });
+  return t("times", { change, times: atMost(Math.exp(epsilon), 3), delta: atMost(delta) });
 }
 
 /** How often in 100, at most, somebody guesses right who tells two answers apart by what is
@@ -140,7 +147,7 @@ export function agreementInWords(agreement, mu) {
     [t("fact.sends"), t("fact.sends.words", { count: number(widthOf(agreement)) })],
     [
       t("fact.promise"),
-      `ε = ${number(epsilon)}, δ = ${number(delta)}. ${premiseInWords(agreement)}`,
+      `ε = ${atMost(epsilon)}, δ = ${atMost(delta)}. ${premiseInWords(agreement)}`,
     ],
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
@@ -179,15 +186,15 @@ function againstDatabases(agreement, mu) {
   const { epsilon, delta } = promiseOf(agreement);
   const { local } = agreement.calibration;
   const alone = t("against.alone", {
-    epsilon: number(local.epsilon, 4),
-    delta: number(local.delta, 3),
+    epsilon: atMost(local.epsilon, 4),
+    delta: atMost(local.delta, 3),
   });
   if (!isShared(agreement)) {
     return [[t("against.one"), `${alone} ${localInWords(mu).words}`]];
   }
   const promise = {
-    epsilon: number(epsilon),
-    delta: number(delta),
+    epsilon: atMost(epsilon),
+    delta: atMost(delta),
     condition: conditionInWords(agreement),
   };
   return [
