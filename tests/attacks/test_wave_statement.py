@@ -1,8 +1,11 @@
 """A plan's model must state the conditions and the promise of every wave, not those of the last."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.model.course import follows, learn_plan, next_agreement

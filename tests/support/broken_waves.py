@@ -34,7 +34,7 @@ TARGETS = {"residual": Numeric("y", -1, 1), "newton": Binary("y")}
 def plan(kind: str) -> Plan:
     """Two waves of two people each."""
     schema = Schema(FEATURES, TARGETS[kind])
-    made = Plan.propose(schema, waves=1, epsilon=1.0, delta=1e-5, quorum=2 * PEOPLE)
+    made = Plan.propose(schema, waves=1, epsilon=1.0, delta=1e-5, quorum=2 * PEOPLE, colluders=0)
     return Plan.of(schema, made.terms, made.task, ("joint", kind), (PEOPLE, PEOPLE))
 
 
