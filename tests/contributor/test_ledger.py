@@ -5,8 +5,8 @@ import math
 import pytest
 
 from blurfit import About, Agreement, Numeric, Schema
-from blurfit.contributor.bulk import blur_table
-from blurfit.contributor.ledger import Entry, Ledger, total
+from blurfit.contributor.account import Entry, Ledger, total
+from blurfit.contributor.sending import blur_table
 from blurfit.theory.gaussian import delta_of
 
 TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from blurfit.contributor import memory
-from blurfit.contributor.memory import Memory
+from blurfit.contributor import account
+from blurfit.contributor.account import Memory
 from blurfit.errors import ConflictError, InvalidValueError
 
 X, Y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
@@ -68,6 +68,6 @@ def test_who_comes_at_the_same_time_finds_a_whole_key_or_none(tmp_path) -> None:
     for place in range(20):
         path = tmp_path / f"key{place}"
         with ThreadPoolExecutor(8) as threads:
-            keys = set(threads.map(lambda _, path=path: memory._key(path), range(8)))
+            keys = set(threads.map(lambda _, path=path: account._key(path), range(8)))
         assert [len(key) for key in keys] == [32]
     assert len(list(tmp_path.iterdir())) == 20

@@ -4,9 +4,9 @@ import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
+from blurfit.contributor.account import Ledger
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.ledger import Ledger
-from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import (
     ClosedError,
     ConflictError,
@@ -36,7 +36,7 @@ def a_home(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture
 def client(url, network):
-    with Client(url, transport=network, patience=0.0, pause=lambda _seconds: None) as connected:
+    with Client(url, transports=[network], patience=0.0, pause=lambda _seconds: None) as connected:
         yield connected
 
 
@@ -97,12 +97,12 @@ def test_whoever_comes_after_their_wave_is_told_that_it_is_complete(client, stor
     with pytest.raises(NotInvitedError, match="Nothing was blurred"):
         client.contribute(invited, RECORD)
     with pytest.raises(OtherGroupError, match="comes later"):
-        client.contribute(invited, RECORD, invitation=given[2], person="early")
+        client.contribute(invited, RECORD, invitations=[given[2]], person="early")
     store.add(invited.first(), perturb_table(invited.first(), rows(people(60), 0, FIRST)))
     second = store.write(advance, invited.fingerprint)
     with pytest.raises(OtherGroupError, match="group 1, which is complete"):
-        client.contribute(invited, RECORD, invitation=given[1], person="late")
-    receipt = client.contribute(invited, RECORD, invitation=given[2], person="early")
+        client.contribute(invited, RECORD, invitations=[given[1]], person="late")
+    receipt = client.contribute(invited, RECORD, invitations=[given[2]], person="early")
     assert receipt.fingerprint == second.fingerprint
 
 
@@ -187,10 +187,10 @@ def test_a_wave_of_one_plan_is_not_taken_for_another_plan_s(client, store, first
     store.write(plans.begin, other)
     hostile = plan_path(other.fingerprint)
 
-    class Swapping(type(client._exchange)):
+    class Swapping(type(client.exchanges[0])):
         def get(self, path: str) -> bytes:
             return super().get(path.replace(hostile, plan_path(PLAN.fingerprint)))
 
-    client._exchange.__class__ = Swapping
+    client.exchanges[0].__class__ = Swapping
     with pytest.raises(NotCertifiedError):
         client.current(other)

@@ -4,10 +4,9 @@ import httpx2 as httpx
 import msgspec
 import pytest
 
-from blurfit.contributor import withdrawing
+from blurfit.contributor import receipt as module
 from blurfit.contributor.noise import new_secret
-from blurfit.contributor.receipt import Part, Receipt
-from blurfit.contributor.withdrawing import withdraw
+from blurfit.contributor.receipt import Part, Receipt, withdraw
 from blurfit.errors import ServiceError
 from blurfit.messages.receipts import secrets_of
 from support.stores import propose
@@ -34,7 +33,7 @@ class Place(httpx.BaseTransport):
 
 
 def test_each_secret_is_asked_for_once_in_bounded_parts(monkeypatch) -> None:
-    monkeypatch.setattr(withdrawing, "MOST_SUBMISSIONS", 4)
+    monkeypatch.setattr(module, "MOST_SUBMISSIONS", 4)
     parts = (Part(0, 6, MARK, (None,)), Part(6, 5, MARK, (None,)))
     receipt, place = Receipt(("http://a.example",), new_secret(), parts), Place()
     assert withdraw(receipt, transports=[place], patience=0.0).out == 11

@@ -42,7 +42,7 @@ down, 2 and 3 hold as above.
 **A receipt.** If one is asked for, the journal also holds its secret, from which identifiers follow
 (`blurfit.messages.receipts`), and the signatures so far: until the receipt is written.
 
-A single record's journal is one of a table with one row (`blurfit.contributor.once`).
+A single record's journal is one of a table with one row (`blurfit.contributor.client`).
 """
 
 import secrets
@@ -56,12 +56,12 @@ import numpy as np
 
 from blurfit import private_files
 from blurfit.arrays import ByteArray
+from blurfit.contributor.blur import Messages
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError
 
 _Sent = TypeVar("_Sent")
-Messages = tuple[bytes, ...]  # one for each database that gets something
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS journal (
