@@ -68,7 +68,7 @@ def test_waves_can_be_pasted(survey) -> None:
     for name, part in (("first", lines[:10_000]), ("second", lines[10_000:])):
         (survey / f"{name}.csv").write_text("\n".join([heading, *part]) + "\n")
     said = run(commands(ROOT / "docs" / "waves.md"), survey, survey.parent / "home")
-    assert "people:      20,000" in said
+    assert "rows:        20,000" in said
 
 
 def test_public_features_can_be_pasted(survey) -> None:

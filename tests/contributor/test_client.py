@@ -478,9 +478,8 @@ def test_a_service_that_limits_its_callers_gets_everything_in_the_end(
     store, network, people, serving
 ) -> None:
     store.open(AGREEMENT)
-    service = Service(store)
     ticks = itertools.count()  # a clock that goes by requests, so that a slow machine is no matter
-    service._limiter = Limiter(rate=1.0, burst=1.0, clock=lambda: next(ticks) / 3)
+    service = Service(store, limiter=Limiter(rate=1.0, burst=1.0, clock=lambda: next(ticks) / 3))
 
     def shorter(seconds: float) -> None:
         time.sleep(min(seconds, 0.03))

@@ -50,7 +50,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import require_group
 from blurfit.contributor.account import Entry, Ledger, Memory
 from blurfit.contributor.blur import SharedRecords, message_of_one, named
-from blurfit.contributor.journal import Journal, Portion, TakenBackError
+from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures, agreement_at, checked, roles
 from blurfit.contributor.sending import (
@@ -62,7 +62,6 @@ from blurfit.contributor.sending import (
 )
 from blurfit.errors import (
     BetweenWavesError,
-    ClosedError,
     ConflictError,
     InvalidValueError,
     NotCertifiedError,
@@ -353,7 +352,6 @@ class Client(Closeable):
             pending = list(kept.pending())
             if kept.blurred() and not pending:
                 raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
-            refused: set[str] = set()  # waves that took no more seeds
             while True:
                 if pending:
                     part = pending.pop()
@@ -361,20 +359,13 @@ class Client(Closeable):
                     kept.keep_secret()
                     part = self._blurred_now(agreed, record, kept, services)
                     kept.record(part, has_left=services.announce is None)
-                try:
-                    signatures = kept.hand_over(part, services.send, services.announce)
-                except TakenBackError as taken_back:
-                    if part.under in refused:  # and yet it is said to collect
-                        raise taken_back.refusal from None
-                    refused.add(part.under)
+                outcome = kept.hand_over(part, services.send, services.announce)
+                if outcome == "taken back":
                     continue
-                except ClosedError as error:
-                    kept.acknowledge(part)  # for good: never blurred again
-                    kept.forget_secret()
-                    raise WaveClosedError(LEFT_OUT) from error
-                kept.acknowledge(part, signatures)
                 found = kept.receipt(self.services)
                 kept.forget_secret()
+                if outcome == "late":
+                    raise WaveClosedError(LEFT_OUT)
                 return found
 
     def _blurred_now(

@@ -17,7 +17,7 @@ What got no answer anywhere may be asked for again: to withdraw twice is to with
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -184,7 +184,7 @@ def checked(
     if not keys:
         return None
     key = keys[role == "second"]
-    signed = about_submissions("receipt", fingerprint, role, b"".join(_identifiers(message)))
+    signed = about_submissions("receipt", fingerprint, role, _identifiers(message))
     if not is_signed(signed, key, found.signature):
         raise ServiceError(
             f"Expected an acknowledgement that is signed with the key of the agreement, {key}, and "
@@ -194,12 +194,11 @@ def checked(
     return found.signature
 
 
-def _identifiers(message: bytes) -> Iterator[bytes]:
+def _identifiers(message: bytes) -> bytes:
     """Those of one submission, or of a batch, whole or shares of them."""
     body, count = rows_in(message) if message[:6] == BATCH_MAGIC else (memoryview(message), 1)
     size = len(body) // count
-    for start in range(0, size * count, size):
-        yield bytes(body[start + 8 : start + 24])
+    return b"".join(body[start + 8 : start + 24] for start in range(0, size * count, size))
 
 
 # ---- withdrawing

@@ -34,11 +34,10 @@ from blurfit.agreement.wave import require_group
 from blurfit.arrays import ByteArray, IntArray
 from blurfit.contributor.account import Entry, Ledger, Memory
 from blurfit.contributor.blur import messages_of, named
-from blurfit.contributor.journal import Journal, Portion, TakenBackError
+from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_groups
 from blurfit.contributor.receipt import Signatures
 from blurfit.errors import (
-    ClosedError,
     ConflictError,
     InvalidValueError,
     NotInvitedError,
@@ -137,24 +136,13 @@ def send_table(
             order = np.argsort(groups, kind="stable")
             destination.invitations = [[some[row] for row in order if some] for some in given]
         late, sent, missed = 0, 0, -kept.left_out()
-        refused: set[str] = set()  # waves that took no more seeds
         pinned = None if destination.moves_on else agreement.fingerprint
         for part in _parts(file, destination, kept, groups):
             sent += part.rows
-            try:
-                signatures = kept.hand_over(part, destination.send, destination.announce)
-            except TakenBackError as taken_back:
-                # In vain for the one wave there is, or for one that is still said to collect.
-                if part.under == pinned or part.under in refused:
-                    raise taken_back.refusal from None
-                refused.add(part.under)
-                continue  # as if they had never been blurred
-            except ClosedError:
-                if part.under == pinned:
-                    raise
-                signatures, late = (), late + part.rows  # for good: never blurred again
-            if signatures is not None:
-                kept.acknowledge(part, signatures)
+            outcome = kept.hand_over(part, destination.send, destination.announce, pinned)
+            if outcome == "taken back":
+                continue
+            late += part.rows if outcome == "late" else 0
             progress(part.stop, rows)
         destination.finish(kept, rows)
         if receipt is not None:
