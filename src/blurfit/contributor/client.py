@@ -107,6 +107,10 @@ class Client(Closeable):
         transports: Sequence[httpx.BaseTransport | None] = (),
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
+        if len(urls) not in (1, 2):
+            raise InvalidValueError(
+                f"Expected the address of one database, or of two, and got {len(urls)}."
+            )
         self.exchanges = [
             Exchange(url, patience=patience, transport=transport, pause=pause)
             for url, transport in zip(urls, transports or [None] * len(urls), strict=True)
@@ -126,7 +130,7 @@ class Client(Closeable):
                 f"{' and '.join(named_there)}."
             )
         found = cls(*(named_there or [url or ""]), **options)
-        found._known(agreed.first() if isinstance(agreed, Plan) else agreed)
+        found._first(agreed)
         return found
 
     def close(self) -> None:
@@ -230,6 +234,10 @@ class Client(Closeable):
             )
         return self._agreements.setdefault(agreement.fingerprint, agreement)
 
+    def _first(self, agreed: Agreed) -> Agreement:
+        """What was agreed on, or the first wave of it; for other databases it is refused."""
+        return self._known(agreed.first() if isinstance(agreed, Plan) else agreed)
+
     def _under(self, fingerprint: str) -> Agreement:
         """The agreement of something that was blurred."""
         if fingerprint not in self._agreements:
@@ -258,11 +266,12 @@ class Client(Closeable):
         """
         if isinstance(agreed, str):
             agreed = self._agreed(agreed)
+        first = self._first(agreed)
         services = _Services(self, agreed, self._each([[one] for one in invitations]))
-        if isinstance(agreed, Plan) or agreed.wave is not None:
+        if first.wave is not None:
             return self._take_part(agreed, record, person, services)
-        secret, under = new_secret(), self._known(agreed).fingerprint
-        part = Portion(0, 1, message_of_one(agreed, record, secret), under)
+        secret, under = new_secret(), first.fingerprint
+        part = Portion(0, 1, message_of_one(first, record, secret), under)
         return Receipt(self.services, secret, (Part(0, 1, under, services.send(part)),))
 
     def contribute_table(
@@ -276,10 +285,10 @@ class Client(Closeable):
         `invitations` has a list for each database, with one for each row, if the collection needs
         them; the other options are those of `blurfit.contributor.sending.send_table`.
         """
-        first = agreed.first() if isinstance(agreed, Plan) else agreed
+        first = self._first(agreed)
         first.verify()
         services = _Services(self, agreed, self._each(invitations))
-        return send_table(self._known(first), table, services, **options)
+        return send_table(first, table, services, **options)
 
     def submit(
         self,
@@ -344,8 +353,7 @@ class Client(Closeable):
             ClosedError: a wave that is said to collect takes nothing, and nothing of the record has
                 left.
         """
-        once = agreed.fingerprint if isinstance(agreed, Plan) else agreed.once
-        memory = Memory()
+        once, memory = self._first(agreed).once, Memory()
         name = hashlib.blake2b(f"{once}\n{person}".encode(), key=memory.key, digest_size=16)
         path = memory.folder / f"{name.hexdigest()}.journal"
         with Journal(path, once, services.kind, "", 1) as kept:
