@@ -19,7 +19,7 @@ from rich.table import Table
 from served import Served, free_port, watched
 
 from blurfit import Agreement, Numeric, Schema, Store
-from blurfit.contributor.share import share
+from blurfit.contributor.blur import share
 from blurfit.messages.shares import Role, Shares
 from blurfit.protocol import tokens
 from blurfit.service.remote import RemoteDatabase

@@ -15,7 +15,7 @@ import click
 from playwright.sync_api import CDPSession, sync_playwright
 
 from blurfit import Agreement, Store
-from blurfit.contributor.perturb import blur
+from blurfit.contributor.blur import blur
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
 from proofs import DATABASES, SCHEMA

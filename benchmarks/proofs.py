@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blurfit import Agreement, Numeric, Schema
-from blurfit.contributor.share import share
+from blurfit.contributor.blur import share
 from blurfit.messages.masks import sum_of_masks
 from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER

@@ -25,7 +25,7 @@ from measure import Row, best_times, show
 from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
-from blurfit.contributor.bulk import blur_table
+from blurfit.contributor.sending import blur_table
 from blurfit.files.engines import Engine
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads

@@ -23,7 +23,7 @@ from rich.table import Table
 from served import running
 
 from blurfit import Agreement, Store, perturb_table
-from blurfit.contributor.share import share
+from blurfit.contributor.blur import share
 from blurfit.messages.masks import sum_of_masks
 from blurfit.messages.shares import Role, Shares
 from blurfit.protocol.wire import BINARY

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.perturb import perturb
+from blurfit.contributor.blur import perturb
 from blurfit.errors import InvalidValueError, ServiceError
 from blurfit.json_reader import canonical, read_json
 from blurfit.messages.submissions import Submission, Submissions

@@ -16,7 +16,8 @@ NOISY = """
 import numpy as np
 import pytest
 from blurfit import Agreement, Numeric, Schema, perturb_table
-from blurfit.contributor import noise, perturb
+from blurfit.contributor import noise
+from blurfit.contributor import blur
 from blurfit.simulation.entropy import operating_system_generator
 
 SCHEMA = Schema(features=[Numeric("x", 0, 1)], target=Numeric("y", 0, 1))
@@ -45,7 +46,7 @@ def test_shared(case, once_for_all, shared):
     print("drawn once", AT_IMPORT, once_for_all, shared)
 
 def test_table():
-    rows = 8 * perturb._NUMBERS_AT_ONCE // AGREEMENT.width  # in eight parts, which threads share
+    rows = 8 * blur._NUMBERS_AT_ONCE // AGREEMENT.width  # in eight parts, which threads share
     table = {"x": np.zeros(rows), "y": np.zeros(rows)}
     print("drawn", perturb_table(AGREEMENT, table).numbers[:: rows // 16].tolist())
 """

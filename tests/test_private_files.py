@@ -26,8 +26,7 @@ WRITERS = {
 BY_THE_HELPER = {
     "commands/use.py",
     "contributor/journal.py",
-    "contributor/ledger.py",
-    "contributor/memory.py",
+    "contributor/account.py",
     "files/release_memory.py",
     "files/release_receipts.py",
     "messages/submission_writer.py",

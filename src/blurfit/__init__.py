@@ -16,9 +16,11 @@ from blurfit.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.plan import Plan
     from blurfit.agreement.terms import Terms
     from blurfit.budget import Budget, BudgetExceededError
-    from blurfit.contributor.perturb import perturb, perturb_table
+    from blurfit.contributor.blur import perturb, perturb_table
+    from blurfit.contributor.client import Client
     from blurfit.errors import (
         BelowQuorumError,
         BetweenWavesError,
@@ -61,6 +63,7 @@ __all__ = [
     "Budget",
     "BudgetExceededError",
     "Categorical",
+    "Client",
     "ClosedError",
     "ConflictError",
     "DateClosedError",
@@ -77,6 +80,7 @@ __all__ = [
     "Numeric",
     "OtherGroupError",
     "PausedError",
+    "Plan",
     "PublishedModel",
     "PublishedMoments",
     "Schema",
@@ -105,7 +109,9 @@ _HOMES = {
     "blurfit.schema.content": ("About", "Wording"),
     "blurfit.schema.schema": ("Binary", "Categorical", "Numeric", "Schema"),
     "blurfit.messages.submissions": ("Submission", "Submissions"),
-    "blurfit.contributor.perturb": ("perturb", "perturb_table"),
+    "blurfit.contributor.blur": ("perturb", "perturb_table"),
+    "blurfit.contributor.client": ("Client",),
+    "blurfit.agreement.plan": ("Plan",),
     "blurfit.agreement.terms": ("Terms",),
     "blurfit.budget": ("Budget", "BudgetExceededError"),
     "blurfit.model.learner": ("learn",),

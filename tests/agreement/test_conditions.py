@@ -7,7 +7,7 @@ import pytest
 
 from blurfit import Agreement
 from blurfit.agreement.conditions import counted_in_words, premise_in_words
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.theory.gaussian import epsilon_of
 from support.stores import SCHEMA
 

@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit.agreement.proof_costs import ProofCosts
-from blurfit.contributor.share import share
+from blurfit.contributor.blur import share
 from blurfit.proofs.prio3 import LEADER
 from support.sharing import propose
 

@@ -11,7 +11,7 @@ from blurfit.agreement.grid import PROVED_ROUNDING
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.proving import Proving, _rounded
 from blurfit.agreement.radius import radii
-from blurfit.contributor.perturb import blur
+from blurfit.contributor.blur import blur
 from blurfit.proofs.field import MODULUS
 from blurfit.theory.gaussian import delta_of
 from support.sharing import SCHEMA, TWO, propose

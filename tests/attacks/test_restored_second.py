@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit import InfeasibleError
-from blurfit.contributor.share import share
+from blurfit.contributor.blur import share
 from blurfit.store import commitment, identifier_sets, joint_publication, shared_sums
 from blurfit.store.backup import backup, restore
 from blurfit.store.store import Store

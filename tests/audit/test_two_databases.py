@@ -5,7 +5,7 @@ import pytest
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.audit.findings import audit
-from blurfit.contributor.share import share
+from blurfit.contributor.blur import share
 from blurfit.messages.masks import expand
 
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]

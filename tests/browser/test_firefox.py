@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement
-from blurfit.contributor.perturb import blur
-from blurfit.contributor.share import PROOF_BYTES, proved_with
+from blurfit.contributor.blur import PROOF_BYTES, blur, proved_with
 from support.fair import is_standard_normal
 from support.firefox import Tab, firefox
 from support.looks import AXE, PICTURES, SCREENSHOTS, SERIOUS

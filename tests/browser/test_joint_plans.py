@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.share import share
+from blurfit.contributor.blur import share
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
 from blurfit.store import plan_follower

@@ -23,7 +23,7 @@ from blurfit import (
 )
 from blurfit.agreement.grid import Grid
 from blurfit.agreement.promises import condition_in_words, local_in_words
-from blurfit.contributor.share import shared_with
+from blurfit.contributor.blur import shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.schema.vectors import values
 from blurfit.theory import certified, excess_risk, gaussian

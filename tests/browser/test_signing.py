@@ -7,8 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from blurfit import Agreement, Store, perturb_table
-from blurfit.contributor.receipt import Receipt
-from blurfit.contributor.withdrawing import withdraw
+from blurfit.contributor.receipt import Receipt, withdraw
 from blurfit.messages.receipts import identifiers_of, secrets_of
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.protocol import tokens

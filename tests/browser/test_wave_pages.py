@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from blurfit import Submission
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.protocol.tokens import hashed
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model

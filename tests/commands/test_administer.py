@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from blurfit.commands.administer import FIRST_OR_SECOND
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb_table
 from blurfit.messages.shares import ROLES
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
@@ -142,8 +142,8 @@ def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator,
         assert token not in tokens
     with Client(service.url) as client:  # either kind lets one in
         record = {"age": 1, "income": 2}
-        client.contribute(agreed, record, invitation=tokens[0])
-        client.contribute(agreed, record, invitation=line.partition("=")[2])
+        client.contribute(agreed, record, invitations=[tokens[0]])
+        client.contribute(agreed, record, invitations=[line.partition("=")[2]])
     stranger = blurfit("status", "agreement.json", *as_administrator[:4])
     assert "Collecting from those who are invited: 2 have contributed" in stranger.stdout
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from blurfit.cli import main
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.store.store import Store
 from support.stores import PEOPLE, propose
 

@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema
-from blurfit.contributor import bulk
-from blurfit.contributor.bulk import blur_table
+from blurfit.contributor import sending
 from blurfit.contributor.journal import Journal
-from blurfit.contributor.sending import default_journal
+from blurfit.contributor.sending import blur_table, default_journal
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn import learn_files
 from blurfit.messages.submission_files import open_submissions
@@ -107,15 +106,15 @@ def test_killed_and_resumed_no_row_is_blurred_twice(tmp_path, monkeypatch) -> No
     script = f"""
 import os, signal
 from blurfit import Agreement
-from blurfit.contributor import bulk
-bulk.rows_at_once = lambda layout: 50
+from blurfit.contributor import sending
+sending.rows_at_once = lambda layout: 50
 def progress(done, of):
     print(done, flush=True)
     if done >= 600:
         signal.pause()  # it is not done before it is killed
 if __name__ == "__main__":
     agreement = Agreement.load({str(tmp_path / "agreement.json")!r})
-    bulk.blur_table(agreement, {str(people)!r}, {str(out)!r}, progress=progress)
+    sending.blur_table(agreement, {str(people)!r}, {str(out)!r}, progress=progress)
 """
     (tmp_path / "run.py").write_text(script)
     running = subprocess.Popen(
@@ -141,7 +140,7 @@ if __name__ == "__main__":
         except InvalidValueError:  # its lock is still held by a process that is being ended
             assert time.monotonic() < deadline
     assert 200 <= blurred < 1100
-    monkeypatch.setattr(bulk, "rows_at_once", lambda layout: 400)
+    monkeypatch.setattr(sending, "rows_at_once", lambda layout: 400)
     assert blur_table(AGREEMENT, people, out) == 1100
     identifiers, _ = read(out)
     assert len(identifiers) == 1100

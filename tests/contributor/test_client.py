@@ -16,8 +16,8 @@ from pyarrow import parquet
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor import sending as module
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.contributor.sending import default_journal
 from blurfit.errors import (
     BlurfitError,
@@ -72,7 +72,7 @@ def client(url, store, network):
 
 
 def connected(url: str, network: httpx.BaseTransport, patience: float = 60.0) -> Client:
-    return Client(url, transport=network, patience=patience, pause=lambda _seconds: None)
+    return Client(url, transports=[network], patience=patience, pause=lambda _seconds: None)
 
 
 def identifiers(body: bytes) -> list[str]:
@@ -478,14 +478,13 @@ def test_a_service_that_limits_its_callers_gets_everything_in_the_end(
     store, network, people, serving
 ) -> None:
     store.open(AGREEMENT)
-    service = Service(store)
     ticks = itertools.count()  # a clock that goes by requests, so that a slow machine is no matter
-    service._limiter = Limiter(rate=1.0, burst=1.0, clock=lambda: next(ticks) / 3)
+    service = Service(store, limiter=Limiter(rate=1.0, burst=1.0, clock=lambda: next(ticks) / 3))
 
     def shorter(seconds: float) -> None:
         time.sleep(min(seconds, 0.03))
 
-    with serving(service) as url, Client(url, transport=network, pause=shorter) as c:
+    with serving(service) as url, Client(url, transports=[network], pause=shorter) as c:
         c.contribute_table(AGREEMENT, people)
     assert len(network.sent) > math.ceil(ROWS / AT_ONCE)  # some were sent away
     require_each_row_once(store, network)
@@ -512,10 +511,10 @@ def test_an_invitation_is_for_one_submission(guest, store, tokens) -> None:
     with pytest.raises(NotInvitedError):
         guest.contribute(INVITED, RECORD)
     with pytest.raises(NotInvitedError):
-        guest.contribute(INVITED, RECORD, invitation=new_token())
-    receipt = guest.contribute(INVITED, RECORD, invitation=tokens[0])
+        guest.contribute(INVITED, RECORD, invitations=[new_token()])
+    receipt = guest.contribute(INVITED, RECORD, invitations=[tokens[0]])
     with pytest.raises(NotInvitedError, match="have been used"):
-        guest.contribute(INVITED, RECORD, invitation=tokens[0])
+        guest.contribute(INVITED, RECORD, invitations=[tokens[0]])
     assert list(stored(store, INVITED)) == [receipt.identifier]
     assert store.invitations(INVITED.fingerprint) == ROWS - 1
 
@@ -524,9 +523,9 @@ def test_the_same_submission_is_accepted_again_with_its_used_invitation(
     guest, store, tokens
 ) -> None:
     one = perturb(INVITED, RECORD)
-    assert guest.submit(one, invitations=tokens[:1]) == 1
-    assert guest.submit(one, invitations=tokens[:1]) == 0
-    assert guest.submit(one, invitations=tokens[1:2]) == 0  # and uses no other
+    assert guest.submit(one, invitations=[tokens[:1]]) == 1
+    assert guest.submit(one, invitations=[tokens[:1]]) == 0
+    assert guest.submit(one, invitations=[tokens[1:2]]) == 0  # and uses no other
     assert store.invitations(INVITED.fingerprint) == ROWS - 1
     assert store.count(INVITED) == 1
 
@@ -536,7 +535,7 @@ def test_one_invitation_is_enough_whatever_the_network_does(
     guest, store, network, tokens, fates
 ) -> None:
     network.fates += fates
-    guest.contribute(INVITED, RECORD, invitation=tokens[0])
+    guest.contribute(INVITED, RECORD, invitations=[tokens[0]])
     assert store.count(INVITED) == 1
     assert store.invitations(INVITED.fingerprint) == ROWS - 1
 
@@ -544,8 +543,8 @@ def test_one_invitation_is_enough_whatever_the_network_does(
 def test_a_table_uses_an_invitation_for_each_row(guest, store, network, people, tokens) -> None:
     network.fates += ["fine", "lose response", cut_after]
     with pytest.raises(PowerCut):
-        guest.contribute_table(INVITED, people, invitations=tokens)
-    guest.contribute_table(INVITED, people, invitations=tokens)
+        guest.contribute_table(INVITED, people, invitations=[tokens])
+    guest.contribute_table(INVITED, people, invitations=[tokens])
     require_each_row_once(store, network, agreement=INVITED)
     assert store.invitations(INVITED.fingerprint) == 0
     given = [headers["blurfit-invitation"].split(",") for headers in network.headers]
@@ -557,7 +556,7 @@ def test_too_few_invitations_are_refused_before_anything_is_blurred(
 ) -> None:
     for few in (tokens[:-1], [*tokens[:-1], tokens[0]]):
         with pytest.raises(InvalidValueError, match=f"for each of {ROWS} rows"):
-            guest.contribute_table(INVITED, people, invitations=few)
+            guest.contribute_table(INVITED, people, invitations=[few])
     assert not network.sent
     assert not default_journal(people, INVITED).exists()
 
@@ -565,7 +564,7 @@ def test_too_few_invitations_are_refused_before_anything_is_blurred(
 def test_an_invitation_that_is_listed_twice_is_used_once(
     guest, store, network, people, tokens
 ) -> None:
-    assert guest.contribute_table(INVITED, people, invitations=[tokens[0], *tokens]) == ROWS
+    assert guest.contribute_table(INVITED, people, invitations=[[tokens[0], *tokens]]) == ROWS
     require_each_row_once(store, network, agreement=INVITED)
 
 
@@ -574,7 +573,7 @@ def test_who_forgot_the_invitations_can_go_on_with_them(
 ) -> None:
     with pytest.raises(NotInvitedError):
         guest.contribute_table(INVITED, people)
-    guest.contribute_table(INVITED, people, invitations=tokens)
+    guest.contribute_table(INVITED, people, invitations=[tokens])
     require_each_row_once(store, network, agreement=INVITED)
     assert store.invitations(INVITED.fingerprint) == 0
 

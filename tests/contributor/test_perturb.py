@@ -11,8 +11,8 @@ from scipy.stats import kstest
 
 from blurfit import NotCertifiedError
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor import perturb as module
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor import blur as module
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.schema.vectors import values
 

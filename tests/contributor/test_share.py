@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
 from blurfit.agreement.databases import largest_steps
-from blurfit.contributor import perturb as blurring
-from blurfit.contributor import share as module
-from blurfit.contributor.share import in_steps, share, shared_with
+from blurfit.contributor import blur as module
+from blurfit.contributor.blur import in_steps, share, shared_with
 from blurfit.errors import NotCertifiedError
 from blurfit.learning.sums import block_sums, total
 from blurfit.messages.masks import expand
@@ -126,7 +125,7 @@ def test_a_table_is_shared() -> None:
 
 def test_nothing_whole_is_made_where_trust_is_shared() -> None:
     record = {"age": 30, "income": 50}
-    for make in (blurring.perturb, blurring.perturb_table):
+    for make in (module.perturb, module.perturb_table):
         with pytest.raises(InfeasibleError, match="shared between two databases"):
             make(AGREEMENT, record)
     one = Agreement.propose(SCHEMA, **PROMISE)

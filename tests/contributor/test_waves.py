@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from blurfit.contributor import sending
-from blurfit.contributor.bulk import blur_table
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb, perturb_table
-from blurfit.contributor.sending import default_journal
+from blurfit.contributor.sending import blur_table, default_journal
 from blurfit.errors import (
     ClosedError,
     ConflictError,
@@ -35,7 +34,7 @@ def small_parts(tmp_path, monkeypatch) -> None:
 
 
 def connected(url: str, network) -> Client:
-    return Client(url, transport=network, patience=0.0, pause=lambda _seconds: None)
+    return Client(url, transports=[network], patience=0.0, pause=lambda _seconds: None)
 
 
 def second_wave(store):
@@ -186,7 +185,7 @@ def test_rows_of_a_later_wave_wait_and_each_is_sent_in_its_own(
     tokens = [one for both in zip(twos, ones, strict=True) for one in both]
     store.invite(first.fingerprint, map(hashed, tokens))
     told: list[dict[int, int]] = []
-    options = {"invitations": tokens, "waiting": told.append}
+    options = {"invitations": [tokens], "waiting": told.append}
     with connected(url, network) as client:
         assert client.contribute_table(invited, table, **options) == 7
         assert client.contribute_table(invited, table, **options) == 7, "nothing changes"

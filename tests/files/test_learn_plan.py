@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.bulk import blur_table
+from blurfit.contributor.sending import blur_table
 from blurfit.errors import BelowQuorumError, ConflictError, InvalidValueError, NotCertifiedError
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn_plan import learn_plan_files, release_plan

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blurfit import Agreement, InvalidValueError, PublishedModel, PublishedMoments
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.model.registry import as_yaml
 from blurfit.model.statement import as_markdown
 from blurfit.store.store import Store

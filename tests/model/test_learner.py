@@ -6,7 +6,7 @@ from scipy.stats import ks_2samp
 
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.learner import learn, moments_of, released_weights, statistics_of

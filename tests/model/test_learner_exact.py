@@ -13,7 +13,7 @@ from scipy.stats import kstest, laplace
 from blurfit import BelowQuorumError, InfeasibleError, InvalidValueError, LocalGuarantee
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import Grid, weight_scale
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import learn, released_weights, statistics_of

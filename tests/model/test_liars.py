@@ -5,7 +5,7 @@ import pytest
 
 from blurfit import Agreement, Store, perturb_table
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.share import proved_with, share
+from blurfit.contributor.blur import proved_with, share
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.course import Course, learn_plan

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from blurfit import Agreement, InvalidValueError, PublishedModel, PublishedMoments
 from blurfit.agreement.promises import UNPROVED, caveats_of
 from blurfit.cli import main
-from blurfit.contributor.bulk import blur_table
+from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotPrivateWarning
 from blurfit.estimators import (
     InputPerturbationClassifier,

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from blurfit import Agreement
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.app import Limits, Service

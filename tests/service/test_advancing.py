@@ -4,7 +4,7 @@ import time
 
 from starlette.testclient import TestClient
 
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.errors import StorageError
 from blurfit.service import advancing as module
 from blurfit.service.app import Limits, Service

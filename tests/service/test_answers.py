@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 
-from blurfit.contributor.perturb import perturb
+from blurfit.contributor.blur import perturb
 from blurfit.service.answers import HEADERS
 from support.requests import opened, send
 

@@ -5,7 +5,7 @@ from unittest.mock import ANY
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, PublishedModel, PublishedMoments
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.protocol.wire import JSON
 from blurfit.service.app import Limits, Service
 from support.requests import ADMINISTRATOR, as_json, opened, refused, send

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.sealing import OVERHEAD
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol import tokens

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.dates import instant
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Limits, Service

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from blurfit import InvalidValueError, StorageError
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.service import collector as module
 from blurfit.service.collector import Collector
 from blurfit.store import connecting

@@ -7,7 +7,7 @@ import numpy as np
 
 from blurfit import PublishedMoments
 from blurfit.agreement.terms import LATER_TERMS
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.service import documents
 from support.stores import PEOPLE, propose
 

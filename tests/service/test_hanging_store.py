@@ -4,7 +4,7 @@ import threading
 
 from starlette.testclient import TestClient
 
-from blurfit.contributor.perturb import perturb
+from blurfit.contributor.blur import perturb
 from blurfit.protocol.tokens import hashed
 from blurfit.service import collector
 from blurfit.service.app import Limits, Service

@@ -5,7 +5,7 @@ from dataclasses import replace
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, Store
-from blurfit.contributor.perturb import perturb
+from blurfit.contributor.blur import perturb
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.app import Service
 from support.requests import ADMINISTRATOR, opened, refused, send

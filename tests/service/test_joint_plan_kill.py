@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from blurfit.contributor import sending
-from blurfit.contributor.shared_plan import SharedPlanClient
+from blurfit.contributor.client import Client
 from blurfit.errors import WaveClosedError
 from blurfit.messages.masks import expand
 from blurfit.model.course import learn_plan
@@ -62,12 +62,12 @@ def test_killed_while_a_plan_goes_on_between_two(tmp_path, monkeypatch) -> None:
 def send_until_the_end(plan, folder, sent: list[int]) -> None:
     """Tables of people, one after the other, until the plan wants no more."""
     everyone = people(20 * MORE, 4)
-    with SharedPlanClient(plan, patience=600.0) as client:
+    with Client.of(plan, patience=600.0) as client:
         for number in range(20):
             part = rows(everyone, number * MORE, (number + 1) * MORE)
             table = written(folder / f"people{number}.csv", part, COLUMNS)
             try:
-                client.contribute_table(table)
+                client.contribute_table(plan, table)
             except WaveClosedError:  # some were between the two closings: left out
                 pass
             except Exception as error:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from blurfit import ClosedError, PublishedModel, learn
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb_table
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol.wire import BINARY
 from blurfit.store import publication

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.shared_plan import SharedPlanClient
+from blurfit.contributor.client import Client
 from blurfit.errors import ClosedError, InfeasibleError, ServiceError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.published import PublishedModel
@@ -96,10 +96,10 @@ def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
     made = [one.database.invite(plan, 60) for one in services]
     invitations = list(zip(*joined(made, plan.lot), strict=True))
     table = written(tmp_path / "people.csv", rows(people(60, 4), 0, 60), COLUMNS)
-    with SharedPlanClient(plan) as client:
-        client.check()
+    with Client.of(plan) as client:
+        client.check(plan)
         # Part for part: it waits while the two publish a wave, and goes on with the next one.
-        assert client.contribute_table(table, invitations=invitations) == 60
+        assert client.contribute_table(plan, table, invitations=invitations) == 60
     until(lambda: states(services, plan) == ["ended", "ended"])
     assert waves(services, plan) == [["released", "released"]] * 2
     until(lambda: services[1].database.status(plan)["model"] is not None)
@@ -117,8 +117,8 @@ def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
     assert "drawn with the invitation" in told
     assert "Either of the two databases alone" in told
     assert "at least 16 in wave 1 and 37 in wave 2 of those who are counted must be honest" in told
-    with SharedPlanClient(plan) as client, pytest.raises(ClosedError, match="come to its end"):
-        client.current()
+    with Client.of(plan) as client, pytest.raises(ClosedError, match="come to its end"):
+        client.current(plan)
 
 
 def test_held_resumed_and_ended_early_at_the_leading_side(services, tmp_path, monkeypatch) -> None:
@@ -127,8 +127,8 @@ def test_held_resumed_and_ended_early_at_the_leading_side(services, tmp_path, mo
     until(lambda: states(services, plan) == ["held", "held"])
     table = written(tmp_path / "people.csv", rows(people(25, 4), 0, 25), COLUMNS)
     toss(monkeypatch, 1)
-    with SharedPlanClient(plan) as client:
-        assert client.contribute_table(table) == 25  # it goes on collecting
+    with Client.of(plan) as client:
+        assert client.contribute_table(plan, table) == 25  # it goes on collecting
     assert waves(services, plan) == [["collecting", "planned"]] * 2
     services[0].database.resume(plan)
     until(lambda: waves(services, plan) == [["released", "collecting"]] * 2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.messages.submissions import Submission
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import JSON

@@ -4,7 +4,7 @@ from starlette.testclient import TestClient
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel

@@ -1,6 +1,6 @@
 """What anyone may read, and what there is not."""
 
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.blur import perturb, perturb_table
 from support.requests import ADMINISTRATOR, opened, refused, send
 from support.stores import PEOPLE
 

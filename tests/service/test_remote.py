@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.errors import (
     BelowQuorumError,
     BlurfitError,

@@ -6,8 +6,8 @@ from starlette.testclient import TestClient
 
 from blurfit import Agreement, InvalidValueError, Store
 from blurfit.agreement.databases import Database
-from blurfit.contributor.share import share
-from blurfit.contributor.shared_client import SharedClient
+from blurfit.contributor.blur import share
+from blurfit.contributor.client import Client
 from blurfit.messages.sealing import new_key, public_key
 from blurfit.protocol.tokens import hashed
 from blurfit.protocol.wire import BINARY
@@ -61,9 +61,9 @@ def test_a_proxy_before_both_sees_nothing_and_one_model_comes_out() -> None:
                     assert opened.status_code == 201, opened.text
                 proxies = [Proxy(client._transport) for client in (first, second)]
                 shared = share(AGREEMENT, PEOPLE)
-                with SharedClient(AGREEMENT, transports=proxies, patience=0.0) as sender:
-                    assert sender.submit(shared).complete
-                    assert sender.submit(shared).complete, "again is safe, and sealed afresh"
+                with Client.of(AGREEMENT, transports=proxies, patience=0.0) as sender:
+                    assert sender.submit(shared) == len(shared)
+                    assert sender.submit(shared) == 0, "again is safe, and sealed afresh"
                 seen = [b"".join(proxy.seen) for proxy in proxies]
                 for message, hidden in zip((shared.first, shared.second), seen, strict=True):
                     for name in message.identifiers:

@@ -4,8 +4,8 @@ import threading
 
 import numpy as np
 
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb_table
 from blurfit.store.store import Store
 from support.serving import Serving
 from support.stores import propose, totals_of

@@ -10,7 +10,6 @@ from starlette.testclient import TestClient
 from blurfit import PublishedModel, PublishedMoments, Store, perturb
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
-from blurfit.contributor.shared_client import SharedClient
 from blurfit.errors import ServiceError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.signed import examine
@@ -100,7 +99,7 @@ def test_the_client_takes_no_other_acknowledgement(store) -> None:
     with TestClient(Service(store, signing_key=PRIVATE[0])) as http:
         opened(http, SIGNED)
         way = Meddling(http._transport)
-        with Client("http://testserver", transport=way, patience=0.0) as client:
+        with Client("http://testserver", transports=[way], patience=0.0) as client:
             record = {"age": 30, "income": 40}
             for change in (
                 lambda answer: answer | {"signature": None},
@@ -147,11 +146,11 @@ def test_of_two_databases_both_sign(store) -> None:
                 for http, role in ((first, "first"), (second, "second")):
                     path = opened(http, agreement, role=role)
                 ways = [first._transport, second._transport]
-                with SharedClient(agreement, transports=ways, patience=0.0) as sender:
+                with Client.of(agreement, transports=ways, patience=0.0) as sender:
                     for age in (10, 40, 70, 90):
-                        sent = sender.contribute({"age": age, "income": age})
-                        assert sent.receipt.wrong_with(agreement) == []
-                swapped = sent.receipt.parts[0].signatures[::-1]
+                        sent = sender.contribute(agreement, {"age": age, "income": age})
+                        assert sent.wrong_with(agreement) == []
+                swapped = sent.parts[0].signatures[::-1]
                 assert swapped[0] != swapped[1], "each says which database it is"
                 second.post(f"{path}/close", headers=ADMINISTRATOR)
                 text = first.post(f"{path}/publish", headers=ADMINISTRATOR).text

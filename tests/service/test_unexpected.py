@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 from starlette.testclient import TestClient
 
-from blurfit.contributor.perturb import perturb
+from blurfit.contributor.blur import perturb
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Limits, Service
 from blurfit.store import stewards

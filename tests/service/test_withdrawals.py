@@ -10,9 +10,7 @@ from starlette.testclient import TestClient
 from blurfit import InvalidValueError, Store, perturb
 from blurfit.contributor.client import Client
 from blurfit.contributor.noise import new_secret
-from blurfit.contributor.receipt import Part, Receipt
-from blurfit.contributor.shared_client import SharedClient
-from blurfit.contributor.withdrawing import withdraw
+from blurfit.contributor.receipt import Part, Receipt, withdraw
 from blurfit.errors import ServiceError
 from blurfit.messages.receipts import secrets_of
 from blurfit.messages.signing import Signer, about_submissions, new_key
@@ -151,7 +149,7 @@ def test_a_receipt_withdraws_all_of_it_or_some_rows(http, store) -> None:
     agreement = propose(signing_keys=KEYS[:1])
     opened(http, agreement)
     way = {"transports": [http._transport], "patience": 0.0}
-    with Client("http://testserver", transport=http._transport, patience=0.0) as client:
+    with Client("http://testserver", transports=[http._transport], patience=0.0) as client:
         receipts = [client.contribute(agreement, {"age": 5, "income": n}) for n in range(3)]
         client.submit(perturb(agreement, PEOPLE))
     found = withdraw(receipts[0], **way)
@@ -180,7 +178,7 @@ def test_an_answer_that_is_not_signed_as_agreed_is_none(http) -> None:
                 return httpx.Response(200, json=self.says)
             return http._transport.handle_request(request)
 
-    with Client("http://testserver", transport=http._transport, patience=0.0) as client:
+    with Client("http://testserver", transports=[http._transport], patience=0.0) as client:
         receipt = client.contribute(agreement, {"age": 5, "income": 6})
     way = Lying()
     for says, words in (
@@ -213,11 +211,14 @@ def test_two_databases_are_both_asked(store, closed) -> None:
                 for one, role in ((first, "first"), (second, "second")):
                     path = opened(one, agreement, role=role)
                 ways = [first._transport, second._transport]
-                with SharedClient(agreement, transports=ways, patience=0.0) as sender:
-                    sent = [sender.contribute({"age": age, "income": age}) for age in range(5)]
+                with Client.of(agreement, transports=ways, patience=0.0) as sender:
+                    sent = [
+                        sender.contribute(agreement, {"age": age, "income": age})
+                        for age in range(5)
+                    ]
                 if closed == "second":
                     second.post(f"{path}/close", headers=ADMINISTRATOR)
-                found = withdraw(sent[2].receipt, transports=ways, patience=0.0)
+                found = withdraw(sent[2], transports=ways, patience=0.0)
                 assert (found.out, found.unknown, found.staying) == (1, 0, 0)
                 assert len(found.signatures) == (2 if closed == "neither" else 1)
                 crossing = {"origin": TWO[0][1]}
@@ -226,5 +227,5 @@ def test_two_databases_are_both_asked(store, closed) -> None:
                 second.post(f"{path}/close", headers=ADMINISTRATOR)
                 model = first.post(f"{path}/publish", headers=ADMINISTRATOR).json()
                 assert model["count"] == 4
-                late = withdraw(sent[3].receipt, transports=ways, patience=0.0)
+                late = withdraw(sent[3], transports=ways, patience=0.0)
                 assert (late.out, late.staying) == (0, 1)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import InvalidValueError
 from blurfit.service import workers as module
 from blurfit.service.workers import Workers, listening, refuse_unless_possible

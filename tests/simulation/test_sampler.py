@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import ks_2samp, kstest
 
 from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema
-from blurfit.contributor.perturb import blur, perturb_table
+from blurfit.contributor.blur import blur, perturb_table
 from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import statistics_of

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.messages.submissions import Submissions
 from blurfit.store import arrivals
 from blurfit.store.arrivals import Arrival, Group, receive_new

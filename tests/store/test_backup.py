@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blurfit import InvalidValueError, StorageError
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.errors import ClosedError, InfeasibleError
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.store import blocks, collections
 from blurfit.store.store import Store
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit import perturb_table
-from blurfit.contributor.perturb import blur
-from blurfit.contributor.share import shared_with
+from blurfit.contributor.blur import blur, shared_with
 from blurfit.errors import UnknownCollectionError
 from blurfit.learning.sums import total
 from blurfit.messages.masks import expand

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.learning.sums import Totals
 from blurfit.randomness import database
 from blurfit.service.peer import publish

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from blurfit.contributor.share import SharedRecords
+from blurfit.contributor.blur import SharedRecords
 from blurfit.errors import BlurfitError, ClosedError, ServiceError, WaveClosedError
 from blurfit.service import leading
 from blurfit.store import commitment, plan_rows, plans

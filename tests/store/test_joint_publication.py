@@ -19,8 +19,7 @@ from blurfit import (
     PublishedMoments,
 )
 from blurfit.arrays import ByteArray, WordArray
-from blurfit.contributor.perturb import perturb_table
-from blurfit.contributor.share import SharedRecords, share
+from blurfit.contributor.blur import SharedRecords, perturb_table, share
 from blurfit.service.peer import publish
 from blurfit.store import blocks, commitment, identifier_sets, joint_publication
 from blurfit.store.store import Store

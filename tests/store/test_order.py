@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.store import blocks
 from blurfit.store.blocks import MANY
 from blurfit.store.store import Store

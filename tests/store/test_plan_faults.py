@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.errors import BelowQuorumError, BlurfitError, ClosedError, WaveClosedError
 from blurfit.messages.submissions import Submissions
 from blurfit.model.course import Course

@@ -4,7 +4,7 @@ import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit import Store
-from blurfit.contributor.share import proved_with
+from blurfit.contributor.blur import proved_with
 from blurfit.errors import NotCertifiedError
 from blurfit.messages.submissions import Submissions
 from blurfit.randomness.database import words

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit import ClosedError, InfeasibleError, NotPublishedError, learn
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.errors import BelowQuorumError
 from blurfit.model import release
 from blurfit.model.release import Release

@@ -19,7 +19,7 @@ from blurfit import (
     learn,
 )
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.schema.schema import Numeric, Schema

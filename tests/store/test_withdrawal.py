@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from blurfit import Store, perturb
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.perturb import blur
+from blurfit.contributor.blur import blur
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,

@@ -8,7 +8,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.share import SharedRecords, share
+from blurfit.contributor.blur import SharedRecords, share
 from blurfit.messages.masks import expand
 from blurfit.model.course import Course
 from blurfit.schema.schema import Schema

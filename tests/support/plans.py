@@ -8,7 +8,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.model.course import next_agreement
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments

@@ -16,7 +16,7 @@ from zlib import crc32
 
 import pytest
 
-from blurfit.contributor import noise, perturb, share
+from blurfit.contributor import blur, noise
 from blurfit.randomness import bits
 from blurfit.simulation import entropy
 
@@ -62,7 +62,7 @@ def drawn_from(name: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bits, "os", SimpleNamespace(urandom=numbers.randbytes))
         patch.setattr(entropy, "secrets", SimpleNamespace(randbits=numbers.getrandbits))
-        patch.setattr(perturb, "os", SimpleNamespace(cpu_count=lambda: 1))
-        for module in (noise, share):
+        patch.setattr(blur, "os", SimpleNamespace(cpu_count=lambda: 1))
+        for module in (noise, blur):
             patch.setattr(module, "secrets", secrets)
         yield

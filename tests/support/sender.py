@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb_table
 from blurfit.messages.submissions import Submissions
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.perturb import blur
-from blurfit.contributor.share import in_steps, proved_with, shared_with
-from blurfit.contributor.shared_client import SharedClient
+from blurfit.contributor.blur import blur, in_steps, proved_with, shared_with
+from blurfit.contributor.client import Client
 
 WIDTH = 16 + 5 * 8
 
@@ -21,7 +20,7 @@ def main(agreement_file: str, folder: str, name: str) -> None:
     generator = np.random.default_rng(int(name))
     stop = Path(folder, "stop")
     with (
-        SharedClient(agreement, patience=600) as client,
+        Client.of(agreement, patience=600) as client,
         Path(folder, f"{name}.sent").open("ab") as sent,
         Path(folder, f"{name}.done").open("ab") as done,
     ):
@@ -38,9 +37,7 @@ def main(agreement_file: str, folder: str, name: str) -> None:
             else:
                 seeds = generator.integers(0, 2**64, (count, 4), dtype=np.uint64)
                 shared = shared_with(agreement, blurred, seeds)
-            receipt = client.submit(shared)
-            if not receipt.complete:
-                raise SystemExit(str(receipt.failures))
+            client.submit(shared)
             done.write(raw)
             done.flush()
 

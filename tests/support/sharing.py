@@ -6,7 +6,7 @@ import numpy as np
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.arrays import ByteArray, WordArray
-from blurfit.contributor.share import SharedRecords, proved_with, shared_with
+from blurfit.contributor.blur import SharedRecords, proved_with, shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.service.peer import Peer
 from blurfit.service.verifying import judge

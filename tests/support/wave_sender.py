@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from blurfit.agreement.plan import Plan
+from blurfit.contributor.blur import perturb
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb
 from blurfit.errors import ClosedError, WaveClosedError
 from support.plans import people
 

@@ -1,7 +1,7 @@
 """What an attacker gets to see, by the code that contributors and databases really run.
 
 A record is the numbers that it would send without noise (`Agreement.exact`). The target's own
-submission is always blurred by the contributor's code (`blurfit.contributor.perturb.blur`). So are
+submission is always blurred by the contributor's code (`blurfit.contributor.blur.blur`). So are
 all others where that is affordable; else their noise comes from the exact sampler, which has the
 same law. Models are learned by the database's code; those of `moment` by linear Bayes throughout
 (`blurfit.simulation.weights`): whichever reading is published, it is made of the sums alone, which
@@ -15,8 +15,8 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
+from blurfit.contributor.blur import blur
 from blurfit.contributor.noise import to_grid
-from blurfit.contributor.perturb import blur
 from blurfit.errors import InfeasibleError
 from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals

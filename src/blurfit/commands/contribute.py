@@ -111,7 +111,7 @@ def contribute(
             raise InvalidValueError("Expected no --invitations with --out: a file needs none.")
         if receipt is not None:
             raise InvalidValueError("Expected no --receipt with --out: nobody acknowledges a file.")
-        from blurfit.contributor.bulk import blur_table
+        from blurfit.contributor.sending import blur_table
         from blurfit.optional import optional
 
         optional("pyarrow")  # before anything is blurred that could then not be written
@@ -161,7 +161,7 @@ def contribute(
 def _warn_of_a_second_time(agreed: "Agreement") -> None:
     """Tell someone who contributes twice for one purpose what both add up to."""
     from blurfit.agreement.promises import at_most
-    from blurfit.contributor.ledger import DELTA, Entry, Ledger, total
+    from blurfit.contributor.account import DELTA, Entry, Ledger, total
 
     before = Ledger().earlier(agreed)
     if before is None:
@@ -197,32 +197,11 @@ def _send(
     **options: Any,
 ) -> int:
     """Send everything to one database, or a share to each of two."""
-    from blurfit.agreement.plan import Plan
     from blurfit.contributor.client import Client
-    from blurfit.contributor.shared_client import SharedClient
-    from blurfit.contributor.shared_plan import SharedPlanClient
 
-    if not agreed.databases:
-        assert url is not None
-        with Client(url, patience=patience) as client:
-            if isinstance(agreed, Plan):
-                client.plan(agreed.fingerprint)  # the service has this very one
-            else:
-                client.agreement(agreed.fingerprint)
-            return client.contribute_table(agreed, table, invitations=tokens[0], **options)
-    if url is not None:
-        raise InvalidValueError(
-            f"Expected no --to {url}: the agreement names its two databases, "
-            f"{' and '.join(one.url for one in agreed.databases)}."
-        )
-    both = (
-        SharedPlanClient(agreed, patience=patience)
-        if isinstance(agreed, Plan)
-        else SharedClient(agreed, patience=patience)
-    )
-    with both as clients:
-        clients.check()
-        return clients.contribute_table(table, invitations=tokens, **options)
+    with Client.of(agreed, url, patience=patience) as client:
+        client.check(agreed)
+        return client.contribute_table(agreed, table, invitations=tokens, **options)
 
 
 def _tokens(paths: tuple[Path, ...], wanted: int) -> list[list[str]]:

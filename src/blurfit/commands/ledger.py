@@ -23,7 +23,7 @@ def ledger(delta: float, erase: bool, as_json: bool) -> None:
     The list is a file of your own, in BLURFIT_HOME or ~/.blurfit, and nobody else sees it.
     """
     from blurfit.agreement.promises import at_most
-    from blurfit.contributor.ledger import Ledger, total
+    from blurfit.contributor.account import Ledger, total
 
     book = Ledger()
     if erase:

@@ -27,7 +27,7 @@ def withdraw(receipt: Path, rows: tuple[int, ...], patience: float, as_json: boo
     interrupted, run it again.
     """
     from blurfit.contributor.receipt import Receipt
-    from blurfit.contributor.withdrawing import withdraw as ask
+    from blurfit.contributor.receipt import withdraw as ask
 
     chosen = {row - 1 for row in rows} if rows else None
     found = ask(Receipt.load(receipt), chosen, patience=patience)

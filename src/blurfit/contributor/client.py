@@ -1,286 +1,450 @@
-"""A contributor's side of the network: fetch the agreement, verify it, blur, send once.
+"""A contributor's side of the network: ask what is collected, verify it, blur, send once.
 
-Nothing is sent, nor even computed from a record, under an agreement that promises more than its
-noise keeps, or that has another fingerprint than the one that the contributor was invited with.
+    what collects now? ─ verify ─► blur ─► journal ─► the last … first database ─► receipt
 
-Under a **plan of waves** the client asks which wave collects before it blurs anything, and checks
-that the wave's agreement follows from the plan and from the releases so far, and that it is the one
-in which a lot has put the person (`blurfit.agreement.lot`). So a record is blurred for a wave that
-is open; if that closes while it is on its way, it is left out and said so
-(`blurfit.contributor.journal` has the proof that it must not be blurred again).
+Whoever collects is one database, or two between which each record is shared; what was agreed on is
+one agreement, or a plan of waves. Everything here is written for any number of either.
+
+**What is verified.** Nothing is sent, nor even computed from a record, under an agreement that
+promises more than its noise keeps, or that has another fingerprint than the one that the
+contributor was invited with. Under a plan *all* databases are asked which wave collects before
+anything is blurred. They must name the same agreement, which must follow from the plan and from the
+releases so far: so none can announce a map of its own, and nobody blurs for a wave that only one of
+them has open. While two databases publish a wave there is none, and the client waits.
+
+**The order.** Each database gets its message, from the last to the first. Of two, the seed goes
+first and the share only once the seed has arrived: whoever gives up half-way leaves random bytes
+behind, so that the first database has nobody to leave out of its sums, and refuses a set that
+leaves many out (`blurfit.store.commitment`). A record counts when both have it; until then the same
+bytes are sent again, since a record that was blurred anew would count twice. A wave closes at the
+second database first, so whoever is late is refused where the seed goes. If the wave closes later
+while a record is on its way, it is left out and said so (`blurfit.contributor.journal` has the
+proof that it must not be blurred again).
+
+**One person's part in a plan** is remembered. A single record has a journal of its own, in the
+account's folder (`blurfit.contributor.account`), under a keyed hash of the plan and of the person's
+name: the folder does not say whose it is. It keeps the bytes until they are received, and the fact
+for ever. So whoever calls again after an answer was lost sends the same bytes, to the wave that
+they were blurred for, and whoever took part is told so. A lot decides in which wave a person takes
+part (`blurfit.agreement.lot`): that of the invitation, or where anyone may take part the person's
+own coin, which the journal remembers. Whoever comes before their wave is asked to come back, and
+whoever comes after it is told that it is complete.
+
+Who a person is cannot be told from their answers, which others may share. It is a name that the
+program gives, and by default the account: one account, one person. A program that contributes for
+several people names each of them. Another account or machine is another person here; against those
+the plan has invitations.
 """
 
-from collections.abc import Sequence
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import require_group
-from blurfit.arrays import ByteArray, FloatArray, IntArray
-from blurfit.contributor.journal import Journal, Messages, Portion
-from blurfit.contributor.ledger import Entry, Ledger
+from blurfit.contributor.account import Entry, Ledger, Memory
+from blurfit.contributor.blur import SharedRecords, message_of_one, named
+from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_secret
-from blurfit.contributor.once import Turn, take_part
-from blurfit.contributor.perturb import blur, perturb
-from blurfit.contributor.receipt import Part, Receipt, Signatures, checked
+from blurfit.contributor.receipt import Part, Receipt, Signatures, agreement_at, checked, roles
 from blurfit.contributor.sending import (
+    Destination,
+    Invitations,
     groups_of,
-    invitations_for,
     rows_in_a_request,
     send_table,
 )
-from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosedError
+from blurfit.errors import (
+    BetweenWavesError,
+    ConflictError,
+    InvalidValueError,
+    NotCertifiedError,
+    UnknownCollectionError,
+    WaveClosedError,
+)
+from blurfit.messages.sealing import seal
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import Caller, Exchange, decoded, texts_in
+from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, texts_in
 from blurfit.protocol.wire import path_of, plan_path
 
+LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
+PAUSE = 0.2  # seconds, before databases are asked again which wave collects
+Agreed = Agreement | Plan
 
-class Client(Caller):
-    """A service as contributors see it; arguments as for `blurfit.protocol.http.Exchange`."""
+TOOK_PART = (
+    "{who} took part in this plan before, and nobody takes part twice: what was sent then counts, "
+    "and nothing was sent now."
+)
+LEFT_OUT = (
+    "The wave that this was blurred for closed before it arrived. It is left out, and cannot be "
+    "blurred again for a later wave: what has been on its way may have been seen, and a second "
+    "blur would break the promise."
+)
 
-    def __init__(self, url: str, **options: Any) -> None:
-        super().__init__(url, **options)
-        self.url = url
-        self._keys: dict[str, tuple[str, ...]] = {}  # of agreements, by fingerprint
+
+class Client(Closeable):
+    """The database that collects, or the two, as contributors see them.
+
+    Args:
+        urls: where they are; of two, as the agreement names them. `Client.of` reads them there.
+        patience: for how many seconds to go on trying, for each of them.
+        transports: how bytes travel to each; tests let services answer in the same process.
+        pause: how to wait.
+    """
+
+    def __init__(
+        self,
+        *urls: str,
+        patience: float = PATIENCE,
+        transports: Sequence[httpx.BaseTransport | None] = (),
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        if len(urls) not in (1, 2):
+            raise InvalidValueError(
+                f"Expected the address of one database, or of two, and got {len(urls)}."
+            )
+        self.exchanges = [
+            Exchange(url, patience=patience, transport=transport, pause=pause)
+            for url, transport in zip(urls, transports or [None] * len(urls), strict=True)
+        ]
+        self.services = tuple(one.url for one in self.exchanges)
+        self.patience, self.pause = patience, pause
+        self._agreements: dict[str, Agreement] = {}  # by fingerprint
         self._followed: set[tuple[str, str]] = set()  # plans, and agreements that follow from them
 
+    @classmethod
+    def of(cls, agreed: Agreed, url: str | None = None, **options: Any) -> "Client":
+        """For the two databases that an agreement or a plan names, or else the one at `url`."""
+        named_there = [one.url for one in agreed.databases]
+        if url is not None and named_there:
+            raise InvalidValueError(
+                f"Expected no --to {url}: the agreement names its two databases, "
+                f"{' and '.join(named_there)}."
+            )
+        found = cls(*(named_there or [url or ""]), **options)
+        found._first(agreed)
+        return found
+
+    def close(self) -> None:
+        """Hang up."""
+        for exchange in self.exchanges:
+            exchange.close()
+
+    # ---- asking
+
     def agreement(self, fingerprint: str) -> Agreement:
-        """The agreement that one was invited to, verified; another is refused."""
-        text = self._exchange.get(f"{path_of(fingerprint)}/agreement")
-        agreement = Agreement.from_json(text)
-        agreement.verify(fingerprint)
-        return self._known(agreement)
-
-    def _known(self, agreement: Agreement) -> Agreement:
-        self._keys[agreement.fingerprint] = agreement.signing_keys
-        return agreement
-
-    def _keys_of(self, fingerprint: str) -> tuple[str, ...]:
-        """The keys that an agreement names; its fingerprint says that it is the right one."""
-        if fingerprint not in self._keys:
-            found = Agreement.from_json(self._exchange.get(f"{path_of(fingerprint)}/agreement"))
-            if found.fingerprint != fingerprint:
-                raise InvalidValueError(
-                    f"Expected the agreement {fingerprint}, and the service sent "
-                    f"{found.fingerprint}."
-                )
-            self._known(found)
-        return self._keys[fingerprint]
+        """The agreement that one was invited to, which every database has, verified; another is
+        refused.
+        """
+        for exchange in self.exchanges:
+            found = Agreement.from_json(exchange.get(f"{path_of(fingerprint)}/agreement"))
+            found.verify(fingerprint)
+        return self._known(found)
 
     def plan(self, fingerprint: str) -> Plan:
-        """The plan that one was invited to; another is refused."""
-        plan = Plan.from_json(self._exchange.get(f"{plan_path(fingerprint)}/plan"))
-        if plan.fingerprint != fingerprint:
-            raise InvalidValueError(
-                f"Expected the plan {fingerprint}, and the service sent {plan.fingerprint}."
-            )
-        return plan
+        """The plan that one was invited to, which every database has; another is refused."""
+        for exchange in self.exchanges:
+            found = Plan.from_json(exchange.get(f"{plan_path(fingerprint)}/plan"))
+            if found.fingerprint != fingerprint:
+                raise InvalidValueError(
+                    f"Expected the plan {fingerprint} at {exchange.url}, and the service sent "
+                    f"{found.fingerprint}."
+                )
+        return found
 
-    def current(self, plan: Plan) -> Agreement:
-        """The agreement of the wave that collects now, checked to follow from plan and releases.
+    def check(self, agreed: Agreed) -> None:
+        """Make sure that every database has this very agreement, or plan."""
+        (self.plan if isinstance(agreed, Plan) else self.agreement)(agreed.fingerprint)
 
-        Raises ClosedError if the plan has come to its end.
+    def current(self, agreed: Agreed) -> Agreement:
+        """What a record is to be blurred under now: the agreement, or the wave that collects.
+
+        Raises ClosedError if a plan has come to its end, WaveClosedError if the wave that was asked
+        for has closed, BetweenWavesError if two databases are not at the same wave for as long as
+        there is patience, and NotCertifiedError if what they announce does not follow.
         """
-        return self._known(announced(self._exchange, plan, self._followed))
+        if isinstance(agreed, Agreement):
+            return self._known(self._still_open(agreed))
+        deadline = time.monotonic() + self.patience
+        while True:
+            found = [self._announced(exchange, agreed) for exchange in self.exchanges]
+            if len({one.fingerprint for one in found}) == 1:
+                return self._known(found[0])
+            waves = [1 if one.wave is None else one.wave.number for one in found]
+            if len(set(waves)) == 1:
+                raise NotCertifiedError(
+                    f"The two databases announce different agreements for wave {waves[0]}, "
+                    f"{' and '.join(one.fingerprint for one in found)}. Nothing has left. Send "
+                    "nothing under either."
+                )
+            if time.monotonic() > deadline:
+                one, other = (database.name for database in agreed.databases)
+                raise BetweenWavesError(
+                    f"{one} is at wave {waves[0]} and {other} at wave {waves[1]}. Nothing was "
+                    "blurred; try again when both are at the same."
+                )
+            self.pause(PAUSE)
+
+    def count(self, agreement: Agreement) -> int:
+        """At least how many have contributed: a service rounds the count for strangers."""
+        return int(decoded(self.exchanges[0].get(path_of(agreement.fingerprint)))["count"])
+
+    def is_held(self, plan: Plan) -> bool:
+        """Whether no wave of a plan is released for now."""
+        return bool(decoded(self.exchanges[0].get(plan_path(plan.fingerprint)))["state"] == "held")
+
+    def _still_open(self, agreement: Agreement) -> Agreement:
+        """An agreement; if it is a wave's, one that still collects everywhere."""
+        if (wave := agreement.wave) is not None:
+            path = path_of(agreement.fingerprint)
+            states = {decoded(exchange.get(path)).get("state") for exchange in self.exchanges}
+            if states != {"collecting"}:
+                raise WaveClosedError(
+                    f"Wave {wave.number} has closed, and nothing was blurred or sent. Contribute "
+                    f"under the plan {wave.plan}: it tells which wave collects now."
+                )
+        return agreement
+
+    def _announced(self, exchange: Exchange, plan: Plan) -> Agreement:
+        """The wave that a database says collects now, if it follows from plan and releases."""
+        path = plan_path(plan.fingerprint)
+        found = Agreement.from_json(exchange.get(f"{path}/agreement"))
+        if (seen := (plan.fingerprint, found.fingerprint)) not in self._followed:
+            before = 0 if found.wave is None else found.wave.number - 1
+            texts = texts_in(exchange.get(f"{path}/releases"))[:before] if before else []
+            follows(plan, [PublishedMoments.from_json(text) for text in texts], found)
+            self._followed.add(seen)
+        return found
+
+    def _known(self, agreement: Agreement) -> Agreement:
+        """Remember an agreement, and refuse one that is for other databases than these."""
+        there = tuple(one.url for one in agreement.databases)
+        if there != self.services if there else len(self.services) != 1:
+            raise InvalidValueError(
+                f"Expected a client for {' and '.join(there) or 'one database'}, and this "
+                f"one is for {' and '.join(self.services)}: Client.of(agreement) makes it."
+            )
+        return self._agreements.setdefault(agreement.fingerprint, agreement)
+
+    def _first(self, agreed: Agreed) -> Agreement:
+        """What was agreed on, or the first wave of it; for other databases it is refused."""
+        return self._known(agreed.first() if isinstance(agreed, Plan) else agreed)
+
+    def _under(self, fingerprint: str) -> Agreement:
+        """The agreement of something that was blurred."""
+        if fingerprint not in self._agreements:
+            self._known(agreement_at(self.exchanges[0], fingerprint))
+        return self._agreements[fingerprint]
+
+    # ---- sending
 
     def contribute(
         self,
-        agreement: Agreement | Plan | str,
+        agreed: Agreed | str,
         record: Any,
         *,
-        invitation: str | None = None,
+        invitations: Sequence[str] = (),
         person: str = "",
     ) -> Receipt:
         """Blur one record and send it, under an agreement, a plan, or the fingerprint of either.
 
-        The receipt lets her withdraw it until the collection closes: keep it with `Receipt.save`.
+        `invitations` has one of each database. The receipt lets the contributor withdraw until the
+        collection closes: keep it with `Receipt.save`.
 
-        If the connection breaks for good, an error is raised, and the record may have arrived or
+        If a connection breaks for good, an error is raised, and the record may have arrived or
         not. Under a plan, call it again: the same bytes are sent, and `person` is remembered to
-        have taken part (`blurfit.contributor.once`). Without one, use `perturb` and `submit` to try
-        again later without a second blur.
+        have taken part. Without one, use `blurfit.contributor.blur` and `submit` to try again
+        later without a second blur.
         """
-        agreed = self._agreed(agreement) if isinstance(agreement, str) else agreement
-        tokens = [invitation] if invitation else []
-        if isinstance(agreed, Agreement) and agreed.wave is None:
-            secret = new_secret()
-            message = _one(self._known(agreed), record, secret).to_bytes()
-            _, signature = self._post(agreed.fingerprint, message, 1, tokens)
-            part = Part(0, 1, agreed.fingerprint, (signature,))
-            return Receipt((self._exchange.url,), secret, (part,))
-        once = agreed.fingerprint if isinstance(agreed, Plan) else agreed.once
-
-        def blur_for_the_current_wave(secret: str, turn: Turn) -> Portion:
-            wave = self.current(agreed) if isinstance(agreed, Plan) else self.still_open(agreed)
-            turn(wave, tokens)
-            one = _one(self._known(wave), record, secret)
-            Ledger().note(Entry.of(wave, 1, self._exchange.url), one.identifier)
-            return Portion(0, 1, (one.to_bytes(),), wave.fingerprint)
-
-        def send(part: Portion) -> Signatures:
-            (message,) = part.messages
-            return (self._post(part.under, message, 1, tokens)[1],)
-
-        return take_part(once, person, blur_for_the_current_wave, send, (self._exchange.url,))
-
-    def count(self, agreement: Agreement) -> int:
-        """At least how many have contributed: a service rounds the count for strangers."""
-        return int(decoded(self._exchange.get(path_of(agreement.fingerprint)))["count"])
-
-    def still_open(self, wave: Agreement) -> Agreement:
-        """A wave's agreement, if the wave still collects: asked before anything is blurred."""
-        state = decoded(self._exchange.get(path_of(wave.fingerprint)))
-        if wave.wave is not None and state.get("state") != "collecting":
-            raise WaveClosedError(
-                f"Wave {wave.wave.number} has closed, and nothing was blurred or sent. Contribute "
-                f"under the plan {wave.wave.plan}: it tells which wave collects now."
-            )
-        return wave
-
-    def _agreed(self, fingerprint: str) -> Agreement | Plan:
-        try:
-            return self.agreement(fingerprint)
-        except UnknownCollectionError:
-            return self.plan(fingerprint)
-
-    def submit(
-        self, submission: Submission | Submissions, *, invitations: Sequence[str] = ()
-    ) -> int:
-        """Send what is blurred already; how many were new to the service is returned.
-
-        To send the same again is safe: it is counted once.
-        """
-        rows = 1 if isinstance(submission, Submission) else len(submission)
-        return self.post(submission.fingerprint, submission.to_bytes(), rows, invitations)
-
-    def post(
-        self, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str] = ()
-    ) -> int:
-        """Send the bytes of so many submissions; how many were new is returned."""
-        return self._post(fingerprint, message, rows, invitations)[0]
-
-    def _post(
-        self, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str]
-    ) -> tuple[int, str | None]:
-        """How many were new, and the signature, which is checked where the agreement has a key."""
-        keys = self._keys_of(fingerprint)
-        found = self._exchange.submit(fingerprint, message, rows, invitations)
-        return found.new, checked(found, keys, fingerprint, "whole", message)
+        if isinstance(agreed, str):
+            agreed = self._agreed(agreed)
+        first = self._first(agreed)
+        services = _Services(self, agreed, self._each([[one] for one in invitations]))
+        if first.wave is not None:
+            return self._take_part(agreed, record, person, services)
+        secret, under = new_secret(), first.fingerprint
+        part = Portion(0, 1, message_of_one(first, record, secret), under)
+        return Receipt(self.services, secret, (Part(0, 1, under, services.send(part)),))
 
     def contribute_table(
-        self,
-        agreement: Agreement | Plan,
-        table: str | Path,
-        *,
-        invitations: Sequence[str] = (),
-        **options: Any,
+        self, agreed: Agreed, table: str | Path, *, invitations: Invitations = (), **options: Any
     ) -> int:
         """Blur and send every row of a CSV or Parquet file; how many rows were sent is returned.
 
         Whatever happens in between, each row is blurred once and counted once: run it again, and it
         goes on. Under a plan a lot decides which wave each row is in; rows of later waves wait
         until it is run again (`blurfit.contributor.sending`).
-        `invitations` has one for each row, if the collection needs them; the other options are
-        those of `blurfit.contributor.sending.send_table`.
+        `invitations` has a list for each database, with one for each row, if the collection needs
+        them; the other options are those of `blurfit.contributor.sending.send_table`.
         """
-        if isinstance(agreement, Plan):
-            moving = _CurrentWave(self, agreement, invitations)
-            return send_table(agreement.first(), table, moving, **options)
-        agreement.verify()
-        self._known(agreement)
-        return send_table(agreement, table, _OneService(self, agreement, invitations), **options)
+        first = self._first(agreed)
+        first.verify()
+        services = _Services(self, agreed, self._each(invitations))
+        return send_table(first, table, services, **options)
+
+    def submit(
+        self,
+        blurred: Submission | Submissions | SharedRecords,
+        *,
+        invitations: Invitations = (),
+    ) -> int:
+        """Send what is blurred already; how many were new to the first database is returned.
+
+        To send the same again is safe: it is counted once. `invitations` has a list for each
+        database, with one for each record.
+        """
+        rows = 1 if isinstance(blurred, Submission) else len(blurred)
+        if isinstance(blurred, SharedRecords):
+            part = Portion(0, rows, blurred.to_bytes(), blurred.first.layout.fingerprint)
+        else:
+            part = Portion(0, rows, (blurred.to_bytes(),), blurred.fingerprint)
+        given, new = self._each(invitations), 0
+        for place in reversed(range(len(self.exchanges))):
+            new, _ = self.post(place, part, given[place])
+        return new
+
+    def post(self, place: int, part: Portion, invitations: Sequence[str]) -> tuple[int, str | None]:
+        """Give a database its message of a part, sealed to it if it has a key: how many were new,
+        and the signature, which is checked where the agreement names a key.
+        """
+        agreement = self._under(part.under)
+        role, message = roles(agreement)[place], part.messages[place]
+        key = agreement.databases[place].key if agreement.databases else None
+        sealed = message if key is None else seal(message, key, part.under, role)
+        found = self.exchanges[place].submit(part.under, sealed, part.rows, invitations)
+        return found.new, checked(found, agreement.signing_keys, part.under, role, message)
+
+    def _agreed(self, fingerprint: str) -> Agreed:
+        try:
+            return self.agreement(fingerprint)
+        except UnknownCollectionError:
+            return self.plan(fingerprint)
+
+    def _each(self, invitations: Invitations) -> Invitations:
+        """Invitations of every database, or none of any."""
+        wanted = len(self.exchanges)
+        if invitations and (
+            len(invitations) != wanted or any(isinstance(one, str) for one in invitations)
+        ):
+            raise InvalidValueError(
+                f"Expected {'one invitation' if wanted == 1 else 'two invitations'} for each "
+                f"record, one from each database, and got {len(invitations)}: for a table, a list "
+                "from each database."
+            )
+        return invitations or [[]] * wanted
+
+    def _take_part(
+        self, agreed: Agreed, record: Any, person: str, services: "_Services"
+    ) -> Receipt:
+        """See to it that a person's record is sent to a wave of a plan, once.
+
+        Raises:
+            ConflictError: they took part before.
+            OtherGroupError: it is not their group's turn.
+            WaveClosedError: it came too late for its wave, and is left out for good.
+            ClosedError: a wave that is said to collect takes nothing, and nothing of the record has
+                left.
+        """
+        once, memory = self._first(agreed).once, Memory()
+        name = hashlib.blake2b(f"{once}\n{person}".encode(), key=memory.key, digest_size=16)
+        path = memory.folder / f"{name.hexdigest()}.journal"
+        with Journal(path, once, services.kind, "", 1) as kept:
+            pending = list(kept.pending())
+            if kept.blurred() and not pending:
+                raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
+            while True:
+                if pending:
+                    part = pending.pop()
+                else:
+                    kept.keep_secret()
+                    part = self._blurred_now(agreed, record, kept, services)
+                    kept.record(part, has_left=services.announce is None)
+                outcome = kept.hand_over(part, services.send, services.announce)
+                if outcome == "taken back":
+                    continue
+                found = kept.receipt(self.services)
+                kept.forget_secret()
+                if outcome == "late":
+                    raise WaveClosedError(LEFT_OUT)
+                return found
+
+    def _blurred_now(
+        self, agreed: Agreed, record: Any, kept: Journal, services: "_Services"
+    ) -> Portion:
+        """One record, blurred for the wave that collects, if that is the person's."""
+        agreement, secret = self.current(agreed), str(kept.secret)
+        groups = kept.groups(lambda: groups_of(agreement, services.invitations, 1))
+        assert agreement.wave is not None
+        require_group(agreement.wave, groups.tolist())
+        messages = message_of_one(agreement, record, secret)
+        Ledger().note(Entry.of(agreement, 1, services.where), named(secret, 0, 1).tobytes().hex())
+        return Portion(0, 1, messages, agreement.fingerprint)
 
 
-class _OneService:
-    """A service that gets whole submissions."""
+class _Services(Destination):
+    """The client's databases: each gets its message of a part, from the last to the first."""
 
     kind = "service"
-    moves_on = False
 
-    def __init__(self, client: Client, agreement: Agreement, invitations: Sequence[str]) -> None:
-        self._client, self._agreement, self._invitations = client, agreement, invitations
-        self.rows_at_once = rows_in_a_request(agreement, invited=bool(invitations))
-        self.where = client.url
-        self.services: tuple[str, ...] = (client._exchange.url,)
-
-    def agreement(self) -> Agreement:
-        pinned = self._agreement
-        return pinned if pinned.wave is None else self._client.still_open(pinned)
-
-    def begin(self, rows: int) -> None:
-        self._invitations = invitations_for(rows, self._invitations)
-        wave = self._agreement.wave
-        if wave is not None and self._invitations and not self.moves_on:
-            groups = groups_of(wave, [self._invitations], rows, self._agreement.admission)
-            require_group(wave, groups.tolist())
-
-    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
-        return (blur(self._agreement, exact, identifiers).to_bytes(),)
-
-    def send(self, part: Portion) -> Signatures | None:
-        tokens, (message,) = self._invitations[part.start : part.stop], part.messages
-        return (self._client._post(part.under, message, part.rows, tokens)[1],)
-
-    def finish(self, journal: Journal, rows: int) -> None:
-        """Nothing remains: everything was received."""
-
-
-class _CurrentWave(_OneService):
-    """A service that gets whole submissions for whichever wave of a plan collects."""
-
-    moves_on = True
-
-    def __init__(self, client: Client, plan: Plan, invitations: Sequence[str]) -> None:
-        super().__init__(client, plan.first(), invitations)
-        self._plan, self._most = plan, self.rows_at_once
-        self._sent: dict[str, int] = {}  # rows, by wave
-
-    def groups(self, rows: int) -> ByteArray:
-        wave = self.agreement().wave
-        assert wave is not None
-        return groups_of(wave, [self._invitations], rows, self._plan.terms.admission)
-
-    def sort(self, order: IntArray) -> None:
-        if self._invitations:
-            self._invitations = [self._invitations[row] for row in order]
+    def __init__(self, client: Client, agreed: Agreed, invitations: Invitations) -> None:
+        self._client, self._agreed, self.invitations = client, agreed, invitations
+        self.moves_on = isinstance(agreed, Plan)
+        first = agreed.first() if isinstance(agreed, Plan) else agreed
+        self._most = self.rows_at_once = rows_in_a_request(first, invited=any(invitations))
+        self.services, self.where = client.services, " and ".join(client.services)
+        self.announce = self._announce if len(client.exchanges) > 1 else None
+        self._signed: dict[int, str | None] = {}  # by those that have what was announced
+        self._sent: Counter[str] = Counter()  # rows, by agreement
+        self._waited: set[str] = set()  # for the end of these waves, in vain
 
     def agreement(self) -> Agreement:
-        """The wave that collects now; it gets no more rows at once than it waits for.
+        """What the next part is to be blurred under; a wave gets no more rows than it waits for.
 
-        A service tells strangers rounded counts, so what was sent from here is counted here.
+        One that is full is about to close, if the plan is not held: the next one is waited for, for
+        a moment and once. What comes beyond a quorum does no harm, but is missing in later waves.
         """
-        self._agreement = wave = self._client.current(self._plan)
-        come = max(self._client.count(wave), self._sent.get(wave.fingerprint, 0))
-        missing = wave.quorum - come
+        if not isinstance(self._agreed, Plan):
+            return self._client.current(self._agreed)
+        wave, missing = self._collecting(self._agreed)
+        deadline = time.monotonic() + min(self._client.patience, LONGEST_MOMENT)
+        while missing <= 0 and wave.fingerprint not in self._waited:
+            if time.monotonic() >= deadline or self._client.is_held(self._agreed):
+                self._waited.add(wave.fingerprint)
+                break
+            self._client.pause(PAUSE)
+            wave, missing = self._collecting(self._agreed)
         self.rows_at_once = min(self._most, missing) if missing > 0 else self._most
         return wave
 
-    def send(self, part: Portion) -> Signatures | None:
-        received = super().send(part)
-        self._sent[part.under] = self._sent.get(part.under, 0) + part.rows
-        return received
+    def _collecting(self, plan: Plan) -> tuple[Agreement, int]:
+        """The wave that collects, and how many it waits for: a service tells strangers rounded
+        counts, so what was sent from here is counted here.
+        """
+        wave = self._client.current(plan)
+        return wave, wave.quorum - max(self._client.count(wave), self._sent[wave.fingerprint])
 
+    def _announce(self, part: Portion) -> None:
+        """Send all but the first message: what says nothing of the records."""
+        for place in reversed(range(1, len(part.messages))):
+            self._signed[place] = self._post(place, part)
 
-def announced(exchange: Exchange, plan: Plan, followed: set[tuple[str, str]]) -> Agreement:
-    """The wave that a service says collects now, if it follows from the plan and the releases.
+    def send(self, part: Portion) -> Signatures:
+        """Send the first message, after the others if this run has not kept their signatures."""
+        signed, self._signed = self._signed, {}
+        for place in reversed(range(len(part.messages))):
+            if place not in signed:
+                signed[place] = self._post(place, part)
+        self._sent[part.under] += part.rows
+        return tuple(signed[place] for place in range(len(part.messages)))
 
-    `followed` has the plans and agreements for which that is known.
-    """
-    path = plan_path(plan.fingerprint)
-    found = Agreement.from_json(exchange.get(f"{path}/agreement"))
-    if (seen := (plan.fingerprint, found.fingerprint)) not in followed:
-        before = 0 if found.wave is None else found.wave.number - 1
-        texts = texts_in(exchange.get(f"{path}/releases"))[:before] if before else []
-        follows(plan, [PublishedMoments.from_json(text) for text in texts], found)
-        followed.add(seen)
-    return found
-
-
-def _one(agreement: Agreement, record: Any, secret: str) -> Submission:
-    submission = perturb(agreement, record, secret=secret)
-    if not isinstance(submission, Submission):
-        raise InvalidValueError("Expected one record; send a table with contribute_table.")
-    return submission
+    def _post(self, place: int, part: Portion) -> str | None:
+        given = self.invitations[place][part.start : part.stop]
+        return self._client.post(place, part, given)[1]

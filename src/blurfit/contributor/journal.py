@@ -42,7 +42,7 @@ down, 2 and 3 hold as above.
 **A receipt.** If one is asked for, the journal also holds its secret, from which identifiers follow
 (`blurfit.messages.receipts`), and the signatures so far: until the receipt is written.
 
-A single record's journal is one of a table with one row (`blurfit.contributor.once`).
+A single record's journal is one of a table with one row (`blurfit.contributor.client`).
 """
 
 import secrets
@@ -50,18 +50,18 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Literal, Self
 
 import numpy as np
 
 from blurfit import private_files
 from blurfit.arrays import ByteArray
+from blurfit.contributor.blur import Messages
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError
 
-_Sent = TypeVar("_Sent")
-Messages = tuple[bytes, ...]  # one for each database that gets something
+Outcome = Literal["sent", "taken back", "late"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS journal (
@@ -97,14 +97,6 @@ class Portion:
         return self.start + self.rows
 
 
-class TakenBackError(Exception):
-    """A part was taken back, because its wave closed before anything of its records had left."""
-
-    def __init__(self, refusal: ClosedError) -> None:
-        super().__init__(str(refusal))
-        self.refusal = refusal
-
-
 class Journal:
     """The journal of one table, for one destination under one agreement or plan, in a file.
 
@@ -116,6 +108,7 @@ class Journal:
         self, path: Path, fingerprint: str, destination: str, digest: str, rows: int
     ) -> None:
         self.path = path
+        self._refused: set[str] = set()  # waves that took no more seeds
         try:
             private_files.create(path)
             self._file = sqlite3.connect(path, isolation_level=None)
@@ -211,25 +204,39 @@ class Journal:
     def hand_over(
         self,
         part: Portion,
-        send: Callable[[Portion], _Sent],
+        send: Callable[[Portion], Signatures | None],
         announce: Callable[[Portion], object] | None = None,
-    ) -> _Sent:
-        """Send a part; first what says nothing of its records, if there is such a thing: the seeds.
+        pinned: str | None = None,
+    ) -> Outcome:
+        """Send a part, and write down what became of it; first what says nothing of its records, if
+        there is such a thing: the seeds.
 
-        Raises `TakenBackError` if the wave closed before anything else had left, and `ClosedError`
-        if it closed later: then its rows are never blurred again.
+        If its wave closed before anything else had left, it is taken back, as if it had never been
+        blurred; if it closed later its rows are late, and never blurred again.
+
+        Raises ClosedError if there is no other wave, because `pinned` is the agreement of the part,
+        or if a wave that took nothing is said to collect, and takes nothing again.
         """
         try:
             if not self.has_left(part):
                 if announce is not None:
                     announce(part)
                 self.leave(part)  # also if an earlier run announced it, and this one does not
-            return send(part)
-        except ClosedError as error:
-            if self.has_left(part):
+            signatures = send(part)
+        except ClosedError:
+            late = self.has_left(part)
+            if not late:
+                self.take_back(part)
+            if part.under == pinned or (not late and part.under in self._refused):
                 raise
-            self.take_back(part)
-            raise TakenBackError(error) from error
+            if not late:
+                self._refused.add(part.under)
+                return "taken back"
+            self.acknowledge(part)
+            return "late"
+        if signatures is not None:
+            self.acknowledge(part, signatures)
+        return "sent"
 
     def has_left(self, part: Portion) -> bool:
         """Whether anything that depends on the records of a part may have left."""

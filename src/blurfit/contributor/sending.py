@@ -15,37 +15,44 @@ part what that is to be blurred under. Rows of a later wave wait, and are sent w
 again; rows of a wave that is over are left out, and nothing of them leaves. What the journal holds
 goes where it was blurred for, as it is; if that wave has closed, those rows are left out too, and
 `blurfit.contributor.journal` proves why they must be.
+
+A **file** of submissions, which a party that holds a table (a hospital) writes before anything
+leaves, is a destination like services. It is there as a whole or not at all: parts wait in the
+journal until all of the table is blurred. When it is complete the journal forgets the numbers, and
+keeps the fact: the table is not blurred again, into another file or for a service.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.terms import Admission
-from blurfit.agreement.wave import Wave
-from blurfit.arrays import ByteArray, FloatArray, IntArray
-from blurfit.contributor.journal import Journal, Messages, Portion, TakenBackError
-from blurfit.contributor.ledger import Entry, Ledger
-from blurfit.contributor.memory import Memory
+from blurfit.agreement.wave import require_group
+from blurfit.arrays import ByteArray, IntArray
+from blurfit.contributor.account import Entry, Ledger, Memory
+from blurfit.contributor.blur import messages_of, named
+from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_groups
-from blurfit.contributor.perturb import named
 from blurfit.contributor.receipt import Signatures
 from blurfit.errors import (
-    ClosedError,
     ConflictError,
     InvalidValueError,
     NotInvitedError,
     WaveClosedError,
 )
+from blurfit.messages.submission_files import SUFFIXES, open_submissions, rows_at_once
+from blurfit.messages.submission_writer import Writer
+from blurfit.messages.submissions import Submissions
 from blurfit.progress import Progress, silent
 from blurfit.protocol.tokens import hashed
 from blurfit.schema.table_files import TableFile
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
 INVITED_AT_ONCE = 100  # invitations travel in a header, which must not be long
+Invitations = Sequence[Sequence[str]]  # for each database, one for each row or none
 
 _TOOK_PART = (
     "These rows took part in {where}, and nobody takes part twice: they are in its sums, and "
@@ -53,50 +60,28 @@ _TOOK_PART = (
 )
 
 
-class Destination(Protocol):
+class Destination(ABC):
     """Where the blurred parts of a table go."""
 
     kind: str  # "service" or "file": a table that went to the one does not go to the other
     where: str  # in words, for the ledger
-    services: tuple[str, ...]  # addresses, for the receipt
     rows_at_once: int  # for the next part, at most
-    moves_on: bool  # from wave to wave of a plan, as they open
+    services: tuple[str, ...] = ()  # addresses, for the receipt
+    moves_on = False  # from wave to wave of a plan, as they open
+    invitations: Invitations = ()
+    # Sends what says nothing of the records, the seeds, before the rest; None if all of it does.
+    announce: Callable[[Portion], object] | None = None
 
+    @abstractmethod
     def agreement(self) -> Agreement:
         """What the next part is to be blurred under: asked before each."""
 
-    def begin(self, rows: int) -> None:
-        """Refuse a table of so many rows, if need be, before any of it is blurred."""
-
-    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
-        """Exact numbers as blurred messages, one for each database that gets something, under
-        these identifiers or random ones.
-        """
-
+    @abstractmethod
     def send(self, part: Portion) -> Signatures | None:
         """Hand a part over; what those signed who have it for good, None if it is not received."""
 
-    def finish(self, journal: Journal, rows: int) -> None:
+    def finish(self, journal: Journal, rows: int) -> None:  # noqa: B027
         """Do what remains when all of the table is in the journal or received."""
-
-
-@runtime_checkable
-class InGroups(Destination, Protocol):
-    """The waves of a plan: a lot decides which of them each row is in."""
-
-    def groups(self, rows: int) -> ByteArray:
-        """Which wave each of so many rows is in."""
-
-    def sort(self, order: IntArray) -> None:
-        """The rows are sent in this order, in which invitations are to be used."""
-
-
-@runtime_checkable
-class SeedsFirst(Destination, Protocol):
-    """Two databases of a plan: something that says nothing of the records is sent before them."""
-
-    def announce(self, part: Portion) -> None:
-        """Send the seeds of a part."""
 
 
 def send_table(
@@ -131,7 +116,7 @@ def send_table(
     rows = known = 0
     for x, y in file.encoded():
         rows, known = rows + len(x), (known + memory.hashed(x, y)) % 2**256
-    destination.begin(rows)
+    _require_invitations(agreement, destination, rows)
     place = Path(journal) if journal else default_journal(Path(table), agreement)
     with Journal(place, agreement.once, destination.kind, file.digest(), rows) as kept:
         if not other_people:
@@ -145,27 +130,19 @@ def send_table(
             kept.keep_secret()
         Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
         groups = np.zeros(rows, dtype=np.uint8)  # there is no lot
-        if isinstance(destination, InGroups):
-            groups = kept.groups(lambda: destination.groups(rows))
-            destination.sort(np.argsort(groups, kind="stable"))
+        if destination.moves_on:
+            given = destination.invitations
+            groups = kept.groups(lambda: groups_of(destination.agreement(), given, rows))
+            order = np.argsort(groups, kind="stable")
+            destination.invitations = [[some[row] for row in order if some] for some in given]
         late, sent, missed = 0, 0, -kept.left_out()
-        refused: set[str] = set()  # waves that took no more seeds
-        announce = destination.announce if isinstance(destination, SeedsFirst) else None
+        pinned = None if destination.moves_on else agreement.fingerprint
         for part in _parts(file, destination, kept, groups):
             sent += part.rows
-            try:
-                signatures = kept.hand_over(part, destination.send, announce)
-            except TakenBackError as taken_back:
-                if part.under in refused:  # and yet it is said to collect: once is enough
-                    raise taken_back.refusal from None
-                refused.add(part.under)
-                continue  # as if they had never been blurred
-            except ClosedError:
-                if part.under == agreement.fingerprint and not destination.moves_on:
-                    raise
-                signatures, late = (), late + part.rows  # for good: never blurred again
-            if signatures is not None:
-                kept.acknowledge(part, signatures)
+            outcome = kept.hand_over(part, destination.send, destination.announce, pinned)
+            if outcome == "taken back":
+                continue
+            late += part.rows if outcome == "late" else 0
             progress(part.stop, rows)
         destination.finish(kept, rows)
         if receipt is not None:
@@ -237,9 +214,9 @@ def _parts(
             exact = agreement.exact(columns)[those]
             count, some = len(exact), exact[start - begun :][: destination.rows_at_once]
             names = None if kept.secret is None else named(kept.secret, start, len(some))
-            messages = destination.blur(some, names)
+            messages = messages_of(agreement, some, names)
             part = Portion(start, len(some), messages, agreement.fingerprint)
-            kept.record(part, has_left=not isinstance(destination, SeedsFirst))
+            kept.record(part, has_left=destination.announce is None)
             yield part
             start = kept.blurred()  # unless it was taken back
 
@@ -264,13 +241,13 @@ def _chunks(
             at += size
 
 
-def groups_of(
-    wave: Wave, invitations: Sequence[Sequence[str]], rows: int, admission: Admission
-) -> ByteArray:
+def groups_of(agreement: Agreement, invitations: Invitations, rows: int) -> ByteArray:
     """Which wave of a plan each row is in: by the lot of its invitation, or by its own coin among
-    the wave that collects and those after it. `invitations` has a list for each database.
+    the wave that collects, which has this agreement, and those after it.
     """
-    if admission == "anyone":
+    wave = agreement.wave
+    assert wave is not None
+    if agreement.admission == "anyone":
         return new_groups(wave.lot, rows, wave.number)
     if not any(invitations):
         raise NotInvitedError(
@@ -298,6 +275,18 @@ def rows_in_a_request(agreement: Agreement, *, invited: bool) -> int:
     return max(1, min(most, BYTES_AT_ONCE // layout.size))
 
 
+def _require_invitations(agreement: Agreement, destination: Destination, rows: int) -> None:
+    """Refuse a table of so many rows, before any of it is blurred, if there are too few different
+    invitations of any database, or if they are for another wave than the one that was asked for.
+    """
+    names = [f"of {one.name} " for one in agreement.databases] or [""]
+    given = zip(destination.invitations, names, strict=False)  # a file needs none
+    destination.invitations = [invitations_for(rows, some, name) for some, name in given]
+    if agreement.wave and any(destination.invitations) and not destination.moves_on:
+        groups = groups_of(agreement, destination.invitations, rows)
+        require_group(agreement.wave, groups.tolist())
+
+
 def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> list[str]:
     """Different invitations, at least as many as there are rows, or none at all."""
     different = list(dict.fromkeys(invitations))
@@ -307,3 +296,61 @@ def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> l
             "different ones. `blurfit invite` makes more."
         )
     return different
+
+
+# ---- a file
+
+
+def blur_table(agreement: Agreement, table: str | Path, out: str | Path, **options: Any) -> int:
+    """Blur every row of a CSV or Parquet file into a file of submissions; how many is returned.
+
+    Args:
+        agreement: what everyone agreed on; it is verified first.
+        table: a .csv or .parquet file with a column for each of the schema's.
+        out: a new .parquet or .arrow file.
+        options: those of `send_table`.
+    """
+    agreement.verify()
+    path = Path(out)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidValueError(f"Expected --out {str(path)!r} to end in {' or '.join(SUFFIXES)}.")
+    if path.exists() and path.samefile(table):
+        raise InvalidValueError(f"Expected --out {str(path)!r} to be another file than the table.")
+    return send_table(agreement, table, _File(agreement, path), **options)
+
+
+class _File(Destination):
+    """A file of submissions, written when all of them are in the journal."""
+
+    kind = "file"
+
+    def __init__(self, agreement: Agreement, path: Path) -> None:
+        self._agreement, self._path = agreement, path
+        self.rows_at_once = rows_at_once(agreement.layout)
+        self.where = f"the file {path.name}"
+
+    def agreement(self) -> Agreement:
+        return self._agreement
+
+    def send(self, part: Portion) -> Signatures | None:  # noqa: ARG002
+        return None
+
+    def finish(self, journal: Journal, rows: int) -> None:
+        if journal.finished():
+            self._refuse_unless_there(journal, rows)
+            return
+        with Writer(self._path, self._agreement.layout, held=True) as writer:
+            for part in journal.pending():
+                writer.add(Submissions.from_bytes(*part.messages))
+        journal.acknowledge_all()
+
+    def _refuse_unless_there(self, journal: Journal, rows: int) -> None:
+        if self._path.exists():
+            with open_submissions(self._path, self._agreement.layout) as written:
+                if written.all_rows() == rows:
+                    return
+        raise ConflictError(
+            f"These rows have been blurred and written to a file already, as {str(journal.path)!r} "
+            "says: a second blur of the same people would let their noise be averaged. Copy the "
+            "file that was written then."
+        )

@@ -15,9 +15,9 @@ from rich.table import Table
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.arrays import FloatArray
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.contributor.noise import new_groups
-from blurfit.contributor.perturb import perturb_table
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of, running_service
 from blurfit.model.published import PublishedModel
 from blurfit.optional import optional

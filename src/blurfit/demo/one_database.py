@@ -11,7 +11,7 @@ from rich.table import Table
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import FloatArray
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown

@@ -13,8 +13,8 @@ from typing import Any
 from rich.console import Console
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.perturb import perturb_table
 from blurfit.demo.stage import DELTA, EPSILON, bar, running_service
 from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Schema

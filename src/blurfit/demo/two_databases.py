@@ -14,9 +14,8 @@ from rich.markdown import Markdown
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray, FloatArray
-from blurfit.contributor.perturb import perturb_table
-from blurfit.contributor.share import share
-from blurfit.contributor.shared_client import SharedClient
+from blurfit.contributor.blur import perturb_table, share
+from blurfit.contributor.client import Client
 from blurfit.demo.one_database import BATCH, QUORUM, coefficients, errors, show, without_privacy
 from blurfit.demo.stage import (
     CONTRIBUTORS,
@@ -103,14 +102,12 @@ def _collect(
     """Open both, blur, share and send in batches; the identifiers, in the order of the people."""
     open_at_both(agreement, first, second)
     identifiers = []
-    with SharedClient(agreement) as client, bar(console) as progress:
+    with Client.of(agreement) as client, bar(console) as progress:
         task = progress.add_task("blur, share and send", total=len(people))
         for start in range(0, len(people), BATCH):
             batch = people.take(min(BATCH, len(people) - start), start=start)
             shared = share(agreement, batch.table)
-            receipt = client.submit(shared)
-            for failure in receipt.failures.values():
-                raise failure
+            client.submit(shared)
             identifiers.append(shared.first.identifiers)
             progress.advance(task, len(batch))
     return np.concatenate(identifiers)

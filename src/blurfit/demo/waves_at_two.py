@@ -10,8 +10,8 @@ from rich.console import Console
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
-from blurfit.contributor.share import share
-from blurfit.contributor.shared_plan import SharedPlanClient
+from blurfit.contributor.blur import share
+from blurfit.contributor.client import PAUSE, Client
 from blurfit.demo import in_waves
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, Running, bar, people_of
 from blurfit.demo.two_databases import both_running, open_at_both, published_by_both
@@ -56,18 +56,18 @@ def _collect(
 ) -> PublishedModel:
     """Open the plan at both, and send until everyone has; the model that both have published."""
     open_at_both(plan, first, second)
-    with SharedPlanClient(plan) as client, bar(console) as progress:
+    with Client.of(plan) as client, bar(console) as progress:
         task = progress.add_task("", total=len(people))
         for number, table in in_waves.parts(plan, people):
             progress.update(task, description=f"wave {number} of {len(plan)}")
-            sent = share(_wave(client, number), table)
+            sent = share(_wave(client, plan, number), table)
             client.submit(sent)
             progress.advance(task, len(sent))
     return published_by_both(plan, first, second)
 
 
-def _wave(client: SharedPlanClient, number: int) -> Agreement:
+def _wave(client: Client, plan: Plan, number: int) -> Agreement:
     """The wave of a number, once both databases have it open: checked to follow."""
-    while (wave := client.current()).wave is None or wave.wave.number < number:
-        client.wait()
+    while (wave := client.current(plan)).wave is None or wave.wave.number < number:
+        client.pause(PAUSE)
     return wave

@@ -25,7 +25,7 @@ from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.budget import open_in, refuse_elsewhere
 from blurfit.contributor import noise
-from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.guarantee import SEEDED, FitGuarantee
 from blurfit.estimators.rows import design, read_rows, records, refuse_outside, words

@@ -11,7 +11,7 @@ repeat. For N contributors of d = 128 (k = 8,384, b = 4,192) and N = 2³² that 
 Every contributor draws a seed of her own from the operating system, and uses it once, so that no
 counter block is ever used twice under one key.
 
-Nothing here is random: seeds are drawn in `blurfit.contributor.share`. Test vectors that Python
+Nothing here is random: seeds are drawn in `blurfit.contributor.blur`. Test vectors that Python
 and JavaScript share are in `tests/vectors/shares.json`.
 """
 

@@ -32,7 +32,7 @@ and is written down by the first in the transaction that opens the next wave, an
 second takes no other text for that wave. So a wave has one release, and by the theorem of
 `blurfit.theory.waves` everything that is ever published keeps (ε, δ) for a person of one wave,
 against readers and, as far as the masks hide, against either database: what it sees of wave j can
-be made up from Σv of wave j (`blurfit.contributor.share`), for every j, one after the other.
+be made up from Σv of wave j (`blurfit.contributor.blur`), for every j, one after the other.
 
 **Killed anywhere** the plan is in one of these states, and the first goes on from each:
 
@@ -45,7 +45,7 @@ be made up from Σv of wave j (`blurfit.contributor.share`), for every j, one af
 | released, k + 1 collects | released, k + 1 collects | nothing is missing |
 
 Nobody has blurred for wave k + 1 before it is open at both: a contributor asks both, and they must
-name the same agreement (`blurfit.contributor.shared_plan`). A wave is closed at the second *first*:
+name the same agreement (`blurfit.contributor.client`). A wave is closed at the second *first*:
 whoever comes late is refused where her seed goes, which says nothing of her record, and her share
 never leaves her. That enough are at both is seen before anything is closed, and shares and seeds
 are never lost, so a wave that is closed has its quorum.

@@ -23,7 +23,7 @@ over it is given away, the model before anyone sees it, and neither is ever writ
 
 **What the first learns** is Σ mask over one set of at least n, which with its shares gives Σv over
 that set: the blurred sums that are published anyway. **What the second learns** is the same sums,
-and which of the people it holds the first does not. (`blurfit.contributor.share` has the proof.)
+and which of the people it holds the first does not. (`blurfit.contributor.blur` has the proof.)
 
 **Noise of their own** (`database_noise`): each draws D when it fixes the set, writes it down in the
 same transaction, and adds it to its sum. So the first gets Σ mask + D₂ and never Σv without D₂, and

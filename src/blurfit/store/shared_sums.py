@@ -2,7 +2,7 @@
 
 Shares and masks are words mod 2⁶⁴, or elements of a field where there are proofs
 (`blurfit.store.proved_sums`). The sum of a set's shares minus that of its masks is Σv, exactly, and
-neither of the two says anything about v alone (`blurfit.contributor.share` has the proof).
+neither of the two says anything about v alone (`blurfit.contributor.blur` has the proof).
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
 
     The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
     row is read: so it is at the first database, whose shares are the long ones, as long as
-    contributors send the seed before the share (`blurfit.contributor.shared_client`).
+    contributors send the seed before the share (`blurfit.contributor.client`).
     """
     chosen = commitment.recorded(connection, collection)
     if chosen is None:

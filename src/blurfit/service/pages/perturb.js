@@ -1,4 +1,4 @@
-// Blur a record before it leaves: mirrors `blurfit.contributor.perturb`.
+// Blur a record before it leaves: mirrors `blurfit.contributor.blur`.
 //
 //   input:  q̃ = ⌊q⌋ + N(0, σ_u²/n),  p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither
 //   moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal, N(0, σ²/(2n)) off it;

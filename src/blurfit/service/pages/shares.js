@@ -1,4 +1,4 @@
-// Two shares of a blurred record, each of which alone is noise: mirrors `blurfit.contributor.share`
+// Two shares of a blurred record, each of which alone is noise: mirrors `blurfit.contributor.blur`
 // and `blurfit.messages.masks`.
 //
 //   first database:  v + mask mod 2⁶⁴     second database:  the mask's 32-byte seed

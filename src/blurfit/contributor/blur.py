@@ -1,0 +1,248 @@
+"""Blur a record before it leaves: the paper's Algorithm 1, its twin for moments, and shares of it.
+
+    record ─ schema ─► columns ─ agreement ─► exact numbers ─ grid, noise ─► message(s)
+
+Raw values stop here. A submission is a random identifier, the agreement's fingerprint and blurred
+numbers; nothing else about the record leaves. There is no seed: reproducible noise is no
+protection, and lives in `blurfit.simulation` alone.
+
+**Two databases** get a share each, so that neither learns anything from its own:
+
+    v = blurred numbers in whole steps       (exactly what one database would have got)
+    seed = 32 bytes of the operating system
+    first database:  v + mask(seed) mod 2⁶⁴        second database:  seed
+
+*The second* gets seeds, which have nothing to do with records. *The first* gets v + mask, which is
+uniform whatever v is, as long as AES-256 is what it is believed to be (`blurfit.messages.masks`).
+Afterwards both learn Σv over one set C of at least n contributors, and from it the model. All that
+the first has seen can be made up from Σv alone: draw its shares uniformly, and let the sum of the
+masks be the sum of the shares minus Σv. So can all that the second has seen. Hence whatever (ε, δ)
+holds for Σv, which is what the agreement promises to the model's users, holds against each database
+alone, as far as it cannot break AES-256. *Together* they have v, the blurred record, and then its
+own noise is all that protects it: μ and ε of `calibration.local`.
+
+*Nothing is lost.* Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement makes sure
+of (`blurfit.agreement.databases`). So the sums are those of one database, to the last bit.
+
+*With proofs* (`Agreement.proofs`) the numbers are shared bit by bit in a field instead, with a
+proof that they are short (`blurfit.proofs.prio3`): the first database gets the bits less a mask and
+its half of the proof, the second the seed of the mask and of its own half. What the two tell each
+other when they verify can be made up from nothing as well (`blurfit.proofs.flp`), so all of this
+stands, as far as nobody can tell TurboSHAKE128 from a random function.
+
+A seed is drawn for each record and used once. If a record were shared twice under two identifiers,
+it would be counted twice: `blurfit.contributor.journal` keeps what was drawn until both have it.
+"""
+
+import os
+import secrets
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import ByteArray, FloatArray, WordArray
+from blurfit.contributor import noise
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.messages.masks import SEED_BYTES, SEED_WORDS, expand
+from blurfit.messages.receipts import identifiers_of, secrets_of
+from blurfit.messages.shares import Shares
+from blurfit.messages.submissions import Submission, Submissions
+
+Messages = tuple[bytes, ...]  # one for each database that gets something
+_NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
+PROOF_BYTES = 4 * SEED_BYTES  # of randomness for one record: two blinds, and two seeds
+_PROVED_AT_ONCE = 64
+
+
+def perturb(
+    agreement: Agreement,
+    records: Any,
+    *,
+    allow_unproved: bool = False,
+    secret: str | None = None,
+) -> Submission | Submissions:
+    """One record, or a table of them, blurred exactly on the agreement's grid.
+
+    The agreement is verified first, so a contract that promises more than its noise keeps is
+    refused before anything is computed from the record, and so is one whose promise nobody has
+    proved (rule="published"), unless `allow_unproved` says that no real people are concerned.
+
+    input:  q̃ = ⌊q⌋ + N(0, σ_u²/n), p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither, rounded towards zero
+    moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal and N(0, σ²/(2n)) off it
+
+    A record gives a `Submission`, a table `Submissions`. Their identifiers are random, or follow
+    from a `secret` with which they can be withdrawn later (`blurfit.messages.receipts`).
+    """
+    agreement.verify(allow_unproved=allow_unproved)
+    _refuse_if_shared(agreement)
+    exact = agreement.exact(records)
+    names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
+    found = blur(agreement, exact, names)
+    return found if exact.ndim > 1 else next(iter(found))
+
+
+def perturb_table(agreement: Agreement, table: Any, *, allow_unproved: bool = False) -> Submissions:
+    """Many records at once, in the hands of one party that may see them all: see `perturb`.
+
+    Each number gets the noise that `perturb` would draw; what is returned is always a table.
+    """
+    agreement.verify(allow_unproved=allow_unproved)
+    _refuse_if_shared(agreement)
+    return blur(agreement, agreement.exact(table))
+
+
+def blur(
+    agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
+) -> Submissions:
+    """Blur what `Agreement.exact` gave, (width,) or (n, width), under an agreement that was
+    verified: the last step of `perturb`. Identifiers that are not given are random.
+
+    Where trust is shared nobody but `share_exact` may see the result as it is.
+    """
+    rows = np.atleast_2d(exact)
+    numbers = np.empty((len(rows), agreement.width))
+    at_once = max(1, _NUMBERS_AT_ONCE // agreement.width)
+
+    def blur_some(start: int) -> None:
+        some = slice(start, start + at_once)
+        for part in agreement.parts:
+            given = rows[some, part.numbers]
+            if part.at_random:
+                rounded = noise.to_grid_at_random(given, part.step)
+            else:
+                rounded = noise.to_grid(given, part.step, toward_zero=part.toward_zero)
+            blurred = noise.add(rounded, part.deviations, part.step)
+            numbers[some, part.numbers] = noise.dither(blurred, part.step, part.fine)
+
+    if len(rows) <= at_once:  # nobody waits for threads that one record does not need
+        blur_some(0)
+    else:  # NumPy lets go of the interpreter while it draws, and every part keys its own bits
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            deque(threads.map(blur_some, range(0, len(rows), at_once)), maxlen=0)
+    numbers.setflags(write=False)  # so that the message need not copy them
+    return Submissions(
+        identifiers=noise.new_identifiers(len(rows)) if identifiers is None else identifiers,
+        fingerprint=agreement.fingerprint,
+        numbers=numbers,
+    )
+
+
+def named(secret: str, start: int, rows: int) -> ByteArray:
+    """The identifiers of some rows, for whoever keeps the secret that they follow from."""
+    return identifiers_of(secrets_of(secret, start, start + rows))
+
+
+def _refuse_if_shared(agreement: Agreement) -> None:
+    """Refuse two-database agreements: nobody gets a blurred record in one piece."""
+    if agreement.databases:
+        raise InfeasibleError(
+            "Expected an agreement with trust='one': under this one a record is shared between "
+            "two databases, with blurfit.Client or `blurfit contribute`."
+        )
+
+
+def message_of_one(agreement: Agreement, record: Any, secret: str) -> Messages:
+    """Blur one record, under an agreement that is verified first: a message for each database."""
+    found = (share if agreement.databases else perturb)(agreement, record, secret=secret)
+    if isinstance(found, Submission):
+        return (found.to_bytes(),)
+    if isinstance(found, Submissions) or len(found) != 1:
+        raise InvalidValueError("Expected one record; send a table with contribute_table.")
+    return found.to_bytes()
+
+
+def messages_of(
+    agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
+) -> Messages:
+    """Blur what `Agreement.exact` gave, under an agreement that was verified: a message for each
+    database.
+    """
+    if agreement.databases:
+        return share_exact(agreement, exact, identifiers).to_bytes()
+    return (blur(agreement, exact, identifiers).to_bytes(),)
+
+
+@dataclass(frozen=True)
+class SharedRecords:
+    """The two shares of some records, in the order of the agreement's databases."""
+
+    first: Shares
+    second: Shares
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def to_bytes(self) -> tuple[bytes, bytes]:
+        """The message to each database."""
+        return self.first.to_bytes(), self.second.to_bytes()
+
+    @property
+    def identifier(self) -> str:
+        """What identifies the first record."""
+        return bytes(self.first.identifiers[0]).hex()
+
+
+def share(agreement: Agreement, records: Any, *, secret: str | None = None) -> SharedRecords:
+    """Blur one record or a table of them, as `perturb` does, and share each of them."""
+    agreement.verify()
+    agreement.share_layout("seed")  # refuses an agreement that shares nothing
+    exact = agreement.exact(records)
+    names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
+    return share_exact(agreement, exact, names)
+
+
+def share_exact(
+    agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
+) -> SharedRecords:
+    """Blur and share what `Agreement.exact` gave, under an agreement that was verified."""
+    table = blur(agreement, exact, identifiers)
+    if agreement.proofs:
+        return proved_with(
+            agreement, table, [secrets.token_bytes(PROOF_BYTES) for _ in range(len(table))]
+        )
+    seeds = secrets.token_bytes(SEED_BYTES * len(table))
+    words = np.frombuffer(seeds, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
+    return shared_with(agreement, table, words)
+
+
+def shared_with(agreement: Agreement, table: Submissions, seeds: WordArray) -> SharedRecords:
+    """The shares of what is blurred already, with given seeds: for tests that fix the noise."""
+    first, second = agreement.share_layout("masked"), agreement.share_layout("seed")
+    masked = in_steps(agreement, table) + expand(seeds, first.mask_width)
+    return SharedRecords(
+        Shares(table.identifiers, masked, first), Shares(table.identifiers, seeds, second)
+    )
+
+
+def proved_with(agreement: Agreement, table: Submissions, random: Sequence[bytes]) -> SharedRecords:
+    """Shares with proofs of what is blurred already, with given randomness."""
+    proving, steps = agreement.proving, in_steps(agreement, table).view(np.int64)
+    firsts, seconds = [], []
+    for start in range(0, len(table), _PROVED_AT_ONCE):
+        some = slice(start, start + _PROVED_AT_ONCE)
+        inputs = proving.circuit.encode(steps[some])
+        first, second = proving.prio3.shard(inputs, table.identifiers[some], random[some])
+        firsts.append(first.words())
+        seconds.append(second)
+    return SharedRecords(
+        Shares(table.identifiers, np.vstack(firsts), agreement.share_layout("masked")),
+        Shares(table.identifiers, np.vstack(seconds), agreement.share_layout("seed")),
+    )
+
+
+def in_steps(agreement: Agreement, table: Submissions) -> WordArray:
+    """v mod 2⁶⁴: the blurred numbers as whole steps of the grid, negative ones as 2⁶⁴ − |v|."""
+    (part,) = agreement.parts
+    steps = table.numbers / part.step
+    whole = np.rint(steps)
+    if not (np.array_equal(whole, steps) and (np.abs(whole) < 2.0**63).all()):
+        raise InvalidValueError(
+            "Expected blurred numbers on the agreement's grid, below 2**63 steps: blur the record "
+            "under this very agreement."
+        )
+    return whole.astype(np.int64).view(np.uint64)
