@@ -16,7 +16,7 @@ MAY_DRAW_NOISE = {"contributor", "randomness", "baselines", "simulation", "forec
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
 # An integral by sampling, seeded by the release itself: the same release gives the same model.
-SEEDED_BY_THE_RELEASE = {"learning/posterior_mean.py"}
+SEEDED_BY_THE_RELEASE = {"learning/shrinkage.py"}
 # Who may ask for the operating system's bits; tests replay them (`tests/support/replay.py`).
 MAY_ASK_FOR_BITS = {"contributor/noise.py", "randomness/discrete_gaussian.py"}
 

@@ -16,7 +16,7 @@ from scipy.stats import chi, norm
 
 from blurfit import Setting, calibrate
 from blurfit.learning.solver import minimise
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit.simulation.sampler import InputSampler
 from blurfit.theory import paper
 

@@ -29,9 +29,8 @@ from rich.progress import track
 
 from blurfit.arrays import FloatArray
 from blurfit.learning.inference import Inference, infer, refusal
-from blurfit.learning.joint_sums import JointSums, Submodel
-from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.learning.shrinkage import information, reading, shrink
+from blurfit.learning.shrinkage import information, linear_bayes, reading, shrink
+from blurfit.learning.sums import JointSums, Submodel
 from blurfit.simulation import Census, make_census
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
 from blurfit.theory.gaussian import mu_of

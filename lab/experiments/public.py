@@ -30,9 +30,9 @@ from scipy.special import log_expit
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import shrink
+from blurfit.learning.sums import JointSums
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import joint_form, kind_of, values
 from blurfit.theory.gaussian import mu_of

@@ -25,7 +25,7 @@ from scipy.special import expit
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
-from blurfit.learning.belief import on_curve
+from blurfit.learning.waves import on_curve
 from blurfit.schema.vectors import values as encoded
 from blurfit.simulation import Census, make_census
 from blurfit.simulation.bare_waves import collect_in_waves, score

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from blurfit.model.learner import learn
     from blurfit.model.moments import PublishedMoments
     from blurfit.model.published import PublishedModel
-    from blurfit.schema.content import About, Wording
     from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+    from blurfit.schema.wording import About, Wording
     from blurfit.store.store import Store
     from blurfit.theory.calibrate import calibrate, guarantee
     from blurfit.theory.input_calibration import InputCalibration
@@ -106,7 +106,7 @@ __all__ = [
 # takes no time.
 _HOMES = {
     "blurfit.agreement.agreement": ("Agreement",),
-    "blurfit.schema.content": ("About", "Wording"),
+    "blurfit.schema.wording": ("About", "Wording"),
     "blurfit.schema.schema": ("Binary", "Categorical", "Numeric", "Schema"),
     "blurfit.messages.submissions": ("Submission", "Submissions"),
     "blurfit.contributor.blur": ("perturb", "perturb_table"),

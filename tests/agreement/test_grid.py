@@ -16,8 +16,7 @@ from blurfit import (
     calibrate,
 )
 from blurfit.agreement.grid import ROUNDING, Grid, enlarged, weight_scale
-from blurfit.learning.admission import Screen
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Screen, Statistics
 from blurfit.simulation.sampler import input_totals, sampler_for
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment

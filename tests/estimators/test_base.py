@@ -28,7 +28,7 @@ from blurfit.estimators import (
     by_moment,
 )
 from blurfit.estimators.defaults import public_ball
-from blurfit.learning import posterior_mean
+from blurfit.learning import shrinkage
 from blurfit.learning.sums import Totals
 from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Numeric, Schema
@@ -417,8 +417,8 @@ def test_each_row_by_itself_gives_the_same_distribution(kind, monkeypatch) -> No
 
     The local target makes the noise large enough to be seen in every number.
     """
-    monkeypatch.setattr(posterior_mean, "_WARM", 1)  # of moments only the sums are compared
-    monkeypatch.setattr(posterior_mean, "_KEPT", 1)
+    monkeypatch.setattr(shrinkage, "_WARM", 1)  # of moments only the sums are compared
+    monkeypatch.setattr(shrinkage, "_KEPT", 1)
     X, y = data(kind, rows=200, columns=2)
     target = {"epsilon": 20.0, "delta": 1e-3, "local_epsilon": 20.0, "local_delta": 1e-3}
     is_moment = "Moment" in kind.__name__

@@ -25,8 +25,7 @@ from blurfit.forecast.sweep import (
     whole_numbers,
 )
 from blurfit.learning.shrinkage import information
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import Totals
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.learner import moments_of
 from blurfit.simulation import make_census
 from blurfit.simulation.sampler import input_totals

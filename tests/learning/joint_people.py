@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from blurfit.learning.joint_sums import JointColumn, JointSums
+from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import Kind, public_weights

@@ -11,7 +11,7 @@ from scipy.stats import ncx2
 
 from blurfit import Agreement, Binary, InvalidValueError, Numeric, Schema, perturb_table
 from blurfit.agreement.radius import LARGEST_PROBABILITY, SHARE, refusal_probability
-from blurfit.learning.admission import Screen
+from blurfit.learning.sums import Screen
 
 SCHEMA = Schema(
     features=[Numeric("a", 0, 1), Numeric("b", 0, 1), Binary("c")], target=Numeric("y", 0, 1)

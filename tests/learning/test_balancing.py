@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InfeasibleError
-from blurfit.learning.balancing import balance, unweighted
-from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.public_features import balance, unweighted
+from blurfit.learning.sums import JointSums
 from blurfit.simulation.joint_sampler import clean_sums
 from blurfit.theory.joint_form import JointColumn
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InfeasibleError
-from blurfit.learning.correlations import components, correlations
-from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.denoise import components, correlations
+from blurfit.learning.sums import JointSums
 from blurfit.simulation.joint_sampler import clean_sums
 from blurfit.theory.joint_form import JointColumn
 

@@ -9,8 +9,7 @@ import pytest
 
 from blurfit import NotCertifiedError
 from blurfit.learning.exact import enclose
-from blurfit.learning.regularisers import ElasticNet
-from blurfit.learning.solver import minimise
+from blurfit.learning.solver import ElasticNet, minimise
 
 
 def sums(count: int, d: int, seed: int, *, smallest: float = 40.0) -> tuple:

@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from blurfit.learning.halves import Difference, estimates_apart, halves_apart, limit
-from blurfit.learning.inference import Inference
+from blurfit.learning.inference import Difference, Inference, estimates_apart, halves_apart, limit
 
 
 def spiky(count):

@@ -6,7 +6,7 @@ from joint_people import NAMES, NOISE, TRUTH, collected, people
 
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Refusal, condition, infer, refusal
-from blurfit.learning.joint_sums import JointColumn, JointSums
+from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation.joint_sampler import clean_sums
 
 

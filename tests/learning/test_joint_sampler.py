@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit.learning.inference import debiased, infer
-from blurfit.learning.joint_sums import JointColumn, JointSums, Noise, Submodel
+from blurfit.learning.sums import JointColumn, JointSums, Noise, Submodel
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
 from blurfit.theory.joint import sensitivity
 

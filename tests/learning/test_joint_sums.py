@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.joint_sums import (
+from blurfit.learning.sums import (
     JointColumn,
     JointSums,
     Noise,

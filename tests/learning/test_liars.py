@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from blurfit.learning.joint_sums import JointSums
-from blurfit.learning.liars import Pull
+from blurfit.learning.inference import Pull
+from blurfit.learning.sums import JointSums
 from blurfit.theory.joint_form import JointColumn
 
 

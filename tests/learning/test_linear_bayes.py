@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from joint_people import NOISE, TRUTH, collected, people
 
-from blurfit.learning.joint_sums import JointColumn
-from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.shrinkage import linear_bayes
+from blurfit.learning.sums import JointColumn
 from blurfit.simulation.bare_waves import score
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
 from blurfit.theory.joint import sensitivity

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from joint_people import TRUTH, collected, people
 
-from blurfit.learning import posterior_mean as module
-from blurfit.learning.joint_sums import JointColumn, JointSums
-from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.learning.posterior_mean import posterior_mean
+from blurfit.learning import shrinkage as module
+from blurfit.learning.shrinkage import linear_bayes, posterior_mean
+from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation.bare_waves import score
 from blurfit.simulation.joint_sampler import clean_sums
 

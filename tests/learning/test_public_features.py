@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import fit_with_public_rows
+from blurfit.learning.sums import JointSums
 from blurfit.simulation.joint_sampler import clean_sums
 from blurfit.theory.joint_form import JointColumn
 

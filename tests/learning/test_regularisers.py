@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.learning.regularisers import (
+from blurfit.learning.solver import (
     ElasticNet,
     Regulariser,
     length,

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InfeasibleError
-from blurfit.learning.residual_inference import _laplace, _stretch, cut_of
-from blurfit.learning.wave_inference import wave_estimates
-from blurfit.learning.wave_step import WaveSums
+from blurfit.learning.wave_inference import _laplace, _stretch, cut_of, wave_estimates
+from blurfit.learning.waves import WaveSums
 from blurfit.simulation.bare_waves import Collected, collect_in_waves, draw_wave
 from blurfit.theory.maps import ResidualMap
 from blurfit.theory.waves import Stage, Stages

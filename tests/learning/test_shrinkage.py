@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from joint_people import collected
 
-from blurfit.learning.joint_sums import JointColumn, JointSums
-from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.learning.posterior_mean import posterior_mean
-from blurfit.learning.shrinkage import information, reading, shrink
+from blurfit.learning.shrinkage import information, linear_bayes, posterior_mean, reading, shrink
+from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation.joint_sampler import clean_sums
 
 

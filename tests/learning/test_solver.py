@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh
 
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.learning import regularisers, solver
-from blurfit.learning.regularisers import ElasticNet
+from blurfit.learning import solver
 from blurfit.learning.solver import (
     RESIDUAL_ALLOWED,
+    ElasticNet,
     Program,
     Spectrum,
     _direction,
@@ -25,7 +25,7 @@ from blurfit.learning.solver import (
 
 def positive_definite(found):
     """Whether λ₁ > 0 beyond what rounding could have made of a zero."""
-    rounding = len(found.weights) * regularisers.EPSILON * abs(found.largest_eigenvalue)
+    rounding = len(found.weights) * solver.EPSILON * abs(found.largest_eigenvalue)
     return found.smallest_eigenvalue > rounding
 
 
@@ -480,7 +480,7 @@ class TestRegularised:
         # Plain steps would take √condition·ln(1e13), a million at 1e9. One problem in sixty may be
         # a hard one, and which one is up to the rounding of the machine; most take a few dozen.
         assert np.median(steps) < 150
-        assert max(steps) < regularisers.STEPS_ALLOWED
+        assert max(steps) < solver.STEPS_ALLOWED
 
     @pytest.mark.parametrize("scale", [1e-100, 1e100])
     def test_scales(self, scale):
@@ -637,7 +637,7 @@ class TestCertificate:
 
     def test_a_splitting_that_stops_early_is_refused(self, monkeypatch):
         A, c = problem_of("ill-conditioned", 20, seed=0)
-        monkeypatch.setattr(regularisers, "STEPS_ALLOWED", 5)
+        monkeypatch.setattr(solver, "STEPS_ALLOWED", 5)
         with pytest.raises(NotCertifiedError, match="exact minimiser"):
             minimise(A, c, weight_bound=1.0, regulariser=ElasticNet(0.1))
 

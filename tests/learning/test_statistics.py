@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.statistics import Statistics, symmetrised
+from blurfit.learning.sums import Statistics, symmetrised
 
 
 def records(count, dimension, seed=0):

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import Agreement, Numeric, Schema, perturb_table
-from blurfit.learning.admission import Screen
-from blurfit.learning.sums import EXACT, block_sums, merged, rows_that_add_exactly, total
+from blurfit.learning.sums import EXACT, Screen, block_sums, merged, rows_that_add_exactly, total
 from support.stores import totals_of
 
 SCHEMA = Schema(features=[Numeric("a", 0, 1), Numeric("b", 0, 1)], target=Numeric("y", 0, 1))

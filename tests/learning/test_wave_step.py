@@ -5,8 +5,7 @@ import pytest
 from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.belief import next_map
-from blurfit.learning.wave_step import WaveSums, coordinates, learn_wave, step_sums
+from blurfit.learning.waves import WaveSums, coordinates, learn_wave, next_map, step_sums
 from blurfit.simulation.bare_waves import score
 from blurfit.theory.maps import ResidualMap
 from blurfit.theory.newton import LogisticNewton

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.belief import on_curve
+from blurfit.learning.waves import on_curve
 from blurfit.simulation.bare_waves import assign, collect_in_waves, draw_wave, score
 from blurfit.theory import joint
 from blurfit.theory.waves import Stage, Stages, choose_plan

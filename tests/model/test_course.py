@@ -14,9 +14,8 @@ from blurfit.errors import (
     InvalidValueError,
     NotCertifiedError,
 )
-from blurfit.learning.belief import next_map
 from blurfit.learning.sums import Totals
-from blurfit.learning.wave_step import learn_wave
+from blurfit.learning.waves import learn_wave, next_map
 from blurfit.model.course import Course, follows, learn_plan, next_agreement, wave_sums
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
@@ -299,7 +298,7 @@ def test_waves_out_of_order_are_refused() -> None:
 
 
 def test_sums_are_read_as_they_were_sent() -> None:
-    """The course is the one of `blurfit.learning.belief`, from the files alone."""
+    """The course is the one of `blurfit.learning.waves`, from the files alone."""
     chosen, found = made("label")
     course = Course.of(chosen, found)
     belief = course.beliefs[0]

@@ -14,8 +14,7 @@ from blurfit import BelowQuorumError, InfeasibleError, InvalidValueError, LocalG
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import Grid, weight_scale
 from blurfit.contributor.blur import perturb_table
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import Totals
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.learner import learn, released_weights, statistics_of
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, input_totals, sampler_for

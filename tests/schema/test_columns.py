@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Label, Numeric
-from blurfit.schema.entries import column_from_dict
+from blurfit.schema.columns import Binary, Categorical, Label, Numeric, column_from_dict
 
 # but for what hides or reorders what is read, which is refused
 LETTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cf"])

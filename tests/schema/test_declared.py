@@ -3,8 +3,7 @@ import math
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Numeric
-from blurfit.schema.declared import as_level, as_number, as_text
+from blurfit.schema.columns import Binary, Categorical, Numeric, as_level, as_number, as_text
 
 
 def refusal(call, *arguments, **named) -> str:

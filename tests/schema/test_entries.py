@@ -4,7 +4,7 @@ import pytest
 
 from blurfit import Numeric, Wording
 from blurfit.errors import InvalidValueError
-from blurfit.schema.entries import column_from_dict
+from blurfit.schema.columns import column_from_dict
 
 
 def refusal(call, *arguments) -> str:

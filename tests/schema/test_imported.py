@@ -4,7 +4,7 @@ import pytest
 
 from blurfit import About, Binary, Numeric
 from blurfit.errors import InvalidValueError
-from blurfit.schema.imported import SurveyReader
+from blurfit.schema.imports import SurveyReader
 
 
 def test_the_target_is_answered_by_everybody() -> None:

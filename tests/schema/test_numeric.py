@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema.numeric import Label, Numeric
+from blurfit.schema.columns import Label, Numeric
 
 HUGE = 1e300
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -6,7 +6,7 @@ import pytest
 
 from blurfit import Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
-from blurfit.schema.table_schema import from_table_schema, to_table_schema
+from blurfit.schema.imports import from_table_schema, to_table_schema
 from support.surveys import survey_schema
 
 AGE = {"name": "age", "type": "integer", "constraints": {"minimum": 18, "maximum": 90}}

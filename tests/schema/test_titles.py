@@ -1,7 +1,7 @@
 """What columns are called where people read."""
 
 from blurfit import Binary, Categorical, Numeric, Schema, Wording
-from blurfit.schema.titles import asked_in_words, title_of, titles
+from blurfit.schema.schema import asked_in_words, title_of, titles
 
 REGION = Wording(
     title={"en": "Region", "de": "Gegend"}, labels={"n": {"en": "north", "de": "Nord"}}

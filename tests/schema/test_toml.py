@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit import Binary, Categorical, Numeric, Schema, Wording
-from blurfit.schema.toml import to_toml
+from blurfit.schema.schema import to_toml
 from support.surveys import survey_schema
 
 ODD = Schema(

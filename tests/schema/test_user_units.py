@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.schema.user_units import coefficients, user_units_matrix
+from blurfit.schema.vectors import coefficients, user_units_matrix
 from support.schemas import moderate, schemas, tables, weights_for
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]

@@ -8,7 +8,7 @@ import pytest
 
 from blurfit import Binary, Categorical, Numeric, Wording
 from blurfit.errors import InvalidValueError
-from blurfit.schema.xlsform import _bounds, from_xlsform
+from blurfit.schema.imports import _bounds, from_xlsform
 
 HEAD = ["type", "name", "label", "label::Deutsch (de)", "hint", "required", "constraint"]
 HEAD += ["relevant", "parameters"]

@@ -11,8 +11,7 @@ from scipy.stats import ks_2samp, kstest
 
 from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema
 from blurfit.contributor.blur import blur, perturb_table
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import Totals
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.learner import statistics_of
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import (

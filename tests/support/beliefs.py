@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.special import expit
 
-from blurfit.learning.belief import Belief, first_belief
-from blurfit.learning.joint_sums import JointSums
-from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.shrinkage import linear_bayes
+from blurfit.learning.sums import JointSums
+from blurfit.learning.waves import Belief, first_belief
 from blurfit.simulation.joint_sampler import clean_sums
 from blurfit.theory.joint_form import JointColumn
 

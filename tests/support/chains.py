@@ -2,11 +2,11 @@
 
 import pytest
 
-from blurfit.learning import posterior_mean
+from blurfit.learning import shrinkage
 
 
 @pytest.fixture
 def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """A posterior mean is sampled for a while: less will do."""
-    monkeypatch.setattr(posterior_mean, "_WARM", 3)
-    monkeypatch.setattr(posterior_mean, "_KEPT", 2)
+    monkeypatch.setattr(shrinkage, "_WARM", 3)
+    monkeypatch.setattr(shrinkage, "_KEPT", 2)

@@ -6,7 +6,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.radius import radii
-from blurfit.learning.admission import Screen
+from blurfit.learning.sums import Screen
 
 
 def climbing(agreement: Agreement, sums, value, liars: int, sign: int, steps: int = 6):

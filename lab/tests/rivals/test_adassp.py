@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kstest, norm
 
 from blurfit import InfeasibleError, InvalidValueError
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import AdaSSPRegressor
 from blurfit_lab.rivals.accounting import delta_of_steps
 from blurfit_lab.rivals.adassp import Sensitivities, noise_multiplier

@@ -9,7 +9,7 @@ import pytest
 
 from blurfit import Binary, Numeric, Schema
 from blurfit.audit.findings import audit
-from blurfit.schema.user_units import coefficients
+from blurfit.schema.vectors import coefficients
 from blurfit_lab import rivals
 from blurfit_lab.rivals.rival import PureRival
 

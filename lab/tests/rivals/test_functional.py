@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kstest
 
 from blurfit import InvalidValueError
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from blurfit_lab.rivals.functional import LOGISTIC, SQUARED, sums_of, trimmed_minimiser
 from blurfit_lab.rivals.risk import LogisticRisk, SquaredRisk, minimiser

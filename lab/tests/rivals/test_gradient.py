@@ -8,7 +8,7 @@ from scipy.stats import kstest, norm
 
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.audit.examination import examine
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit.theory.gaussian import mu_of
 from blurfit_lab.rivals import GradientPerturbationClassifier, GradientPerturbationRegressor
 from blurfit_lab.rivals.descent import logistic_slope, squared_slope

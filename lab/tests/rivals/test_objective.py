@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import gamma, kstest, norm
 
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import (
     LaplaceObjectivePerturbationClassifier,
     LaplaceObjectivePerturbationRegressor,

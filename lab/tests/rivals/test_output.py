@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import gamma, kstest
 
 from blurfit import InvalidValueError
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import OutputPerturbationClassifier, OutputPerturbationRegressor
 from blurfit_lab.rivals.output import forecast_ridge, into_ball, sensitivity
 from blurfit_lab.rivals.risk import LogisticRisk, SquaredRisk, minimiser

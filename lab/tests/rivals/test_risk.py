@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from blurfit import InfeasibleError
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals.risk import LogisticRisk, SquaredRisk, minimiser
 
 

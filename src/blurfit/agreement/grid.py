@@ -15,7 +15,7 @@ multiples. That has to be paid for:
   summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
   deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. Rounding is post-processing. A thousandth of δ is
   kept back for it. (A tenth of that pays for what the database refuses by its size, see
-  `blurfit.learning.admission`.)
+  `blurfit.learning.sums`.)
 * *Proofs* (`blurfit.agreement.proving`) cost an upload of four bytes for each bit of each number,
   so there the grid is coarser: g ≤ s/2⁵ and g ≤ s√n/2¹¹, and ξ = 2⁻⁷. Of ξ again one half pays for
   rounding. For the sums the argument above stands as it is, since g is at most a 2¹⁰th of their
@@ -191,7 +191,7 @@ def _finest_scale(calibration: InputCalibration) -> float:
 
 
 def _reach(calibration: InputCalibration, bound: float, noise: float, step: float) -> float:
-    """r ≥ the norm beyond which the screen refuses a blurred q or p (`blurfit.learning.admission`).
+    """r ≥ the norm beyond which the screen refuses a blurred q or p (`blurfit.learning.sums`).
 
     ‖v + noise‖ ≤ ‖v‖ + noise·χ_d, and χ_d > √d + t has a probability below e^{−t²/2}.
     """

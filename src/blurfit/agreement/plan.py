@@ -52,7 +52,7 @@ from blurfit.theory.stated import BEYOND
 from blurfit.theory.waves import StageKind, Task, choose_plan
 from blurfit.validate import whole
 
-RULE = 1  # of how a map follows from releases: `blurfit.learning.belief`
+RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (
     "epsilon",
     "delta",

@@ -37,7 +37,7 @@ def require_database_noise(database_noise: Any, epsilon: float) -> None:
     """Refuse what is neither true nor false, and such noise where submissions cannot be screened.
 
     Sums must be exact before noise is added to them, so each submission must be bounded; for an ε
-    beyond some hundreds nothing is refused by its size (`blurfit.learning.admission`).
+    beyond some hundreds nothing is refused by its size (`blurfit.learning.sums`).
     """
     if type(database_noise) is not bool:
         raise InvalidValueError(f"Expected database_noise={database_noise!r} to be true or false.")

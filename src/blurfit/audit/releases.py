@@ -18,8 +18,7 @@ from blurfit.arrays import FloatArray
 from blurfit.contributor.blur import blur
 from blurfit.contributor.noise import to_grid
 from blurfit.errors import InfeasibleError
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import Totals
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.randomness import database
 from blurfit.simulation.sampler import input_totals, sampler_for
 from blurfit.simulation.weights import weights_of

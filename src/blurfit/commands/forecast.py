@@ -116,7 +116,7 @@ def forecast_command(
     from blurfit.commands.forecast_report import liars_in_words, report
     from blurfit.commands.public_report import public_report
     from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
-    from blurfit.schema.titles import titles
+    from blurfit.schema.schema import titles
 
     if format_of(file) == Plan.STATED["format"]:
         _forecast_plan(Plan.load(file), options, seed, as_json=as_json)
@@ -172,7 +172,7 @@ def _forecast_plan(plan: "Plan", options: dict[str, Any], seed: int, *, as_json:
     """What liars could do to a plan's model: its errors are not forecast."""
     from blurfit.commands.forecast_report import liars_in_words
     from blurfit.forecast.liars import moved_in_waves
-    from blurfit.schema.titles import titles
+    from blurfit.schema.schema import titles
 
     refuse_for_an_agreement(options, advising=False)
     population = population_of(ProposalFile(plan.schema), options)

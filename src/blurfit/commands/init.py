@@ -64,9 +64,8 @@ quorum = 10000          # nothing is published from fewer honest people
 
 
 def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: bool) -> None:
-    from blurfit.schema.table_schema import from_table_schema
-    from blurfit.schema.toml import to_toml
-    from blurfit.schema.xlsform import from_xlsform
+    from blurfit.schema.imports import from_table_schema, from_xlsform
+    from blurfit.schema.schema import to_toml
 
     schema = folder / "schema.toml"
     if schema.exists():

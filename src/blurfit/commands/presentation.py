@@ -24,8 +24,8 @@ from blurfit.agreement.promises import (
 from blurfit.agreement.proof_costs import ProofCosts
 from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.agreement.radius import records_worth
-from blurfit.schema.content import About
-from blurfit.schema.titles import asked_in_words
+from blurfit.schema.schema import asked_in_words
+from blurfit.schema.wording import About
 from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from blurfit.agreement.agreement import Agreement
     from blurfit.arrays import FloatArray
-    from blurfit.learning.balancing import Balance
+    from blurfit.learning.public_features import Balance
     from blurfit.schema.schema import Schema
 
 _KINDS = (".csv", ".parquet")

@@ -59,7 +59,7 @@ def show(file: Path, picture: Path | None, table_schema: bool, as_json: bool) ->
 
 def _table_schema(file: Path) -> None:
     from blurfit.commands.proposals import read_proposal
-    from blurfit.schema.table_schema import to_table_schema
+    from blurfit.schema.imports import to_table_schema
 
     document = to_table_schema(read_proposal(file).schema)
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))

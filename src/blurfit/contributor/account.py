@@ -42,7 +42,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.budget import Budget, Expense
 from blurfit.errors import ConflictError, InvalidValueError
-from blurfit.schema.titles import title_of
+from blurfit.schema.schema import title_of
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 

@@ -19,8 +19,7 @@ from blurfit.estimators.base import (
 from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
 from blurfit.estimators.guarantee import gaussian_share, share
 from blurfit.estimators.one_pass import JointTotals, joint_totals
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import Totals
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.learner import learn
 from blurfit.model.published import PublishedModel
 from blurfit.schema.columns import Feature

@@ -52,7 +52,7 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
     v = (x − centre)·2/width of each value x, cut to [−1, 1]. It is cut last, so that |v| ≤ 1 holds
     to the last bit, and x − centre comes first, so that narrow bounds far from zero lose no digits.
     A categorical has a column for each level, with one 1 in each row. Where a column need not be
-    said, all are encoded as in `blurfit.schema.unsaid`, block by block.
+    said, all are encoded as in `blurfit.schema.columns`, block by block.
 
     Args:
         values: (n, d) finite numbers of any real type, best in rows or in columns without gaps; of

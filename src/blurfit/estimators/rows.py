@@ -25,10 +25,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.estimators.bounds import feature_columns
-from blurfit.schema.columns import Binary, Categorical, Feature, Numeric, Question
+from blurfit.schema.columns import Binary, Categorical, Feature, Numeric, Question, filled
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed, missing
-from blurfit.schema.unsaid import filled
 
 NO_TARGETS = object()  # None is no targets where some are needed, which scikit-learn refuses
 

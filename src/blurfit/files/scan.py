@@ -17,8 +17,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import BoolArray, ByteArray, FloatArray, WordArray
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.files.sources import Identity, identify, open_stream
-from blurfit.learning.admission import Screen
-from blurfit.learning.sums import block_sums, merged, rows_that_add_exactly
+from blurfit.learning.sums import Screen, block_sums, merged, rows_that_add_exactly
 from blurfit.messages.submission_files import SubmissionFile
 
 Parts = list[tuple[int, FloatArray]]

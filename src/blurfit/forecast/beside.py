@@ -8,7 +8,7 @@ where nothing else is known, one half of the public rows says how features are d
 target that is made up, and the other half is read.
 
 It assumes that contributors are like the people in the public rows. How far others differ, no
-forecast knows; a fit finds out, and weights the rows (`blurfit.learning.balancing`).
+forecast knows; a fit finds out, and weights the rows (`blurfit.learning.public_features`).
 """
 
 import math

@@ -1,7 +1,7 @@
 """What contributors who lie could do to a model, before anyone is asked.
 
 The sums that a public population would send without any noise stand for the published ones, and
-`blurfit.learning.liars` says how far a push moves each coefficient. For a plan of waves, some
+`blurfit.learning.inference` says how far a push moves each coefficient. For a plan of waves, some
 courses are simulated with such people, noise included, and their models say it themselves.
 """
 
@@ -14,8 +14,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.radius import LIARS, push_of_liars
 from blurfit.errors import InfeasibleError
 from blurfit.forecast.population import Population
-from blurfit.learning.joint_sums import JointSums
-from blurfit.learning.liars import Pull
+from blurfit.learning.inference import Pull
+from blurfit.learning.sums import JointSums
 from blurfit.schema.vectors import units
 from blurfit.simulation.whole_plan import fit_in_waves
 from blurfit.theory.joint_form import JointForm

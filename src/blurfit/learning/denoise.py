@@ -1,8 +1,9 @@
-"""Second moments of the features, read with all that is known about their noise.
+"""Second moments read out of blurred joint sums: denoised for a model, or with errors for a table.
 
-The predictor of least posterior expected squared error is E[Σzzᵀ | S]⁻¹ E[Σzy | S]: denoise the
-moments, then solve without a penalty. Here is the first half, by linear Bayes: each mean, variance
-and covariance is shrunk toward what it is without any data, as far as its own noise asks.
+**Denoising the features.** The predictor of least posterior expected squared error is E[Σzzᵀ | S]⁻¹
+E[Σzy | S]: denoise the moments, then solve without a penalty. Here is the first half, by linear
+Bayes: each mean, variance and covariance is shrunk toward what it is without any data, as far as
+its own noise asks.
 
 Everything is per record, in z-space, the constant left out: S stands for S/n and σ for s/n.
 
@@ -11,15 +12,30 @@ q² − m² for v in [−q, q], m(q − m) for v in {0, q}), the variance of sig
 mean, each noise variance, and the form of the last step. Choices: the prior spread of means, of
 variances as a share of the largest (0.35 ± 0.3), the range of the spread of correlations τ (0.07 to
 0.39), and the strength of the last step; they were set with the American Community Survey in view.
+
+**Correlations and principal components**, and what the noise leaves of them. Per person, in units
+of the columns v: the mean is m_j = S_0j/(Nc·ω_j), a covariance C_ij = S_ij/(N ω_iω_j) − m_im_j. The
+noise on S_0j is independent of that on S_ij, so C_ij is unbiased off the diagonal, and its variance
+is V_ij + m_i²V_0j + m_j²V_0i; on the diagonal E[m_j²] is too large by V_0j, which is added back. A
+correlation r = C_ij/√(d_id_j) then errs, to first order, by
+
+    Var r = Var C_ij/(d_id_j) + r²/4·(Var d_i/d_i² + Var d_j/d_j²) + (1 − r²)²/N,
+
+the last term for who happened to take part. Where a variance is not above its own noise, the
+column's correlations are not a number.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
 from blurfit.arrays import BoolArray, FloatArray
-from blurfit.learning.joint_sums import Submodel
+from blurfit.errors import InfeasibleError
+from blurfit.learning.sums import JointSums, Submodel
 from blurfit.theory.joint_form import JointColumn
+from blurfit.validate import whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +52,7 @@ class Denoised:
     kept: float
 
     def gram(self, constant: float) -> FloatArray:
-        """E[zzᵀ], the constant first: the uncentred second moments."""
+        """Return E[zzᵀ], the constant first: the uncentred second moments."""
         found = np.empty((len(self.mean) + 1, len(self.mean) + 1))
         found[0, 0] = constant**2
         found[0, 1:] = found[1:, 0] = constant * self.mean
@@ -45,7 +61,7 @@ class Denoised:
 
 
 def denoise(sums: Submodel) -> Denoised:
-    """The features' means and covariance by linear Bayes, positive definite by a soft floor."""
+    """Return the features' means, and their covariance with a soft floor, by linear Bayes."""
     gram = sums.gram / sums.count
     variance = sums.feature_noise.variance / sums.count**2
     weights = sums.scale[1:]
@@ -72,7 +88,7 @@ def denoise(sums: Submodel) -> Denoised:
 
 
 def soft_floor(covariance: FloatArray, strength: float) -> FloatArray:
-    """Each eigenvalue λ becomes (λ + √(λ² + 4α))/2 > 0: nearly λ where it is large.
+    """Raise each eigenvalue λ to (λ + √(λ² + 4α))/2 > 0, which is nearly λ where it is large.
 
     It is the most probable matrix under the prior density ∝ det(C)^k if each eigenvalue is seen
     with Gaussian noise of variance v, with α = kv: maximise k·log x − (x − λ)²/2v.
@@ -84,12 +100,12 @@ def soft_floor(covariance: FloatArray, strength: float) -> FloatArray:
 
 
 def shrunk(seen: float, noise: float, prior: float, spread: float) -> float:
-    """The posterior mean of a number with prior N(prior, spread), seen with noise variance."""
+    """Return the posterior mean of a number with prior N(prior, spread), seen with this noise."""
     return float((spread * seen + noise * prior) / (spread + noise))
 
 
 def largest_variance(column: JointColumn, mean: float) -> float:
-    """What the variance of a column in z-space is at most at this mean; exact but for numbers."""
+    """Bound the variance of a column in z-space at this mean; exact but for numbers."""
     q = column.weight
     if column.kind == "level":
         return mean * (q - mean)
@@ -97,12 +113,14 @@ def largest_variance(column: JointColumn, mean: float) -> float:
 
 
 def least_variance(column: JointColumn) -> float:
-    """A floor, so that a constant column is never divided by: that of a share of half a percent."""
+    """Return a floor, that of a share of half a percent: a constant column is never divided by."""
     return (0.005 if column.kind == "level" else 0.02) * column.weight**2
 
 
 def _means(sums: Submodel, gram: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means: prior sd q/2 around 0; for levels that of a uniform law on the K shares."""
+    """Return the means: prior sd q/2 around 0, for levels that of a uniform law on the K shares;
+    and the largest variance at each.
+    """
     sizes: dict[str | None, int] = {}
     for column in sums.features:
         sizes[column.group] = sizes.get(column.group, 0) + 1
@@ -143,8 +161,8 @@ def _covariances(
 def shrunk_pairs(
     seen: FloatArray, noise: FloatArray, spread: FloatArray, pairs: BoolArray, *, least: float
 ) -> tuple[FloatArray, float]:
-    """Entries `pairs` of a matrix with the diagonal d, each shrunk by τ²d_id_j/(τ²d_id_j + its
-    noise), and the mean of these factors; τ² by moments, from `least` to 0.15.
+    """Shrink the entries `pairs` of a matrix with diagonal d, each by τ²d_id_j/(τ²d_id_j + its
+    noise), τ² by moments, from `least` to 0.15; return also the mean of these factors.
     """
     scale = np.outer(spread, spread)
     weight = (noise + 0.04 * scale) ** -2 * pairs
@@ -157,7 +175,110 @@ def shrunk_pairs(
 
 
 def _pairs(features: tuple[JointColumn, ...]) -> BoolArray:
-    """Which entries are blurred covariances: not the diagonal, nor two levels of one group."""
+    """Tell which entries are blurred covariances: not the diagonal, nor two levels of one group."""
     groups = np.array([column.group or f"\0{j}" for j, column in enumerate(features)])
     found: BoolArray = groups[:, None] != groups[None, :]
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations:
+    """r of each pair of columns, and its standard error; nan where the noise drowns a column."""
+
+    names: tuple[str, ...]
+    values: FloatArray
+    standard_errors: FloatArray
+
+    def __str__(self) -> str:
+        return _table(self.names, self.names, self.values)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Directions in which the standardised columns differ most.
+
+    `variances` are eigenvalues of the correlation matrix, `directions` their vectors, one a row.
+    Eigenvalues within `noise` of 1 may be the work of the noise alone: it is the edge of the
+    spectrum that the noise on the correlations would have by itself (semicircle, 2·sd·√k).
+    """
+
+    names: tuple[str, ...]
+    variances: FloatArray
+    directions: FloatArray
+    noise: float
+
+    @property
+    def shares(self) -> FloatArray:
+        """Of the total variance."""
+        found: FloatArray = self.variances / len(self.names)
+        return found
+
+    def __str__(self) -> str:
+        heads = [f"{share:.1%}" for share in self.shares]
+        return _table(self.names, heads, self.directions.T)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def correlations(sums: JointSums) -> Correlations:
+    """Return the correlations of all columns of a release."""
+    weights = np.array([sums.constant, *(column.weight for column in sums.columns)])
+    both = sums.count * np.outer(weights, weights)
+    matrix, variance = sums.matrix / both, sums.noise.variance / both**2
+    mean, of_mean = matrix[0, 1:], variance[0, 1:]
+    covariance = matrix[1:, 1:] - np.outer(mean, mean) + np.diag(of_mean)
+    product = np.outer(mean**2, of_mean)
+    noise = variance[1:, 1:] + product + product.T
+    spread, of_spread = np.diag(covariance), np.diag(variance)[1:] + 4 * mean**2 * of_mean
+    clear = spread > np.sqrt(of_spread)
+    scale = np.where(clear, spread, np.nan)
+    with np.errstate(invalid="ignore"):
+        found = np.clip(covariance / np.sqrt(np.outer(scale, scale)), -1.0, 1.0)
+        relative = of_spread / scale**2
+        errors = noise / np.outer(scale, scale)
+        errors += found**2 / 4 * (relative[:, None] + relative[None, :])
+        errors += (1 - found**2) ** 2 / sums.count
+    np.fill_diagonal(found, np.where(clear, 1.0, np.nan))
+    np.fill_diagonal(errors, np.where(clear, 0.0, np.nan))
+    return Correlations(tuple(column.name for column in sums.columns), found, np.sqrt(errors))
+
+
+def components(sums: JointSums, count: int | None = None) -> Components:
+    """Return the first few principal components of the correlations, or all."""
+    found = correlations(sums)
+    drowned = [
+        name for name, row in zip(found.names, found.values, strict=True) if np.isnan(row).all()
+    ]
+    if drowned:
+        raise InfeasibleError(
+            f"The noise is larger than the spread of {drowned}: principal components need every "
+            "column's. Collect more records, or allow a larger epsilon."
+        )
+    size = len(found.names)
+    most = size if count is None else count
+    whole(count=most)
+    values, vectors = np.linalg.eigh(found.values)
+    order = np.argsort(values)[::-1][:most]
+    beside = ~np.eye(size, dtype=bool)
+    noise = float(np.sqrt(np.mean(found.standard_errors[beside] ** 2))) if size > 1 else 0.0
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(size)])
+    return Components(
+        found.names,
+        np.maximum(values[order], 0.0),
+        np.ascontiguousarray((vectors * signs).T[order]),
+        2 * noise * float(np.sqrt(size)),
+    )
+
+
+def _table(rows: Sequence[str], heads: Sequence[str], values: FloatArray) -> str:
+    first = max(map(len, rows), default=0)
+    widths = [max(len(head), 6) for head in heads]
+    lines = [" " * first + "".join(f"  {h:>{w}}" for h, w in zip(heads, widths, strict=True))]
+    for name, line in zip(rows, values, strict=True):
+        cells = "".join(f"  {value:>{w}.2f}" for value, w in zip(line, widths, strict=True))
+        lines.append(f"{name:<{first}}{cells}")
+    return "\n".join(lines)

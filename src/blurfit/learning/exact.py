@@ -46,7 +46,7 @@ class Enclosure:
     error: float
 
     def plus(self, shift: FloatArray, step: float) -> FloatArray:
-        """(w + shift)/step to the nearest whole number, times the step, a power of two."""
+        """Round (w + shift)/step to the nearest whole number, times the step, a power of two."""
         unit = _whole(np.array([step]), self.bits)[0]
         moved = self.multiples + _whole(shift, self.bits, exact=False)
         return np.array([float((2 * one + unit) // (2 * unit)) for one in moved]) * step
@@ -62,7 +62,7 @@ def enclose(
     l1: float,
     allowed: float,
 ) -> Enclosure:
-    """The minimiser of ½wᵀ(A + ridge·I)w − cᵀw + l1·‖w‖₁ over ‖w‖ ≤ η, to within `allowed`.
+    """Find the minimiser of ½wᵀ(A + ridge·I)w − cᵀw + l1·‖w‖₁ over ‖w‖ ≤ η, to within `allowed`.
 
     `start` is what floating point found, with a lower bound on the curvature. Raises
     NotCertifiedError where no weights are shown to be so near.
@@ -147,7 +147,7 @@ class _Search:
         )
 
     def residual(self) -> WholeArray:
-        """c − Hw − νw − l1·s."""
+        """Return c − Hw − νw − l1·s."""
         product = self.hessian @ self.weights + self.multiplier * self.weights
         return np.asarray(self.moment - product - self.strength * self.signs)
 
@@ -156,7 +156,7 @@ class _Search:
         return self.signs.astype(bool)
 
     def error(self) -> tuple[float, float]:
-        """How far w is from exact at most: for the whole problem, and for this support and ν."""
+        """Bound how far w is from exact: for the whole problem, and for this support and ν."""
         residual, support = self.residual(), self.support
         excess = residual.copy()
         for j in np.flatnonzero(~support):
@@ -171,7 +171,7 @@ class _Search:
         return self._bound(excess, beyond), here
 
     def gap(self) -> int:
-        """η² − ‖w‖²."""
+        """Return η² − ‖w‖²."""
         return int(self.radius**2 - (self.weights @ self.weights))
 
     def _bound(self, excess: WholeArray, gap: int) -> float:
@@ -181,13 +181,13 @@ class _Search:
         return UPWARDS * (t + (e + (self.largest + nu) * t) / self.smallest)
 
     def wrong_signs(self) -> npt.NDArray[np.bool_]:
-        """Which weights of the support have another sign than it says; none without l1."""
+        """Tell which weights of the support have another sign than it says; none without l1."""
         if not self.strength:
             return np.zeros(len(self.signs), dtype=bool)
         return np.asarray(self.weights * self.signs < 0, dtype=bool)
 
     def correct(self) -> None:
-        """One step of Newton's, on (H + ν)w = c − l1·s over the support and, if so, ‖w‖ = η."""
+        """Take a Newton step on (H + ν)w = c − l1·s over the support and, if so, ‖w‖ = η."""
         on = self.support
         residual = np.array([one / (1 << self.bits + self.fine) for one in self.residual()[on]])
         nu = self.multiplier / (1 << self.fine)
@@ -203,7 +203,7 @@ class _Search:
         self.weights[on] += _whole(step, self.bits, exact=False)
 
     def change_support(self) -> bool:
-        """Mend what is wrong of a support whose own equations hold; False if nothing is."""
+        """Mend what is wrong with a support whose own equations hold; False if nothing is."""
         wrong = self.wrong_signs()
         if wrong.any():
             self.weights[wrong], self.signs[wrong] = 0, 0
@@ -221,7 +221,7 @@ class _Search:
 
 
 def _whole(numbers: FloatArray, bits: int, *, exact: bool = True) -> WholeArray:
-    """The numbers in units of 2^−bits; to the unit below, unless they have to be `exact`."""
+    """Write the numbers in units of 2^−bits, rounded down unless they have to be `exact`."""
     found = []
     for number in numbers.ravel().tolist():
         above, below = number.as_integer_ratio()  # in lowest terms, over a power of two
@@ -232,12 +232,12 @@ def _whole(numbers: FloatArray, bits: int, *, exact: bool = True) -> WholeArray:
 
 
 def _places(numbers: FloatArray) -> int:
-    """How many binary places the numbers have at most."""
+    """Count the binary places that the numbers have at most."""
     return max(number.as_integer_ratio()[1].bit_length() - 1 for number in numbers.ravel().tolist())
 
 
 def _ratio(whole: Any, bits: int) -> float:
-    """|whole|·2^−bits."""
+    """Return |whole|·2^−bits."""
     return abs(int(whole)) / (1 << bits)
 
 

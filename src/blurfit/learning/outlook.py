@@ -3,7 +3,7 @@
 A forecast draws people and simulates collections (`blurfit.forecast`); it takes seconds, and needs
 people to draw. Here is a closed formula for those who choose an agreement's terms. Linear Bayes
 says how large the error of its coefficients is for *any* blurred sums
-(`blurfit.learning.belief.posterior_covariance`, by which waves are weighed against each other), so
+(`blurfit.learning.waves.posterior_covariance`, by which waves are weighed against each other), so
 it says so for the sums that typical people would give. With C that covariance and A = E[zzᵀ],
 predictions for such people lie
 
@@ -29,9 +29,9 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.learning.belief import posterior_covariance
-from blurfit.learning.joint_sums import JointSums, Submodel
-from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.shrinkage import linear_bayes
+from blurfit.learning.sums import JointSums, Submodel
+from blurfit.learning.waves import posterior_covariance
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory.joint_form import JointColumn, JointForm
@@ -60,7 +60,7 @@ class Outlook:
 
 
 def outlook(agreement: Agreement) -> Outlook:
-    """The outlook of a collection by `moment`, or of a plan's first wave, at its quorum."""
+    """Return the outlook of a collection by `moment`, or of a plan's first wave, at its quorum."""
     form = agreement.form if agreement.mechanism == "moment" else None
     if not isinstance(form, JointForm) or isinstance(form, TargetForm):
         raise InfeasibleError(
@@ -89,7 +89,7 @@ def outlook(agreement: Agreement) -> Outlook:
 
 
 def people_needed(propose: Callable[[int], Agreement], off: float) -> int | None:
-    """How many people it takes until predictions are off by so much at most; None if too many.
+    """Find how many people it takes until predictions are off by at most `off`; None if too many.
 
     `propose` gives the agreement for a quorum. The answer is within two percent.
     """
@@ -110,7 +110,7 @@ def people_needed(propose: Callable[[int], Agreement], off: float) -> int | None
 
 
 def epsilon_needed(propose: Callable[[float], Agreement], off: float) -> float | None:
-    """The smallest ε at which predictions are off by so much at most, rounded up to two digits.
+    """Find the smallest ε at which predictions are off by at most `off`, rounded up to two digits.
 
     `propose` gives the agreement for an ε. None if 100 is too little.
     """
@@ -128,7 +128,7 @@ def epsilon_needed(propose: Callable[[float], Agreement], off: float) -> float |
 
 
 def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:
-    """E[(1, v)(1, v)ᵀ] of typical people, with the target a line of the others plus noise."""
+    """Return E[(1, v)(1, v)ᵀ] of typical people, the target a line of the others plus noise."""
     mean = np.array([_share(one, columns) if one.kind == "level" else 0.0 for one in columns])
     second = np.outer(mean, mean)
     for i, one in enumerate(columns):
@@ -155,18 +155,18 @@ def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:
 
 
 def _share(level: JointColumn, columns: tuple[JointColumn, ...]) -> float:
-    """All levels alike; but few people leave a number unsaid."""
+    """Return a level's share: all levels alike, but few people leave a number unsaid."""
     group = [one for one in columns if one.group == level.group]
     return UNSAID if any(one.kind == "numeric" for one in group) else 1 / len(group)
 
 
 def _features(schema: Schema) -> list[str]:
-    """The columns that predict: all but the last level of each categorical."""
+    """Name the columns that predict: all but the last level of each categorical."""
     return [schema.columns[place] for place in kept_columns(schema)]
 
 
 def _off(sums: Submodel) -> float:
-    """√tr(A·C) in units of the encoded target."""
+    """Return √tr(A·C) in units of the encoded target."""
     model = linear_bayes(sums)
     error = posterior_covariance(sums, model)
     gram = sums.gram / sums.count
@@ -174,7 +174,7 @@ def _off(sums: Submodel) -> float:
 
 
 def _unit(schema: Schema) -> float:
-    """What one unit of the encoded target is: half the range, half a yes, or a whole class."""
+    """Return one unit of the encoded target: half the range, half a yes, or a whole class."""
     target = schema.target
     if isinstance(target, Numeric):
         return (target.upper - target.lower) / 2

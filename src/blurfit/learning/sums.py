@@ -1,4 +1,11 @@
-"""Sums that come out the same in whatever order and grouping they are added.
+"""Sums of what contributors send: what is let in, how it is added up, and what the noise on it is.
+
+* `Screen` refuses what no honest contributor sends.
+* `block_sums`, `merged` and `total` add up, with the same result in any order and grouping.
+* `Statistics` are the sums of an `input` collection.
+* `JointSums` are those of a `moment` collection, with what is publicly known about their noise.
+
+**Sums in any order**
 
 Every number that a contributor sends is a whole number of steps, each a power of two, and the
 screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³ steps:
@@ -10,31 +17,64 @@ screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³
 | | Σ p̃ in two parts: a multiple of g_p, and what dither put between | g_p; g |
 
 For `input` q̃ is cut in the middle: h is q̃ rounded to multiples of S, and l the rest, |l| ≤ S/2. A
-q̃ of L steps has products of L² steps, which a million contributors' grid brings near 2⁵³; with S of
-T ≈ √L steps, none of the three has products of more than about L + T of its own steps. The three
+q̃ of L steps has products of L² steps, which a million contributors' grid brings near 2⁵³; with S
+of T ≈ √L steps, none of the three has products of more than about L + T of its own steps. The three
 add up to Σ q̃q̃ᵀ because q̃ = h + l is exact.
 
 So millions of rows add exactly, in BLAS too, whatever its order. What is left are a few exact sums
 that `math.fsum` puts together, and it rounds the true sum once. Nothing depends on who came when,
 on which service, in which file or on which machine: only on who came. (Where ε is so large that the
 screen looks at no norms, there is no L; then the last bits may show the order.)
+
+**What is known about the noise of joint sums**
+
+S = Σzzᵀ + E for z = (c, ω₁v₁, …, ω_kv_k). E is symmetric and Gaussian, of standard deviation s on
+the diagonal and s/√2 beside it (`blurfit.theory.joint`). Some entries are known without any noise,
+and are written into S before anything is computed from it:
+
+* the constant's own entry is c²N;
+* a column of signs has v² = 1, so its diagonal is ω²N;
+* the levels of a categorical are one-hot: entries between two levels of one group are 0, and
+  v² = v, so the diagonal ω²N_j and the constant's row cωN_j tell the same N_j. They are combined by
+  precision, ω⁴/s² from the diagonal and 2c²ω²/s² from the row:
+
+      N̂_j = (ω²·S_jj + 2cω·S_0j)/(ω²(ω² + 2c²)),   Var N̂_j = s²/(ω²(ω² + 2c²)).
+
+  Both entries then carry the same noise, times ω² and cω: they are *tied*.
+
+`Noise` holds the variance of each entry and these ties; E[EBE] for any B, which is all that
+shrinkage and inference need, follows from them.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
+from blurfit import validate
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
+from blurfit.agreement.numbers import NumberRun
+from blurfit.agreement.radius import radii
+from blurfit.arrays import FloatArray, fixed
+from blurfit.errors import InvalidValueError
 from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.joint_form import JointColumn
 
 EXACT = 2.0**53
+# Rows that are turned into float64 and multiplied at once: 8 MB at d = 128, and enough for BLAS.
+ROWS_AT_ONCE = 8192
+
+# Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
+ASYMMETRY_ALLOWED = 1e-10
 
 
 def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
-    """The sums of a block's rows: of each number for `moment`, for `input` those of the table."""
+    """Add up a block's rows: each number for `moment`, for `input` the sums of the table above."""
     if agreement.mechanism == "moment":
         return np.asarray(numbers.sum(axis=0))
     d = agreement.schema.dimension
@@ -63,7 +103,7 @@ def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
 
 
 def _cut(agreement: Agreement) -> float:
-    """T, how many steps of q̃ make one of h: about the root of how many a q̃ has.
+    """Return T, how many steps of q̃ make one of h: about the root of how many a q̃ has.
 
     Any power of two gives the right sums; this one lets the most rows add exactly.
     """
@@ -75,7 +115,7 @@ def _cut(agreement: Agreement) -> float:
 
 
 def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, ...]) -> int:
-    """How many rows may be added so that their sums stay exact; at least 1."""
+    """Return how many rows may be added so that their sums stay exact; at least 1."""
     most = max(largest_steps)
     if agreement.mechanism == "input":
         quadratic, linear = largest_steps
@@ -91,7 +131,7 @@ def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, ...]
 def merged(
     parts: Iterable[tuple[int, FloatArray]], exact_rows: int
 ) -> list[tuple[int, FloatArray]]:
-    """Counts and sums in as few parts as stay exact.
+    """Merge counts and sums into as few parts as stay exact.
 
     Merging what was merged is merging: so this is the step of a tree of any shape.
     """
@@ -129,7 +169,7 @@ class Totals:
 
 
 def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int) -> Totals:
-    """The totals of a collection from its blocks' counts and sums."""
+    """Return the totals of a collection from its blocks' counts and sums."""
     groups = merged(parts, exact_rows)
     count = sum(rows for rows, _ in groups)
     is_input = agreement.mechanism == "input"
@@ -146,3 +186,371 @@ def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_r
     gram = [math.fsum(column) for column in lines[:, : 3 * triangle].reshape(-1, triangle).T]
     moment = [math.fsum(column) for column in lines[:, 3 * triangle :].reshape(-1, d).T]
     return Totals(count, np.array(gram + moment), agreement.fingerprint)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What no honest contributor sends, and is refused on arrival.
+
+    A submission is a record of bounded length and noise of known size, on a known grid, so three
+    things never happen: a number that is not finite, a number off the grid, and (almost never) a
+    norm beyond the radius of `blurfit.agreement.radius`, which says what it costs to refuse that.
+
+    Attributes:
+        parts: the parts of a submission, with the step that each number is a multiple of.
+        radii: for each part, the norm beyond which a submission is refused.
+    """
+
+    parts: tuple[NumberRun, ...]
+    radii: tuple[float, ...]
+
+    @classmethod
+    def of(cls, agreement: Agreement) -> "Screen":
+        """Return the screen of an agreement, which follows from its calibration and its grid."""
+        return cls(agreement.parts, radii(agreement))
+
+    def largest_steps(self) -> tuple[float, ...]:
+        """Return how many steps a number that passes can have, in each part."""
+        return tuple(
+            radius / part.fine for part, radius in zip(self.parts, self.radii, strict=True)
+        )
+
+    def passes(self, numbers: FloatArray) -> npt.NDArray[np.bool_]:
+        """Tell which rows an honest contributor could have sent."""
+        good = np.ones(len(numbers), dtype=bool)
+        with np.errstate(over="ignore", invalid="ignore"):  # a NaN passes no comparison
+            for part, radius in zip(self.parts, self.radii, strict=True):
+                some = numbers[:, part.numbers]
+                good &= np.einsum("ij,ij,j->i", some, some, part.counts) <= radius**2
+                steps = some * (1 / part.fine)  # a power of two, so these are the quotients
+                whole = np.rint(steps)
+                whole -= steps  # NaN where a number is not finite
+                if whole.any():  # hardly ever; row by row is slow
+                    good &= (whole == 0).all(axis=1)
+        return good
+
+    def require(self, numbers: FloatArray) -> None:
+        """Refuse all rows for the first that does not pass."""
+        good = self.passes(numbers)
+        if not good.all():
+            place = int(good.argmin())
+            raise self.refuse(numbers[place], place)
+
+    @np.errstate(over="ignore")
+    def refuse(self, row: FloatArray, place: int) -> InvalidValueError:
+        """Say why a row did not pass, in words for whoever sent it, without any of its numbers."""
+        wrong = "numbers that no honest contributor sends"
+        if not np.isfinite(row).all():
+            wrong = "a number that is not finite, which blurring never makes"
+        else:
+            for part, radius in zip(self.parts, self.radii, strict=True):
+                some = row[part.numbers]
+                size = math.hypot(*(some * np.sqrt(part.counts)))
+                if not (np.rint(some / part.fine) == some / part.fine).all():
+                    wrong = f"a number that is no multiple of {part.fine}"
+                elif size > radius:
+                    wrong = f"a norm above {radius:.6g}, which noise hardly ever exceeds"
+                else:
+                    continue
+                break
+        return InvalidValueError(
+            f"Submission {place} has {wrong}. Blur the record under this very agreement, with "
+            "blurfit.perturb or the page that the service offers."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The sufficient statistics N, A = Σ q̃q̃ᵀ and c = Σ p̃ of an `input` collection.
+
+    A record matters to the model ½wᵀAw − cᵀw only through these sums. `fingerprint` is that of the
+    agreement that they were collected under, if any.
+
+    The arrays are copied on the way in and cannot be written to; A is symmetric to the last bit.
+
+    >>> Statistics.of_records([[1.0, 2.0], [0.0, 1.0]], [[0.5, 0.0], [0.0, 0.5]]).gram.tolist()
+    [[1.0, 2.0], [2.0, 5.0]]
+    """
+
+    count: int
+    gram: FloatArray
+    moment: FloatArray
+    fingerprint: str | None = None
+
+    def __post_init__(self) -> None:
+        validate.whole_from_zero(count=self.count)
+        count = operator.index(self.count)
+        gram = symmetrised(gram=self.gram)
+        moment = conforming(gram, moment=self.moment)
+        for name, value in (("count", count), ("gram", fixed(gram)), ("moment", fixed(moment))):
+            object.__setattr__(self, name, value)
+
+    @property
+    def dimension(self) -> int:
+        """The number of weights, d."""
+        return len(self.moment)
+
+    @classmethod
+    def of_records(cls, q: npt.ArrayLike, p: npt.ArrayLike, *, chunk: int = ROWS_AT_ONCE) -> Self:
+        """Return A = Σ q̃q̃ᵀ and c = Σ p̃, of one record (d,) or of many (n, d).
+
+        The rows are taken `chunk` at a time, so that arrays which are memory-mapped or hold
+        smaller numbers than float64 are never converted as a whole.
+        """
+        validate.whole(chunk=chunk)
+        q, p = np.atleast_2d(np.asarray(q)), np.atleast_2d(np.asarray(p))
+        if q.ndim != 2 or q.shape != p.shape or q.shape[1] == 0:
+            raise InvalidValueError(
+                f"Expected q.shape={q.shape} and p.shape={p.shape} to be the same, "
+                "(d,) for one record or (n, d) for many."
+            )
+        count, dimension = q.shape
+        A, c = np.zeros((dimension, dimension)), np.zeros(dimension)
+        for start in range(0, count, chunk):
+            part = slice(start, start + chunk)
+            rows = _rows(q=q[part])
+            with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked at the end
+                A += rows.T @ rows
+                c += _rows(p=p[part]).sum(axis=0)
+        return cls(count, A, c)
+
+
+def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:
+    """Return ½(M + Mᵀ) as a new array, for a matrix that equals its transpose up to rounding.
+
+    The value comes by keyword, as in `blurfit.validate`, so that the message can name it.
+    """
+    ((name, value),) = matrices.items()
+    M = np.asarray(value, dtype=np.float64)
+    if M.ndim != 2 or M.shape[0] != M.shape[1] or M.size == 0:
+        raise InvalidValueError(f"Expected {name}.shape={M.shape} to be (d, d).")
+    _refuse_unless_finite(**{name: M})
+    half = 0.5 * M
+    asymmetry, size = float(np.abs(half - half.T).max()), float(np.abs(half).max())
+    if asymmetry > ASYMMETRY_ALLOWED * size:
+        raise InvalidValueError(
+            f"Expected {name} to be symmetric, but it differs from its transpose by up to "
+            f"{2 * asymmetry:.3g}; pass ({name} + {name}.T) / 2 if that is what you mean."
+        )
+    return half + half.T
+
+
+def conforming(gram: FloatArray, **vectors: npt.ArrayLike) -> FloatArray:
+    """Return a vector as a new array, checked to be finite and as long as the matrix is wide."""
+    ((name, value),) = vectors.items()
+    vector = np.array(value, dtype=np.float64)
+    if vector.shape != gram.shape[:1]:
+        raise InvalidValueError(
+            f"Expected {name}.shape={vector.shape} to be {gram.shape[:1]}, "
+            f"because gram.shape={gram.shape}."
+        )
+    _refuse_unless_finite(**{name: vector})
+    return vector
+
+
+def _rows(**rows: npt.NDArray[Any]) -> FloatArray:
+    ((name, value),) = rows.items()
+    numbers = np.ascontiguousarray(value, dtype=np.float64)
+    _refuse_unless_finite(**{name: numbers})
+    return numbers
+
+
+def _refuse_unless_finite(**arrays: FloatArray) -> None:
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            culprit = array[~np.isfinite(array)][0]
+            raise InvalidValueError(
+                f"Expected {name} to be finite, but it contains {culprit}: blurring never makes "
+                "such a number, so look for it where the records are read."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The law of E: the variance of each entry, and Cov(E_0j, E_jj), nonzero for levels only."""
+
+    variance: FloatArray
+    ties: FloatArray
+
+    def sandwich(self, middle: FloatArray) -> FloatArray:
+        """Return E[EBE] for a symmetric B, or for a stack of them.
+
+        (EBE)_ij = Σ_kl E_ik B_kl E_lj, and entries of E are independent, so that for i ≠ j only
+        k = j, l = i is left: V_ij B_ij; for i = j, k = l: Σ_k V_ik B_kk. A tie t_j between E_0j and
+        E_jj adds t_j B_jj to (0, j), and 2t_j B_0j to (j, j).
+        """
+        diagonal = np.diagonal(middle, axis1=-2, axis2=-1)
+        found: FloatArray = self.variance * middle
+        each = np.arange(len(self.ties))
+        found[..., each, each] = diagonal @ self.variance + 2 * self.ties * middle[..., 0, :]
+        found[..., 0, :] += self.ties * diagonal
+        found[..., :, 0] += self.ties * diagonal
+        return found
+
+    def take(self, chosen: Sequence[int]) -> "Noise":
+        """Return the noise of some rows and columns, the constant's first."""
+        rows = np.asarray(chosen)
+        return Noise(self.variance[rows[:, None], rows], self.ties[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Submodel:
+    """The blurred sums of one target and its features: all that fitting and inference read.
+
+    In z-space, the constant first: `gram` is Σzzᵀ, `cross` Σz·(by), `square` Σ(by)²; `noise` has
+    the features' rows and columns, and the target's as the last.
+    """
+
+    count: int
+    constant: float
+    features: tuple[JointColumn, ...]
+    target: JointColumn
+    gram: FloatArray
+    cross: FloatArray
+    square: float
+    noise: Noise
+    deviation: float
+
+    @property
+    def scale(self) -> FloatArray:
+        """(c, ω₁, …): z = scale·(1, v)."""
+        return np.array([self.constant, *(column.weight for column in self.features)])
+
+    @property
+    def extended(self) -> FloatArray:
+        """The matrix of constant, features and target together."""
+        return np.block(
+            [[self.gram, self.cross[:, None]], [self.cross[None, :], np.array([[self.square]])]]
+        )
+
+    @cached_property
+    def feature_noise(self) -> Noise:
+        """The noise on `gram`."""
+        return self.noise.take(range(len(self.gram)))
+
+    def in_columns(self, theta: FloatArray) -> FloatArray:
+        """Turn coefficients of z for by into those of (1, v) for the target in its own units."""
+        found: FloatArray = theta * self.scale / self.target.weight
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class JointSums:
+    """Count, blurred Σzzᵀ and its noise: any column can be the target of a model of any others.
+
+    Args:
+        columns: The columns of z after the constant.
+        constant: c, the first entry of z.
+        count: N, how many records were summed.
+        matrix: Σzzᵀ + E. What is publicly known is written into it here.
+        deviation: s, the standard deviation of the noise on a diagonal entry of the whole sum.
+    """
+
+    columns: tuple[JointColumn, ...]
+    constant: float
+    count: int
+    matrix: FloatArray
+    deviation: float
+    noise: Noise = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        validate.positive(constant=self.constant)
+        validate.whole(count=self.count)
+        validate.nonnegative(deviation=self.deviation)
+        names = [column.name for column in self.columns]
+        size = len(names) + 1
+        if len(set(names)) != len(names):
+            raise InvalidValueError(f"Expected columns of different names, got {names}.")
+        if self.matrix.shape != (size, size) or not np.array_equal(self.matrix, self.matrix.T):
+            raise InvalidValueError(
+                f"Expected matrix to be symmetric with {size} rows (the constant and "
+                f"{size - 1} columns), got shape {self.matrix.shape}."
+            )
+        validate.finite(largest_entry=float(np.abs(self.matrix).max()))
+        for group in {column.group for column in self.columns} - {None}:
+            weights = {column.weight for column in self.columns if column.group == group}
+            if len(weights) > 1:
+                raise InvalidValueError(
+                    f"Expected one weight for all levels of {group!r}, got {sorted(weights)}."
+                )
+        matrix, noise = _with_what_is_known(self)
+        object.__setattr__(self, "matrix", fixed(matrix))
+        object.__setattr__(self, "noise", noise)
+
+    def index(self, name: str) -> int:
+        """Return the row of a column in `matrix`, where 0 is the constant's."""
+        for row, column in enumerate(self.columns, start=1):
+            if column.name == name:
+                return row
+        raise InvalidValueError(
+            f"Expected a column of the release, got {name!r}; there are "
+            f"{[column.name for column in self.columns]}."
+        )
+
+    def submodel(self, target: str, features: Sequence[str] | None = None) -> Submodel:
+        """Return the sums for a linear model of one column by others, or by all other questions.
+
+        The levels of a categorical sum to one, as the constant does: leave a reference level out
+        where coefficients are to be told apart (`blurfit.learning.inference` refuses otherwise).
+        """
+        goal = self.columns[self.index(target) - 1]
+        if features is None:
+            features = [
+                column.name
+                for column in self.columns
+                if column.name != target and (column.group is None or column.group != goal.group)
+            ]
+        rows = [0, *(self.index(name) for name in features)]
+        chosen = tuple(self.columns[row - 1] for row in rows[1:])
+        for column in chosen:
+            if column == goal or (goal.group is not None and column.group == goal.group):
+                raise InvalidValueError(
+                    f"Expected features other than the target {target!r} and its levels, got "
+                    f"{column.name!r}."
+                )
+        if len(set(rows)) != len(rows) or not chosen:
+            raise InvalidValueError(
+                f"Expected at least one feature, each named once, got {list(features)}."
+            )
+        last = self.index(target)
+        return Submodel(
+            count=self.count,
+            constant=self.constant,
+            features=chosen,
+            target=goal,
+            gram=self.matrix[np.ix_(rows, rows)],
+            cross=self.matrix[rows, last],
+            square=float(self.matrix[last, last]),
+            noise=self.noise.take([*rows, last]),
+            deviation=self.deviation,
+        )
+
+
+def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
+    """Return S with its public entries, and the variances that are left; doing it twice changes
+    nothing.
+    """
+    matrix = np.array(sums.matrix, dtype=np.float64)
+    size, c, s2 = len(matrix), sums.constant, sums.deviation**2
+    variance = np.full((size, size), s2 / 2)
+    np.fill_diagonal(variance, s2)
+    ties = np.zeros(size)
+    matrix[0, 0], variance[0, 0] = c**2 * sums.count, 0.0
+    groups = np.array([None, *(column.group for column in sums.columns)], dtype=object)
+    for row, column in enumerate(sums.columns, start=1):
+        w = column.weight
+        if column.kind == "sign":
+            matrix[row, row], variance[row, row] = w**2 * sums.count, 0.0
+        if column.kind == "level":
+            number = (w**2 * matrix[row, row] + 2 * c * w * matrix[0, row]) / (
+                w**2 * (w**2 + 2 * c**2)
+            )
+            spread = s2 / (w**2 * (w**2 + 2 * c**2))
+            siblings = np.flatnonzero(groups == column.group)
+            matrix[row, siblings] = matrix[siblings, row] = 0.0
+            variance[row, siblings] = variance[siblings, row] = 0.0
+            matrix[row, row], variance[row, row] = w**2 * number, w**4 * spread
+            matrix[0, row] = matrix[row, 0] = c * w * number
+            variance[0, row] = variance[row, 0] = (c * w) ** 2 * spread
+            ties[row] = c * w**3 * spread
+    return matrix, Noise(variance, ties)

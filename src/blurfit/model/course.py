@@ -30,12 +30,10 @@ from blurfit.agreement.radius import push_of_liars
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.learning.belief import Belief, first_belief, next_map, on_curve
-from blurfit.learning.halves import estimates_apart
-from blurfit.learning.inference import Inference, infer
-from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.inference import Inference, estimates_apart, infer
+from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.wave_inference import wave_estimates, wave_pull
-from blurfit.learning.wave_step import WaveSums, learn_wave
+from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.fitting import in_units, moved
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.prediction import Link
@@ -189,7 +187,7 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
 
 
 def wave_sums(release: PublishedMoments) -> WaveSums:
-    """A later wave's release as `blurfit.learning.belief` reads it."""
+    """A later wave's release as `blurfit.learning.waves` reads it."""
     form = release.agreement.form
     if not isinstance(form, WaveForm):
         raise InvalidValueError("Expected the release of a later wave, and got a first one's.")

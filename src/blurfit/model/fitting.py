@@ -18,16 +18,14 @@ from blurfit.agreement.radius import push_of_liars
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.denoise import denoise
-from blurfit.learning.inference import Inference, infer
-from blurfit.learning.joint_sums import JointSums, Submodel
-from blurfit.learning.liars import Pull
-from blurfit.learning.regularisers import ElasticNet
+from blurfit.learning.inference import Inference, Pull, infer
 from blurfit.learning.shrinkage import Reading, reading, shrink
-from blurfit.learning.solver import minimise
+from blurfit.learning.solver import ElasticNet, minimise
+from blurfit.learning.sums import JointSums, Submodel
 from blurfit.model.formula import Formula
 from blurfit.model.published import PublishedModel
+from blurfit.schema.columns import is_unsaid
 from blurfit.schema.schema import Categorical
-from blurfit.schema.unsaid import is_unsaid
 from blurfit.schema.vectors import Units, units
 from blurfit.validate import nonnegative, whole
 

@@ -15,10 +15,8 @@ from blurfit.agreement.grid import weight_scale
 from blurfit.arrays import FloatArray
 from blurfit.errors import BelowQuorumError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.exact import enclose
-from blurfit.learning.regularisers import ElasticNet
-from blurfit.learning.solver import minimise
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import Totals
+from blurfit.learning.solver import ElasticNet, minimise
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.theory import triangle

@@ -1,7 +1,7 @@
 """What contributors who lie together could have done to what is published, in words.
 
-The numbers are those of `blurfit.learning.liars`, and follow from what is published. Under one wave
-they are bounds; what liars of earlier waves add through the map is counted to first order
+The numbers are those of `blurfit.learning.inference`, and follow from what is published. Under one
+wave they are bounds; what liars of earlier waves add through the map is counted to first order
 (`blurfit.model.course`), and so is everything where public rows give the curve.
 """
 
@@ -13,7 +13,7 @@ from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.summary import number
-from blurfit.schema.titles import title_of, titles
+from blurfit.schema.schema import title_of, titles
 
 SHARE = f"{100 * LIARS:g} %"
 _LISTED = 24  # coefficients in a sentence; the summary has them all

@@ -20,9 +20,9 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.learning.correlations import Components, Correlations, components, correlations
-from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.denoise import Components, Correlations, components, correlations
 from blurfit.learning.public_features import Family
+from blurfit.learning.sums import JointSums
 from blurfit.messages.signing import Signature
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, path

@@ -9,7 +9,7 @@ import numpy as np
 
 from blurfit.optional import axes
 from blurfit.schema.columns import Numeric
-from blurfit.schema.titles import titles
+from blurfit.schema.schema import titles
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments

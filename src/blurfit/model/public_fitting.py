@@ -13,11 +13,9 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.learning.balancing import Balance
-from blurfit.learning.inference import Inference
-from blurfit.learning.joint_sums import JointSums
-from blurfit.learning.liars import Pull
-from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
+from blurfit.learning.inference import Inference, Pull
+from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
+from blurfit.learning.sums import JointSums
 from blurfit.model.fitting import in_units, moved
 from blurfit.model.formula import Formula
 from blurfit.model.prediction import Link

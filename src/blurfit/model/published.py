@@ -56,7 +56,7 @@ class PublishedModel(PublishedFile):
         models: of how many models of one fit this is one; they share one promise.
         public_rows: how many public rows it was learned beside; nothing is promised to them.
         liars: for each output, by how much 1 % of the contributors could have moved each
-            coefficient by lying together (`blurfit.learning.liars`); None where there is no bound.
+            coefficient by lying together (`learning.inference`); None where there is no bound.
         doubt: that two waves of a plan disagree by more than chance, where they do.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
         signatures: of the service that published it (`blurfit.model.signed`).

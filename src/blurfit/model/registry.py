@@ -12,7 +12,7 @@ from blurfit.agreement.promises import at_most, condition_in_words, local_in_wor
 from blurfit.model.promise import HOLDER
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import Published
-from blurfit.schema.titles import title_of
+from blurfit.schema.schema import title_of
 
 
 def as_yaml(model: Published) -> str:

@@ -144,7 +144,7 @@ def alike(stated: PublishedModel, again: PublishedModel) -> bool:
     """Whether a model is the one that was learned again from the same sums, but for rounding.
 
     Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
-    dominates, weights are found by sampling (`blurfit.learning.posterior_mean`), and another
+    dominates, weights are found by sampling (`blurfit.learning.shrinkage`), and another
     rounding takes another path: there they are compared to a tenth. No promise depends on it: the
     sums are public.
     """

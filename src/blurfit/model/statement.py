@@ -25,7 +25,7 @@ from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.promise import HOLDER, Promise, SeenBy
 from blurfit.model.published import PublishedModel
-from blurfit.schema.titles import title_of
+from blurfit.schema.schema import title_of
 from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from blurfit.learning.inference import Estimate
 from blurfit.model.markdown import plain
 from blurfit.notebook import html_table
-from blurfit.schema.titles import title_of, titles
+from blurfit.schema.schema import title_of, titles
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel

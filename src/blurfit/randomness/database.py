@@ -20,8 +20,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import IntArray, WordArray
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.learning.admission import Screen
-from blurfit.learning.sums import Totals, rows_that_add_exactly
+from blurfit.learning.sums import Screen, Totals, rows_that_add_exactly
 from blurfit.randomness.discrete_gaussian import draw
 
 

@@ -9,32 +9,222 @@
 
 Whatever the data are, a feature adds at most 1 to ‖z‖², which is what privacy rests upon: so scales
 come from what everyone knows beforehand, and never from the records. With `optional=True` a feature
-may be left unsaid, which has a column of its own (`blurfit.schema.unsaid`). What people read is its
-`wording` (`blurfit.schema.content`).
+may be left unsaid. What people read is its `wording` (`blurfit.schema.wording`).
+
+**Questions that need not be answered** (“prefer not to say”). A feature with `optional = true` has
+one column more, 1 for whoever does not say:
+
+| kind | said | not said |
+| --- | --- | --- |
+| numeric, binary | (z, 0), z in [−1, 1] | (0, 1) |
+| categorical, K levels | one 1 among the first K, 0 | 0 …, 1: one more level |
+
+*The promise stays.* Of a question's columns either all but the last may differ from 0, or the
+last alone: so Σz² ≤ 1, as for a question that must be answered. The bounds ‖x‖ ≤ 1 (`schema`) and
+‖u‖² ≤ ρ² = Σω², one ω² for each question (`theory.joint_form`), hold as they are, and so do all
+sensitivities that are proved from them. Neither the bounds nor the number of columns, nor who is
+counted, depends on what anybody answers: people who do not say have a record like any other, and
+their silence is blurred as an answer would be. (To leave them out would let the number of
+contributors reveal that they were silent.)
+
+*The model stays right.* It has one coefficient more, for not having said. A number that was not
+said stands at the middle of its bounds, a yes/no between the two; whatever it is that the silent
+have in common, beyond that, is in their own coefficient and biases no other. As the product of a
+question's columns with its last one is 0 for everybody, it is not sent.
+
+A target must be answered: there is nothing to learn from the silent about what they do not say.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from blurfit import validate
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.content import NO, NO_WORDING, YES, Wording
-from blurfit.schema.declared import as_level, as_text, assign, check_words, said_besides
-from blurfit.schema.numeric import Label, Numeric
-from blurfit.schema.table import codes, missing, numbers, refuse_first
-from blurfit.schema.unsaid import (
-    NOT_SAID,
-    filled,
-    scaled_or_unsaid,
-    unsaid_columns,
-    unscaled_or_unsaid,
+from blurfit.schema.table import codes, missing, numbers, refuse_first, refuse_keys
+from blurfit.schema.wording import (
+    NO,
+    NO_WORDING,
+    WORDING_KEYS,
+    YES,
+    Wording,
+    refuse_harmful,
+    wording_from,
 )
 
-__all__ = ["Binary", "Categorical", "Feature", "Label", "Numeric", "Question"]
+Outside = Literal["clip", "refuse"]
+OUTSIDE: tuple[Outside, ...] = get_args(Outside)
+SMALLEST_WIDTH, LARGEST_WIDTH = 1e-300, 1e301  # of bounds: safe to divide by, and to divide
+NOT_SAID = "(not said)"
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """z = 2(v − lower)/(upper − lower) − 1, which is exactly −1 and +1 at the two bounds.
+
+    What lies outside them is moved to the nearer one (`outside="clip"`), or the contributor is
+    asked to do so ("refuse": for typing errors). **Either way everybody counts, whatever the
+    answers.** That is needed: the promise is for one person's record being another one, and takes
+    the number of contributors to be the same. If a record could be left out because of an answer,
+    the count would reveal that answer, with certainty. So every record has an encoding, and no
+    refusal offers to leave one out. Rounding keeps order, so that v ≤ upper gives v − lower ≤ upper
+    − lower as computed, and |z| ≤ 1 to the last bit.
+
+    >>> Numeric("age", 0, 100).scale(np.array([25, 130])).tolist()
+    [-0.5, 1.0]
+    """
+
+    name: str
+    lower: float
+    upper: float
+    outside: Outside = "clip"
+    optional: bool = False
+    wording: Wording = field(default=NO_WORDING, repr=False)
+
+    def __post_init__(self) -> None:
+        name = as_text(name=self.name)
+        assign(
+            self, name=name, lower=as_number(lower=self.lower), upper=as_number(upper=self.upper)
+        )
+        validate.one_of(OUTSIDE, outside=self.outside)
+        check_words(self, (), measured=True)
+        if not SMALLEST_WIDTH <= self.width <= LARGEST_WIDTH:
+            raise InvalidValueError(
+                f"Expected lower={self.lower!r} < upper={self.upper!r} for {self.name!r}, and not "
+                f"closer than {SMALLEST_WIDTH} nor further apart than {LARGEST_WIDTH}: state the "
+                "bounds that every value is publicly known to keep, if need be in other units."
+            )
+
+    @property
+    def width(self) -> float:
+        """upper − lower."""
+        return self.upper - self.lower
+
+    @property
+    def centre(self) -> float:
+        """(lower + upper)/2: the value at z = 0."""
+        return self.lower / 2 + self.upper / 2
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the one column that it becomes, and of the one for not saying."""
+        return self.name, *unsaid_columns(self.name, self.optional)
+
+    @property
+    def affine(self) -> tuple[float, float]:
+        """The slope and the constant of z = slope·v + constant."""
+        return 2 / self.width, -(self.lower / self.width + self.upper / self.width)
+
+    @property
+    def affines(self) -> tuple[tuple[float, float], ...]:
+        """`affine` for each column; a number that was not said is at the middle, z = 0."""
+        return (self.affine, (1.0, 0.0))[: len(self.columns)]
+
+    def above(self, threshold: float) -> "Label":
+        """Return the label of whether the value is above the threshold, to be learned."""
+        if self.optional:
+            raise InvalidValueError(
+                f"Expected {self.name!r} not to be optional: a target is answered."
+            )
+        return Label(self.name, self.lower, self.upper, threshold, self.outside, self.wording)
+
+    def inside(self, values: AnyArray) -> FloatArray:
+        """Return the values, all of them within the bounds."""
+        v = numbers(self.name, values)
+        if self.lower <= v.min() and v.max() <= self.upper:
+            return v
+        if self.outside == "refuse":
+            refuse_first(
+                self.name,
+                (v < self.lower) | (v > self.upper),
+                f"which is not within lower={self.lower!r} and upper={self.upper!r}; correct it, "
+                'or put the nearer bound in its place, which outside="clip" does by itself',
+            )
+        return np.clip(v, self.lower, self.upper)
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """Scale into [−1, 1]."""
+        if self.optional:
+            return scaled_or_unsaid(values, self._scale, self.centre)
+        return self._scale(values)
+
+    def _scale(self, values: AnyArray) -> FloatArray:
+        z = self.inside(values) - self.lower
+        z /= self.width
+        z *= 2
+        z -= 1
+        return z
+
+    def unscale(self, z: FloatArray) -> FloatArray:
+        """Invert `scale`: (1 − t)·lower + t·upper, t = (z + 1)/2, exact at the two ends."""
+        if self.optional:
+            return unscaled_or_unsaid(z, self._unscale, np.nan)
+        return self._unscale(z)
+
+    def _unscale(self, z: FloatArray) -> FloatArray:
+        t = (np.clip(z, -1, 1) + 1) / 2
+        v: FloatArray = np.clip((1 - t) * self.lower + t * self.upper, self.lower, self.upper)
+        return v
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column as the file has it."""
+        bounds = {"lower": self.lower, "upper": self.upper, "outside": self.outside}
+        return {"name": self.name, "kind": "numeric", **bounds, **said_besides(self)}
+
+
+@dataclass(frozen=True)
+class Label:
+    """+1 where the value is above the threshold, and −1 otherwise: `Numeric(…).above(threshold)`.
+
+    >>> Numeric("income", 0, 200_000).above(37_000).scale(np.array([37_000, 37_001])).tolist()
+    [-1.0, 1.0]
+    """
+
+    name: str
+    lower: float
+    upper: float
+    threshold: float
+    outside: Outside = "clip"
+    wording: Wording = field(default=NO_WORDING, repr=False)
+    optional: ClassVar = False  # a target must be answered
+    affines: ClassVar = ((2.0, -1.0),)  # z = 2v − 1 where v is 0 or 1
+
+    def __post_init__(self) -> None:
+        self.wording.refuse_unless_about(str(self.name), (YES, NO), measured=True)
+        value, threshold = self.value, as_number(threshold=self.threshold)
+        if not value.lower < threshold < value.upper:
+            raise InvalidValueError(
+                f"Expected threshold={threshold!r} for {value.name!r} strictly between "
+                f"lower={value.lower!r} and upper={value.upper!r}: otherwise all labels are alike."
+            )
+        assign(self, name=value.name, lower=value.lower, upper=value.upper, threshold=threshold)
+
+    @property
+    def value(self) -> Numeric:
+        """The column that the label is made from."""
+        return Numeric(self.name, self.lower, self.upper, self.outside)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the one column that it becomes."""
+        return (self.name,)
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """Scale to −1 and +1."""
+        return np.where(self.value.inside(values) > self.threshold, 1.0, -1.0)
+
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Tell whether the value was above the threshold; the value itself is gone."""
+        return np.asarray(z > 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column as the file has it."""
+        return {**self.value.to_dict(), "above": self.threshold, **self.wording.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -64,7 +254,7 @@ class Binary:
         return ((2.0, -1.0), (1.0, 0.0))[: len(self.columns)]
 
     def scale(self, values: AnyArray) -> FloatArray:
-        """To −1 and +1."""
+        """Scale to −1 and +1."""
         if self.optional:
             return scaled_or_unsaid(values, self._scale, 0)
         return self._scale(values)
@@ -76,13 +266,13 @@ class Binary:
         return 2 * v - 1
 
     def unscale(self, z: FloatArray) -> AnyArray:
-        """The inverse of `scale`, as 0 and 1."""
+        """Invert `scale`, as 0 and 1."""
         if self.optional:
             return unscaled_or_unsaid(z, lambda signs: (signs > 0).astype(np.int64), None)
         return (z > 0).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the file."""
+        """Return the column as the file has it."""
         return {"name": self.name, "kind": "binary", **said_besides(self)}
 
 
@@ -131,11 +321,11 @@ class Categorical:
         return ((1.0, 0.0),) * len(self.columns)
 
     def scale(self, values: AnyArray) -> FloatArray:
-        """To one 1 among zeros."""
+        """Scale to one 1 among zeros."""
         return np.eye(len(self.columns))[self.places(values)]
 
     def places(self, values: AnyArray) -> npt.NDArray[np.intp]:
-        """The place of each value among the columns, the last for whoever does not say."""
+        """Return the place of each value among the columns, the last for whoever does not say."""
         if not self.optional:
             return codes(self.name, values, self.levels)
         silent = missing(values)
@@ -144,15 +334,125 @@ class Categorical:
         return found
 
     def unscale(self, z: FloatArray) -> AnyArray:
-        """The inverse of `scale`: the level whose column is the largest."""
+        """Invert `scale`: the level whose column is the largest."""
         words = np.array([*self.levels, None], dtype=object)
         return np.asarray(words[z.argmax(axis=-1)], dtype=object)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the file."""
+        """Return the column as the file has it."""
         entry = {"name": self.name, "kind": "categorical", "levels": list(self.levels)}
         return {**entry, **said_besides(self)}
 
 
 Feature = Numeric | Binary | Categorical
 Question = Feature | Label  # whatever a record answers; a label can only be the target
+
+
+def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Feature | Label:
+    """Read the column that a file describes by a table of keys; errors say `where` it stands.
+
+    `outside` is for a numeric column that does not say.
+    """
+    try:
+        refuse_keys(entry, ("name", "kind"), None)
+        where = f"{where} ({entry['name']!r})"
+        validate.one_of(("numeric", "binary", "categorical"), kind=entry["kind"])
+        name, more, words = entry["name"], ("optional", *WORDING_KEYS), wording_from(entry)
+        optional = entry.get("optional", False)
+        if entry["kind"] == "binary":
+            refuse_keys(entry, ("name", "kind"), more)
+            return Binary(name, optional, words)
+        if entry["kind"] == "categorical":
+            refuse_keys(entry, ("name", "kind", "levels"), more)
+            return Categorical(name, entry["levels"], optional, words)
+        refuse_keys(entry, ("name", "kind", "lower", "upper"), ("outside", "above", *more))
+        bounds = entry["lower"], entry["upper"]
+        outside = entry.get("outside", outside)
+        if "above" not in entry:
+            return Numeric(name, *bounds, outside, optional, words)
+        label = Numeric(name, *bounds, outside, optional).above(entry["above"])
+        return replace(label, wording=words)
+    except InvalidValueError as error:
+        raise InvalidValueError(f"{where}: {error}") from error
+
+
+def unsaid_columns(name: str, optional: bool) -> tuple[str, ...]:
+    """Name the column that is 1 for whoever does not say, where that is allowed."""
+    return (f"{name}={NOT_SAID}",) if optional else ()
+
+
+def is_unsaid(column: str) -> bool:
+    """Tell whether a column is that of not saying."""
+    return column.endswith(f"={NOT_SAID}")
+
+
+def scaled_or_unsaid(
+    values: AnyArray, scale: Callable[[AnyArray], FloatArray], stand_in: Any
+) -> FloatArray:
+    """Return (n, 2): what `scale` makes of the answers beside 0, and (0, 1) where there is none."""
+    silent = missing(values)
+    found = np.zeros((len(values), 2))
+    found[:, 0] = np.where(silent, 0.0, scale(filled(values, silent, stand_in)))
+    found[:, 1] = silent
+    return found
+
+
+def filled(values: AnyArray, silent: npt.NDArray[np.bool_], stand_in: Any) -> AnyArray:
+    """Put something valid where nothing was said, so that rows keep their numbers."""
+    if not silent.any():
+        return values
+    found = values.copy() if values.dtype.kind in "fO" else values.astype(object)
+    found[silent] = stand_in
+    return found
+
+
+def unscaled_or_unsaid(
+    z: FloatArray, unscale: Callable[[FloatArray], AnyArray], unsaid: Any
+) -> AnyArray:
+    """Invert `scaled_or_unsaid`: `unsaid` where the last column says so."""
+    found = np.asarray(unscale(z[..., 0]))
+    if isinstance(unsaid, float):
+        return np.where(z[..., 1] > 0.5, unsaid, found)
+    return np.where(z[..., 1] > 0.5, unsaid, found.astype(object))
+
+
+def check_words(column: Any, answers: Sequence[str], *, measured: bool = False) -> None:
+    """Refuse `optional` and `wording` that are none, and words about answers that nobody gives."""
+    if not isinstance(column.optional, bool):
+        raise InvalidValueError(f"Expected optional={column.optional!r} to be True or False.")
+    if not isinstance(column.wording, Wording):
+        raise InvalidValueError(f"Expected wording={column.wording!r} to be a Wording.")
+    column.wording.refuse_unless_about(column.name, answers, measured=measured)
+
+
+def said_besides(column: Any) -> dict[str, Any]:
+    """Return what a column says beyond what it always says."""
+    return {**({"optional": True} if column.optional else {}), **column.wording.to_dict()}
+
+
+def assign(column: Any, **fields: Any) -> None:
+    """Set fields of a frozen column while it is being made."""
+    for name, value in fields.items():
+        object.__setattr__(column, name, value)
+
+
+def as_number(**named: Any) -> float:
+    """Return the one named value as a finite float, −0 as 0: equal schemas are written alike."""
+    ((_, value),) = named.items()
+    validate.finite(**named)
+    return float(value) + 0.0
+
+
+def as_text(**named: Any) -> str:
+    """Return the one named value as text that UTF-8 can write down."""
+    ((name, value),) = named.items()
+    if not isinstance(value, str) or not value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise InvalidValueError(f"Expected {name}={value!r} to be a word, in Unicode.")
+    refuse_harmful(name, value)
+    return str(value)
+
+
+def as_level(value: Any) -> str:
+    """Return a level as a word; whole numbers are written out."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return str(int(value)) if is_whole else as_text(level=value)

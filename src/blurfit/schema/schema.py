@@ -16,13 +16,16 @@ In a file, for `Schema.from_toml`:
     lower = 0
     upper = 200000       # above = 37000 makes it a label
 
-What people read (title, purpose, questions, labels …) is described in `blurfit.schema.content`. A
+What people read (title, purpose, questions, labels …) is described in `blurfit.schema.wording`. A
 table [terms] beside it, with what is planned to be promised, is for `blurfit agree` and
-`blurfit forecast`.
+`blurfit forecast`. `to_toml` writes such a file; `titles` says what columns are called where people
+read.
 """
 
+import json
 import math
 import os
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,11 +40,18 @@ import numpy as np
 from blurfit import validate
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Question
-from blurfit.schema.content import ABOUT, NO_ONE, About, about_from
-from blurfit.schema.entries import column_from_dict
-from blurfit.schema.numeric import OUTSIDE
+from blurfit.schema.columns import (
+    OUTSIDE,
+    Binary,
+    Categorical,
+    Feature,
+    Label,
+    Numeric,
+    Question,
+    column_from_dict,
+)
 from blurfit.schema.table import Table, listed, read, refuse_keys
+from blurfit.schema.wording import ABOUT, NO_ONE, About, about_from
 
 __all__ = ["Binary", "Categorical", "Coefficients", "Encoded", "Label", "Numeric", "Schema"]
 
@@ -68,7 +78,7 @@ class Coefficients:
     effects: dict[str, float]
 
     def by_name(self) -> dict[str, float]:
-        """All of them, the intercept first."""
+        """Return all of them, the intercept first."""
         return {INTERCEPT: self.intercept, **self.effects}
 
 
@@ -147,7 +157,7 @@ class Schema:
         return (*self.features, self.target)
 
     def question(self, name: str) -> Question:
-        """The question of that name."""
+        """Return the question of that name."""
         for one in self.questions:
             if one.name == name:
                 return one
@@ -156,7 +166,7 @@ class Schema:
         )
 
     def columns_of(self, names: Iterable[str]) -> list[str]:
-        """The names of the columns that some questions become, one after the other."""
+        """Name the columns that some questions become, one after the other."""
         return [column for name in names for column in self.question(name).columns]
 
     @cached_property
@@ -176,17 +186,17 @@ class Schema:
         return not isinstance(self.target, Numeric | Categorical)
 
     def encode(self, records: Any, names: Sequence[str] | None = None) -> Encoded:
-        """x and y of each record."""
+        """Return x and y of each record."""
         table = read(records, [one.name for one in self.questions], names)
         x, y = self._x(table), self.target.scale(table.columns[self.target.name])
         return Encoded(x, y.reshape(()) if table.single else y)
 
     def encode_features(self, records: Any, names: Sequence[str] | None = None) -> FloatArray:
-        """x of each record, which needs no target."""
+        """Return x of each record, which needs no target."""
         return self._x(read(records, [feature.name for feature in self.features], names))
 
     def decode(self, encoded: Encoded) -> dict[str, Any]:
-        """The records that `encode` was given, up to rounding: a dict of arrays, or of values.
+        """Return the records that `encode` was given, up to rounding: arrays by name, or values.
 
         Of a label only the answer is left: whether the value was above its threshold.
         """
@@ -205,7 +215,7 @@ class Schema:
         return {name: value if y.ndim else value.item() for name, value in values.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the file, in plain words, numbers and lists; `from_dict` is the inverse."""
+        """Write it as in the file, in plain words, numbers and lists; see `from_dict`."""
         return {
             "features": [feature.to_dict() for feature in self.features],
             "target": self.target.to_dict(),
@@ -216,7 +226,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
-        """From what `to_dict` wrote, or what stands in a file (without its terms)."""
+        """Read what `to_dict` wrote, or what stands in a file (without its terms)."""
         refuse_keys(
             description, ("features", "target"), ("intercept", "outside", "targets", *ABOUT)
         )
@@ -233,7 +243,7 @@ class Schema:
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> "Schema":
-        """The schema in a file, whatever terms stand beside it."""
+        """Read the schema in a file, whatever terms stand beside it."""
         try:
             description = tomllib.loads(Path(path).read_text(encoding="utf-8"))
             description.pop("terms", None)
@@ -281,3 +291,105 @@ def _refuse_unless_kind(kinds: Any, role: str, column: Any, hint: str) -> None:
     if not isinstance(column, kinds):
         names = ", ".join(kind.__name__ for kind in get_args(kinds))
         raise InvalidValueError(f"Expected {role} {column!r} to be one of {names}; {hint}.")
+
+
+def title_of(one: Question, language: str | None = None) -> str:
+    """Return what a question is called in a table: its title, or else its name."""
+    title = one.wording.title
+    return one.name if title is None else title.in_language(language)
+
+
+def asked_in_words(one: Question, language: str | None = None) -> str:
+    """Return a question with its public range in brackets: "Age (18 to 90 years)"."""
+    if isinstance(one, Categorical):
+        what = " | ".join(one.wording.label(level, language) for level in one.levels)
+    elif isinstance(one, Label):
+        what = f"above {one.threshold:,g}{_unit_of(one, language)}"
+    elif isinstance(one, Numeric):
+        what = f"{one.lower:,g} to {one.upper:,g}{_unit_of(one, language)}"
+    else:
+        what = " or ".join(one.wording.label(answer, language) for answer in ("yes", "no"))
+    return f"{title_of(one, language)} ({what}{', or not said' if one.optional else ''})"
+
+
+def titles(schema: Schema, language: str | None = None) -> dict[str, str]:
+    """Return what each encoded column is called: "region=n" is "Region: in the north".
+
+    Columns without any wording keep their names.
+    """
+    found: dict[str, str] = {}
+    for one in schema.questions:
+        title = title_of(one, language)
+        for column in one.columns:
+            if column == one.name:
+                found[column] = title
+                if isinstance(one, Numeric) and one.wording.unit is not None:
+                    found[column] = f"{title} ({one.wording.unit.in_language(language)})"
+                continue
+            level = column.removeprefix(f"{one.name}=")
+            label = one.wording.label(level, language)
+            is_plain = (title, label) == (one.name, level)
+            found[column] = column if is_plain else f"{title}: {label.strip('()')}"
+    return found
+
+
+def _unit_of(one: Numeric | Label | Binary, language: str | None) -> str:
+    unit = one.wording.unit
+    return "" if unit is None else f" {unit.in_language(language)}"
+
+
+def to_toml(schema: Schema) -> str:
+    """Return the text of a schema's file, as `Schema.from_toml` reads it, without terms.
+
+    >>> from blurfit import Binary, Numeric
+    >>> print(to_toml(Schema([Binary("a")], Numeric("b", 0, 1))))
+    targets = ["a", "b"]
+    <BLANKLINE>
+    [[features]]
+    name = "a"
+    kind = "binary"
+    <BLANKLINE>
+    [target]
+    name = "b"
+    kind = "numeric"
+    lower = 0
+    upper = 1
+    """
+    entry = schema.to_dict()
+    features, target = entry.pop("features"), entry.pop("target")
+    if entry["intercept"]:
+        del entry["intercept"]  # which is understood
+    parts = ["\n".join(_toml_lines(entry))]
+    parts += ["\n".join(["[[features]]", *_toml_lines(one)]) for one in features]
+    parts.append("\n".join(["[target]", *_toml_lines(target)]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _toml_lines(table: Mapping[str, Any]) -> list[str]:
+    shown = {key: value for key, value in table.items() if (key, value) != ("outside", "clip")}
+    return [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in shown.items()]
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_text(key)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, str):
+        return _toml_text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, Mapping):
+        return (
+            "{"
+            + ", ".join(f"{_toml_key(key)} = {_toml_value(one)}" for key, one in value.items())
+            + "}"
+        )
+    return "[" + ", ".join(_toml_value(one) for one in value) + "]"
+
+
+def _toml_text(text: str) -> str:
+    """Write a text with JSON's escapes, which are TOML's, but for U+007F."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

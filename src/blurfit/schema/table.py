@@ -34,7 +34,7 @@ class Table(NamedTuple):
 
 
 def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None) -> Table:
-    """The wanted columns of a table, or of one record.
+    """Read the wanted columns of a table, or of one record.
 
     A table is a dict of sequences, a pandas or polars DataFrame, an Arrow table, a NumPy structured
     array, or a NumPy array (n, k) with its k `names`. One record is a dict of single values, a row
@@ -63,7 +63,7 @@ def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None
 
 
 def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArray:
-    """The column as finite float64, without a copy where it is that already.
+    """Return the column as finite float64, without a copy where it is that already.
 
     Numbers of any kind are welcome (decimals and fractions too, and truth values as 0 and 1); words
     are not, even where they spell a number, nor are dates.
@@ -87,7 +87,7 @@ def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArr
 
 
 def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.intp]:
-    """The place of each value among the levels; each distinct value is looked up once.
+    """Return the place of each value among the levels; each distinct value is looked up once.
 
     A level is found by how it writes the value: "7" stands for 7 and 7.0, "True" for True.
     """
@@ -113,7 +113,7 @@ def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.
 
 
 def missing(values: AnyArray) -> npt.NDArray[np.bool_]:
-    """Where there is no value: None, NaN, NaT or NA."""
+    """Tell where there is no value: None, NaN, NaT or NA."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind in "biuSU":
@@ -143,7 +143,7 @@ def refuse_first(name: str, bad: npt.ArrayLike, remedy: str) -> None:
 
 
 def listed(words: Iterable[object]) -> str:
-    """'a', 'b', 'c': for messages."""
+    """Write 'a', 'b', 'c': for messages."""
     return ", ".join(repr(word) for word in words)
 
 
@@ -160,7 +160,7 @@ def refuse_keys(entry: Any, needs: Collection[str], may: Collection[str] | None 
 
 
 def _open(records: Any, names: Sequence[str] | None) -> tuple[list[str], Callable[[str], Any]]:
-    """The names of the columns that there are, and the way to one of them."""
+    """Return the names of the columns that there are, and the way to one of them."""
     fields = getattr(getattr(records, "dtype", None), "names", None)
     if isinstance(records, np.ndarray) and not fields:
         return _open_array(records, names)
@@ -221,7 +221,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _unmasked(values: Any) -> Any:
-    """None in place of each masked value, because what lies under a mask is no one's."""
+    """Put None in place of each masked value: what lies under a mask is nobody's."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     objects = np.array(values.data, dtype=object)
@@ -272,7 +272,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _word(value: Any) -> str | None:
-    """How a level writes the value, if it can be one."""
+    """Return how a level writes the value, if it can be one."""
     if isinstance(value, str | bool | np.bool_):
         return str(value)
     if isinstance(value, Integral) or (isinstance(value, float) and value.is_integer()):

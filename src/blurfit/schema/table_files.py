@@ -47,14 +47,14 @@ class TableFile:
         return [one.name for one in self.schema.questions]
 
     def chunks(self, rows: int = _ROWS_AT_ONCE, *, skip: int = 0) -> Iterator[dict[str, Any]]:
-        """The table as dicts of columns, so many rows at a time."""
+        """Read the table as dicts of columns, so many rows at a time."""
         if self.path.suffix.lower() == ".parquet":
             yield from self._parquet(rows, skip)
         else:
             yield from self._csv(rows, skip)
 
     def encoded(self) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """All rows as the schema encodes them, some at a time; refuses any that it refuses.
+        """Encode all rows, some at a time; refuse any that the schema refuses.
 
         Nothing is sent of a file before all of it has been looked at.
         """
@@ -79,7 +79,7 @@ class TableFile:
             ) from None
 
     def digest(self) -> str:
-        """SHA-256 of the file, to know it again."""
+        """Return SHA-256 of the file, to know it again."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -153,7 +153,7 @@ class TableFile:
 
 
 def _value(column: object, word: str) -> Any:
-    """A word as what the column holds; what cannot be read stays a word, which the schema
+    """Read a word as what the column holds; what cannot be read stays a word, which the schema
     refuses.
     """
     if not word:

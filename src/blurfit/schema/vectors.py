@@ -13,6 +13,8 @@ an affine map of θ: covariances follow it. For a label y is its probability, (v
 **Reference levels.** The levels of a categorical sum to one, as the constant does. A model that has
 a coefficient for each of them is written with contrasts instead: each level against a reference,
 whose own coefficient moves into the constant. Predictions stay the same.
+
+`user_units_matrix` and `coefficients` do the same for weights of an encoded record x.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +22,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.columns import Categorical, Numeric, Question
-from blurfit.schema.schema import INTERCEPT, Schema
+from blurfit.schema.schema import INTERCEPT, Coefficients, Schema
 from blurfit.schema.table import listed, read
 from blurfit.theory.joint_form import ColumnKind, JointColumn, JointForm
 from blurfit.theory.public_weights import Kind
 
 
 def kind_of(one: Question) -> Kind:
-    """What public weights are chosen by: a number, a sign, or how many levels there are."""
+    """Return what public weights are chosen by: a number, a sign, or how many levels there are."""
     if isinstance(one, Categorical):
         return len(one.columns)
     if one.optional:
@@ -40,7 +43,7 @@ def kind_of(one: Question) -> Kind:
 
 
 def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> JointForm:
-    """The form of a schema's records, with a public weight for each question."""
+    """Return the form of a schema's records, with a public weight for each question."""
     asked = schema.questions
     if len(weights) != len(asked):
         raise InvalidValueError(
@@ -58,7 +61,7 @@ def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> Joi
 
 
 def _kinds(one: Question) -> tuple[ColumnKind, ...]:
-    """The kind of each of a question's columns; an optional yes/no may be 0, so it is no sign."""
+    """Return the kind of each of a question's columns; an optional yes/no may be 0, so no sign."""
     if isinstance(one, Categorical):
         return tuple("level" for _ in one.columns)
     if one.optional:
@@ -67,12 +70,11 @@ def _kinds(one: Question) -> tuple[ColumnKind, ...]:
 
 
 def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> FloatArray:
-    """The columns v of some questions (all of them, if none are named): (n, k), or (k,) for one
-    record.
+    """Return the columns v of some questions (all of them, if none are named): (n, k), or (k,) for
+    one record.
 
     |v| ≤ 1 to the last bit, and a categorical has one 1 among its levels (`schema.columns`).
-    Whoever does not say, where that is allowed, has a 1 of her own and zeros beside it
-    (`schema.unsaid`).
+    Whoever does not say, where that is allowed, has a 1 of their own and zeros beside it.
     """
     asked = schema.questions if names is None else [schema.question(name) for name in names]
     table = read(records, [one.name for one in asked])
@@ -97,12 +99,12 @@ class Units:
     scale: float  # a_y: one unit of v_y is 1/a_y of the target's
 
     def apply(self, coefficients: FloatArray) -> FloatArray:
-        """The coefficients in the user's units."""
+        """Return the coefficients in the user's units."""
         found: FloatArray = self.matrix @ coefficients + self.offset
         return found
 
     def without(self, names: Sequence[str]) -> "Units":
-        """The map to all coefficients but these."""
+        """Return the map to all coefficients but these."""
         rows = [row for row, name in enumerate(self.names) if name not in names]
         return replace(
             self,
@@ -121,7 +123,7 @@ def units(
     references: Mapping[str, str] | None = None,
     log_odds: bool = False,
 ) -> Units:
-    """The map for a model of one target by some features; it is the same for all of its classes.
+    """Return the map for a model of one target by some features, the same for all of its classes.
 
     Args:
         schema: what the columns are.
@@ -161,3 +163,49 @@ def units(
     offset[0] = -constant / slope
     told = tuple(names[place] for place in places)
     return Units(told, tuple(places), matrix[places] / slope, offset, slope)
+
+
+def user_units_matrix(schema: Schema) -> tuple[FloatArray, FloatArray]:
+    """Return T and t of (intercept, effects …) = T·w + t, ordered as `columns` but intercept first.
+
+    Each column of x is s·(aⱼ·vⱼ + bⱼ), where s is 1/√m, vⱼ the user's value (a level's is 0 or
+    1), and (aⱼ, bⱼ) the column's (slope, constant); the intercept's is s. Therefore
+
+        w·x = Σ wⱼ·s·(aⱼ·vⱼ + bⱼ) + w₀·s = (w₀·s + Σ wⱼ·s·bⱼ) + Σ (wⱼ·s·aⱼ)·vⱼ
+
+    and the effects are wⱼ·s·aⱼ: T has s·aⱼ on its diagonal, and s·bⱼ and s in its first row. A
+    label's log-odds are w·x, so t = 0. A numeric target is centre + half·y, so all of T is
+    taken `half` times, and t is `centre` for the intercept. The map is affine: a covariance V
+    of the weights becomes T·V·Tᵀ.
+    """
+    d = schema.dimension
+    effects = d - schema.intercept
+    T, t = np.zeros((1 + effects, d)), np.zeros(1 + effects)
+    affine = [pair for feature in schema.features for pair in feature.affines]
+    T[1 + np.arange(effects), np.arange(effects)] = [slope for slope, _ in affine]
+    T[0] = [*(constant for _, constant in affine), *([1.0] if schema.intercept else [])]
+    half = 1.0
+    if isinstance(schema.target, Numeric):
+        half, t[0] = schema.target.width / 2, schema.target.centre
+    with np.errstate(over="ignore"):  # refused on the next line
+        T *= schema.scale * half
+    if not np.isfinite(T).all():
+        raise InfeasibleError(
+            f"The effect of {schema.columns[int((~np.isfinite(T)).any(axis=0).argmax())]!r} on "
+            f"{schema.target.name!r} is beyond 1.8e308 in these units; state one of them in "
+            "others."
+        )
+    return T, t
+
+
+def coefficients(schema: Schema, weights: npt.ArrayLike) -> Coefficients:
+    """Return the weights of an encoded record x in the user's units: see `user_units_matrix`."""
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (schema.dimension,) or not np.isfinite(w).all():
+        raise InvalidValueError(
+            f"Expected weights={w.tolist()} to be {schema.dimension} finite numbers, one for "
+            f"each of the columns {listed(schema.columns)}."
+        )
+    matrix, offset = user_units_matrix(schema)
+    intercept, *effects = (matrix @ w + offset).tolist()
+    return Coefficients(intercept, dict(zip(schema.columns, effects, strict=False)))

@@ -13,11 +13,9 @@ import numpy as np
 
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InvalidValueError
-from blurfit.learning.belief import Belief, first_belief, next_map
-from blurfit.learning.joint_sums import JointSums
-from blurfit.learning.linear_bayes import Shrunk, linear_bayes
-from blurfit.learning.shrinkage import shrink
-from blurfit.learning.wave_step import WaveSums, learn_wave
+from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
+from blurfit.learning.sums import JointSums
+from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
 from blurfit.theory import joint
 from blurfit.theory.joint_form import ColumnKind, JointColumn

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from blurfit.arrays import FloatArray
-from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.sums import JointSums
 from blurfit.theory.joint_form import JointColumn
 
 

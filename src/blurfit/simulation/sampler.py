@@ -15,8 +15,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import Totals
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.learner import statistics_of
 from blurfit.theory import triangle
 from blurfit.theory.joint_form import JointForm

@@ -10,9 +10,8 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.public_features import Family, fit_with_public_rows
-from blurfit.learning.shrinkage import shrink
+from blurfit.learning.shrinkage import linear_bayes, shrink
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import moments_of, published, released_weights, statistics_of
 from blurfit.schema.columns import Numeric

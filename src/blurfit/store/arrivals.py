@@ -5,7 +5,7 @@ kept.
 
 The rows are joined once, and stay one table from there: whatever looks at an arrival looks at its
 span of the table. All of them are screened at once, before the transaction begins, so nothing that
-no honest contributor sends is ever stored (`blurfit.learning.admission`).
+no honest contributor sends is ever stored (`blurfit.learning.sums`).
 
 Most groups are all new, so that is tried first: one statement takes all the identifiers, and if as
 many were taken as there are, nothing had to be looked up. Otherwise the transaction is undone, and

@@ -14,8 +14,7 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, ByteArray
 from blurfit.errors import UnknownCollectionError
-from blurfit.learning.admission import Screen
-from blurfit.learning.sums import block_sums, rows_that_add_exactly
+from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
 from blurfit.messages.layout import Layout
 from blurfit.messages.masks import sum_of_masks
 from blurfit.messages.shares import PART_OF, Role, ShareLayout

@@ -2,7 +2,7 @@
 
 One database sees submissions, and may compare them: nothing leaves it but whether its halves by
 arrival differ by more than chance, and how many submissions are longer than honest ones are
-(`blurfit.learning.halves`). That goes to its administrator, who can read all of them anyway; the
+(`blurfit.learning.inference`). That goes to its administrator, who can read all of them anyway; the
 promise to readers does not cover it. Shares are never compared: two databases would have to add up
 each half by itself, and so show sums of half of the noise.
 
@@ -21,8 +21,8 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.radius import radii
 from blurfit.arrays import FloatArray
-from blurfit.learning.admission import Screen
-from blurfit.learning.halves import FALSE_ALARM, MOST_NUMBERS, halves_apart
+from blurfit.learning.inference import FALSE_ALARM, MOST_NUMBERS, halves_apart
+from blurfit.learning.sums import Screen
 from blurfit.store import blocks as stored
 from blurfit.store import publication
 from blurfit.store.collections import Collection

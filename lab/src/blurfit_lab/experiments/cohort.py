@@ -17,7 +17,7 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Schema
 from blurfit.simulation import Census, make_census
 from blurfit.simulation.entropy import generator_for

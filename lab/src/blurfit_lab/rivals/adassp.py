@@ -38,7 +38,7 @@ import numpy as np
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit.theory import triangle
 from blurfit.theory.gaussian import delta_of, mu_of
 from blurfit.theory.setting import Neighbours

@@ -25,7 +25,7 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit.theory import triangle
 from blurfit.theory.setting import Neighbours
 from blurfit_lab.rivals.risk import LogisticRisk, Risk, SquaredRisk

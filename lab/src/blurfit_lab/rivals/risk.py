@@ -24,7 +24,7 @@ from scipy.special import expit
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.learning.solver import minimise
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit.theory.setting import Neighbours
 
 ROWS_AT_ONCE = 8192  # stay in the processor's cache

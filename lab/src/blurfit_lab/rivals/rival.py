@@ -31,9 +31,9 @@ from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import free_name
 from blurfit.estimators.bounds import bounded_columns
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Binary, Numeric, Schema
-from blurfit.schema.user_units import coefficients
+from blurfit.schema.vectors import coefficients
 from blurfit.simulation.entropy import generator_for
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, one_of, positive, whole

@@ -50,7 +50,7 @@ function scaleOf({ features, intercept }) {
 }
 
 /** The columns of one question: a number in [−1, 1], ±1, or one 1 among zeros. Where it need not be
- * said (null), 0 beside what was said, and 1 alone for not saying: `blurfit.schema.unsaid`. */
+ * said (null), 0 beside what was said, and 1 alone for not saying: `blurfit.schema.columns`. */
 export function scaled(question, record) {
   if (!question.optional) return said(question, record);
   if (answer(question, record) !== null) return [...said(question, record), 0];

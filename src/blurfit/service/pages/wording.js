@@ -1,5 +1,5 @@
 // What people read of a survey is one line of text, plain or by language, and cannot hide or reorder
-// what is read: mirrors `blurfit.schema.content`. Each function returns the fields that it found.
+// what is read: mirrors `blurfit.schema.wording`. Each function returns the fields that it found.
 
 import { HARMFUL, demand } from "./checks.js";
 import { isLabel } from "./schema.js";

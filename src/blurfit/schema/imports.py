@@ -1,4 +1,22 @@
-"""XLSForm, the spreadsheets in which many surveys are written (ODK, KoboToolbox, SurveyCTO).
+"""Surveys that were made elsewhere: XLSForm and Frictionless Table Schema.
+
+Nothing is guessed. A number needs public bounds and a choice needs its levels; where a file does
+not say them, the refusal names each question that lacks something, all of them at once.
+
+**Frictionless Table Schema**, in and out: what other tools know about the columns of a table.
+
+| Table Schema | here |
+| --- | --- |
+| integer, number, year with constraints.minimum and maximum | numeric, with these bounds |
+| boolean | binary |
+| string, or a number, with constraints.enum (or categories) | categorical |
+| constraints.required = false | optional; where nothing is said, everybody answers |
+| title, description | title, question |
+
+What Table Schema has no word for (languages, hints, units, labels, sections, the target) is written
+under "blurfit", which other tools ignore: so what was written here is read back unchanged.
+
+**XLSForm**, the spreadsheets in which many surveys are written (ODK, KoboToolbox, SurveyCTO).
 
 | XLSForm | here |
 | --- | --- |
@@ -16,17 +34,20 @@ Notes, calculations and what a device knows by itself (start, deviceid …) are 
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.optional import optional
-from blurfit.schema.columns import Binary, Categorical, Feature, Numeric
-from blurfit.schema.content import About, Wording
-from blurfit.schema.imported import Imported, SurveyReader
+from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Question
+from blurfit.schema.schema import Schema
+from blurfit.schema.table import listed
+from blurfit.schema.wording import About, Wording, about_from
 
+OWN = "blurfit"
+_NUMBER_TYPES = ("integer", "number", "year")
 Row = Mapping[str, str]
 _LEFT_OUT = {"note", "calculate", "hidden", "start", "end", "today", "deviceid", "audit"}
 _LEFT_OUT |= {"subscriberid", "simserial", "phonenumber", "username", "email", "start-geopoint"}
@@ -34,10 +55,175 @@ _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _LOWER = re.compile(rf"\.\s*>=?\s*{_NUMBER}|{_NUMBER}\s*<=?\s*\.")
 _UPPER = re.compile(rf"\.\s*<=?\s*{_NUMBER}|{_NUMBER}\s*>=?\s*\.")
 _TRUE = {"yes", "true", "true()", "1"}
+# Far more than any survey has; a workbook within them is read in seconds.
+_MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 2**24, 2**16, 2**8
+# What a broken workbook may end in, somewhere below openpyxl; expat's ParseError is a SyntaxError.
+_UNREADABLE = (
+    *(ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, OSError, RuntimeError),
+    *(SyntaxError, TypeError, ValueError, zlib.error),
+)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A schema, and what somebody should know about how it came about."""
+
+    schema: Schema
+    notes: tuple[str, ...]
+
+
+@dataclass
+class SurveyReader:
+    """Questions as they are read from a file."""
+
+    source: str
+    columns: list[Feature] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def lacks(self, name: str, what: str) -> None:
+        """Remember what a question lacks."""
+        self.lacking.append(f"{name!r} {what}")
+
+    def finish(self, about: About, target: str | None) -> Imported:
+        """Return the schema, with one of the questions as its target, or refuse what is lacking."""
+        if self.lacking:
+            raise InvalidValueError(
+                f"{self.source} cannot be imported as it is: {'; '.join(self.lacking)}. Nothing "
+                "was written."
+            )
+        names = [one.name for one in self.columns]
+        if target is None or target not in names:
+            raise InvalidValueError(
+                f"Expected target={target!r} to be one of the questions {listed(names)} of "
+                f"{self.source}: which one is to be predicted?"
+            )
+        features = [one for one in self.columns if one.name != target]
+        aim = next(one for one in self.columns if one.name == target)
+        notes = list(self.notes)
+        if aim.optional:
+            aim = replace(aim, optional=False)
+            notes.append(f"{target!r} is to be predicted, so everybody answers it.")
+        if unsaid := [one.name for one in features if one.optional]:
+            notes.append(f"May be left unsaid: {listed(unsaid)}.")
+        return Imported(Schema(features, aim, about=about), tuple(notes))
+
+
+def to_table_schema(schema: Schema) -> dict[str, Any]:
+    """Write the schema for other tools; `from_table_schema` is the inverse."""
+    own = schema.to_dict()
+    del own["features"]
+    own["target"] = schema.target.name
+    return {
+        "$schema": "https://datapackage.org/profiles/1.0/tableschema.json",
+        "fields": [_field(one) for one in schema.questions],
+        "missingValues": [""],
+        OWN: own,
+    }
+
+
+def from_table_schema(document: Any, target: str | None = None) -> Imported:
+    """Read a schema from a Table Schema, or from the first resource of a Data Package.
+
+    Args:
+        document: the JSON, read.
+        target: the column to be predicted; what blurfit wrote says it itself.
+    """
+    if isinstance(document, Mapping) and "resources" in document:
+        resources = document["resources"]
+        first = resources[0] if isinstance(resources, list) and resources else {}
+        document = first.get("schema") if isinstance(first, Mapping) else None
+    fields = document.get("fields") if isinstance(document, Mapping) else None
+    if not isinstance(fields, list) or not all(isinstance(one, Mapping) for one in fields):
+        raise InvalidValueError(
+            "Expected a Table Schema in JSON: an object with a list of `fields`, or a Data Package "
+            "whose first resource has one."
+        )
+    own = document.get(OWN)
+    if isinstance(own, Mapping) and target in (None, own.get("target")):
+        return Imported(_read_back(fields, own), ())
+    reading = SurveyReader("The Table Schema")
+    for entry in fields:
+        if (column := _column(entry, reading)) is not None:
+            reading.columns.append(column)
+    return reading.finish(about_from(document), target)
+
+
+def _field(one: Question) -> dict[str, Any]:
+    entry = one.to_dict()
+    constraints: dict[str, Any] = {"required": not one.optional}
+    kind = "boolean" if isinstance(one, Binary) else "string"
+    if isinstance(one, Numeric | Label):
+        kind = "number"
+        constraints |= {"minimum": one.lower, "maximum": one.upper}
+    if isinstance(one, Categorical):
+        constraints["enum"] = list(one.levels)
+    found: dict[str, Any] = {"name": one.name, "type": kind}
+    if one.wording.title is not None:
+        found["title"] = str(one.wording.title)
+    if one.wording.question is not None:
+        found["description"] = str(one.wording.question)
+    return found | {"constraints": constraints, OWN: entry}
+
+
+def _read_back(fields: list[Any], own: Mapping[str, Any]) -> Schema:
+    entries = {str(entry.get("name")): entry.get(OWN) for entry in fields}
+    aim = entries.pop(str(own.get("target")), None)
+    rest = {key: value for key, value in own.items() if key != "target"}
+    return Schema.from_dict({**rest, "features": list(entries.values()), "target": aim})
+
+
+def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | None:
+    name, kind = described.get("name"), described.get("type", "string")
+    limits = described.get("constraints", {})
+    if not isinstance(name, str) or not isinstance(limits, Mapping):
+        raise InvalidValueError(
+            f"Expected a field with a name and constraints, and got {described!r}."
+        )
+    unsaid = limits.get("required") is False
+    words: dict[str, Any] = {
+        "title": described.get("title"),
+        "question": described.get("description"),
+    }
+    levels, labels = _levels(described, limits)
+    if kind == "boolean":
+        return Binary(name, unsaid, Wording(**words))
+    if levels is not None and len(levels) > 1:
+        return Categorical(name, levels, unsaid, Wording(**words, labels=labels))
+    if kind in _NUMBER_TYPES:
+        lower = limits.get("minimum", limits.get("exclusiveMinimum"))
+        upper = limits.get("maximum", limits.get("exclusiveMaximum"))
+        absent = [word for word, value in (("minimum", lower), ("maximum", upper)) if value is None]
+        if lower is not None and upper is not None:
+            return Numeric(name, lower, upper, optional=unsaid, wording=Wording(**words))
+        reading.lacks(name, f"is a number without constraints.{' and '.join(absent)}")
+        return None
+    what = "is text without constraints.enum" if kind == "string" else f"is of type {kind!r}"
+    reading.lacks(name, f"{what}, and only numbers, yes/no and choices can be blurred")
+    return None
+
+
+def _levels(
+    described: Mapping[str, Any], limits: Mapping[str, Any]
+) -> tuple[list[str] | None, list[tuple[str, Any]]]:
+    """Return what may be chosen, by constraints.enum or by categories, and what each is called."""
+    labels: list[tuple[str, Any]] = []
+    if isinstance(limits.get("enum"), list):
+        return [str(one) for one in limits["enum"]], labels
+    categories = described.get("categories")
+    if not isinstance(categories, list):
+        return None, labels
+    levels = []
+    for one in categories:
+        value = one.get("value") if isinstance(one, Mapping) else one
+        levels.append(str(value))
+        if isinstance(one, Mapping) and one.get("label"):
+            labels.append((str(value), one["label"]))
+    return levels, labels
 
 
 def from_xlsform(path: Path, target: str | None = None) -> Imported:
-    """A schema from a form's workbook; `target` is the question to be predicted."""
+    """Read a schema from a form's workbook; `target` is the question to be predicted."""
     sheets = _sheets(path)
     if "survey" not in sheets:
         raise InvalidValueError(
@@ -56,15 +242,6 @@ def from_xlsform(path: Path, target: str | None = None) -> Imported:
     return reading.finish(About(title=title), target)  # type: ignore[arg-type]
 
 
-# Far more than any survey has; a workbook within them is read in seconds.
-_MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 2**24, 2**16, 2**8
-# What a broken workbook may end in, somewhere below openpyxl; expat's ParseError is a SyntaxError.
-_UNREADABLE = (
-    *(ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, OSError, RuntimeError),
-    *(SyntaxError, TypeError, ValueError, zlib.error),
-)
-
-
 @dataclass
 class _Form:
     """Rows of the survey's sheet, one after the other."""
@@ -78,7 +255,7 @@ class _Form:
         self._sections: list[Any] = []
 
     def read(self, row: Row) -> None:
-        """One row: a question, the bounds of a group, or what is left out."""
+        """Read one row: a question, the bounds of a group, or what is left out."""
         kind, _, list_name = " ".join(row.get("type", "").split()).partition(" ")
         name = row.get("name", "")
         if kind in ("begin_group", "begin", "end_group", "end"):
@@ -142,7 +319,7 @@ class _Form:
         return Categorical(name, levels, unsaid, Wording(**words, labels=tuple(told.items())))
 
     def _words(self, row: Row, what: str) -> Any:
-        """A text as it is, or by language; None where there is none."""
+        """Return a text as it is, or by language; None where there is none."""
         texts = {}
         for key, text in row.items():
             head, _, language = key.partition("::")
@@ -156,7 +333,7 @@ class _Form:
 
 
 def _sheets(path: Path) -> dict[str, list[Row]]:
-    """The sheets by name, each row by the heading of its columns; empty cells are left out.
+    """Read the sheets by name, each row by the heading of its columns; empty cells are left out.
 
     A workbook is a zip archive of XML from anywhere. What it says to unpack to is bounded first
     (and no more than that is ever unpacked), then how far its rows and columns reach.
@@ -212,7 +389,7 @@ def _choices(rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def _tag(language: str) -> str:
-    """The code in "Deutsch (de)", or "" if there is none."""
+    """Return the code in "Deutsch (de)", or "" if there is none."""
     found = re.search(r"\(([A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\)", language)
     plain = re.fullmatch(r"\s*([a-z]{2,3})\s*", language)
     code = found[1] if found else plain[1] if plain else ""
@@ -221,7 +398,7 @@ def _tag(language: str) -> str:
 
 
 def _bounds(row: Row) -> tuple[float, float] | None:
-    """From a range's parameters, or from a constraint that says nothing but bounds."""
+    """Read the bounds from a range's parameters, or from a constraint that says nothing else."""
     given = dict(re.findall(r"(start|end)\s*=\s*(\S+)", row.get("parameters", "")))
     if {"start", "end"} <= set(given):
         if not all(re.fullmatch(_NUMBER, given[one]) for one in ("start", "end")):

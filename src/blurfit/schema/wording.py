@@ -54,7 +54,7 @@ class Text:
 
     @classmethod
     def of(cls, what: str, given: Any) -> "Text":
-        """From a word, a table of languages, or a text; `what` is for messages."""
+        """Read a word, a table of languages, or a text; `what` is for messages."""
         if isinstance(given, Text):
             return given
         if isinstance(given, str):
@@ -72,7 +72,7 @@ class Text:
         return cls(tuple((key, _line(f"{what}.{key}", given[key])) for key in sorted(given)))
 
     def in_language(self, language: str | None = None) -> str:
-        """In that language, or one of its kind; else in English, else in the first there is."""
+        """Return it in that language, or one of its kind; else in English, else in the first."""
         texts = dict(self.languages)
         for tag in (language or "", (language or "").split("-")[0], "en"):
             if tag in texts:
@@ -83,7 +83,7 @@ class Text:
         return self.in_language()
 
     def to_plain(self) -> str | dict[str, str]:
-        """As in the file."""
+        """Return it as in the file."""
         texts = dict(self.languages)
         return texts.get("", texts)
 
@@ -101,7 +101,7 @@ class About:
         _read_texts(self, ABOUT)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the file: what there is of it."""
+        """Return what there is of it, as in the file."""
         return _written(self, ABOUT)
 
 
@@ -134,7 +134,7 @@ class Wording:
         object.__setattr__(self, "labels", tuple(sorted(found.items())))
 
     def label(self, answer: str, language: str | None = None) -> str:
-        """What an answer is called."""
+        """Return what an answer is called."""
         found = dict(self.labels).get(answer)
         return answer if found is None else found.in_language(language)
 
@@ -150,7 +150,7 @@ class Wording:
             raise InvalidValueError(f"Expected no unit for {name!r}, which is not a number.")
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the file: what there is of it."""
+        """Return what there is of it, as in the file."""
         found = _written(self, WORDS)
         if self.labels:
             found["labels"] = {answer: text.to_plain() for answer, text in self.labels}
@@ -163,12 +163,12 @@ WORDING_KEYS = (*WORDS, "labels")
 
 
 def about_from(entry: Mapping[str, Any]) -> About:
-    """What a schema's table says of who asks."""
+    """Read what a schema's table says of who asks."""
     return About(**{key: entry[key] for key in ABOUT if key in entry})
 
 
 def wording_from(entry: Mapping[str, Any]) -> Wording:
-    """What a column's table says in words."""
+    """Read what a column's table says in words."""
     return Wording(**{key: entry[key] for key in WORDING_KEYS if key in entry})
 
 
@@ -184,7 +184,7 @@ def _written(source: Any, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _line(what: str, text: Any) -> str:
-    """One line, with single spaces."""
+    """Return one line, with single spaces."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidValueError(f"Expected {what}={text!r} to be a text that is not empty.")
     line = " ".join(text.split())

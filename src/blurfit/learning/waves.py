@@ -1,0 +1,468 @@
+"""Waves: what is believed after each, the map of the next one, and what a later wave teaches.
+
+    wave 1     joint sums ── linear Bayes ──► Belief ── next_map ──► the map of wave 2
+    wave 2     blurred sums under that map ── learn_wave ──► Belief ── next_map ──► …
+    last       Belief: the model, with how wrong it may be
+
+A `Belief` is everything that a release says: the model's coefficients and the covariance of their
+error, and mean and covariance of the features. All of it is computed from published sums, so it is
+post-processing, and so is the next map, which is a function of the belief and of public numbers
+alone. Everybody who has the releases can compute it, and finds the announced one but for rounding.
+
+**From least squares to a curve.** The first wave, and residual waves, fit a line to labels and
+counts too. `on_curve` turns a line into log-odds or log rates, for Newton's waves and for
+probabilities.
+
+* **Labels** y = ±1. If the two classes are Gaussian with one covariance Σ and means m₊, m₋, the
+  log-odds are linear with slope β = Σ⁻¹δ, δ = m₊ − m₋, exactly. Least squares gives β_LS =
+  C⁻¹Cov(v, y) with C = Σ + (V_y/4)δδᵀ, Cov(v, y) = (V_y/2)δ and V_y = 1 − ȳ². So β = 2β_LS/(V_y(1 −
+  R²)). The intercept makes the mean probability what it is: for scores of spread s around t the
+  mean of the curve is close to that at t/√(1 + πs²/8) (MacKay 1992), so t = 2·atanh(ȳ)·√(1 +
+  πs²/8).
+* **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and
+  E[y] = exp(β₀ + β·m + ½βᵀCβ) gives β₀ = ln ȳ − β·m − ½βᵀCβ.
+
+Neither law holds for real features, so a quarter of the squared slope is believed to be wrong, in
+equal parts in all directions; Newton's steps mend it.
+
+**A step from an announced model, by linear Bayes** (`bayes_step`). A later wave's sums are those of
+a quadratic ½wᵀAw − t·w in coordinates that earlier waves made nearly white: squared loss of the
+residual (`ResidualMap`), or Newton's quadratic (`NewtonMap`). Per record,
+
+    Ã = A + E,      t̃ = Aθ + e + sampling error,
+
+θ being the step that is sought. As in `blurfit.learning.shrinkage`, denoise A, then read t̃ with
+all that is known of the noise; but here more is known beforehand:
+
+* **A is nearly diagonal.** Its diagonal is nearly one number for all features: each is shrunk
+  toward their mean, and that mean toward `curvature`, which is what white features would give. Off
+  the diagonal, entries are shrunk to 0 by τ²d_id_j/(τ²d_id_j + noise), τ² by moments, at most 0.15.
+  Last, the soft floor of `blurfit.learning.denoise`.
+* **How wrong the last model is.** Its posterior covariance P, in the new coordinates, is the prior
+  of θ, up to a factor k between 1/16 and 16 (a lognormal prior of sd 1), weighted by how probable
+  it makes t̃. So waves pool what they know, and where the noise is larger than what is left to
+  learn, the step goes to 0 and the last model stays.
+
+Then θ̂ = kPA·T⁻¹t̃, with T = A(kP)A + κ·E[EΘE] + Var(e) + φA/n, Θ = E[θθᵀ | t̃] by three passes,
+and κ the share of the noise in A that is left. φ is the residual's variance for squared loss, and 1
+for a likelihood's own loss (its information is its variance). Choices: the ranges, and 0.3 for how
+far the mean curvature may be from `curvature`.
+
+**What a later wave teaches** (`learn_wave`). Its sums are a noisy quadratic in θ, the change of the
+coefficients in the coordinates of its map (`coordinates`). The belief before the wave is the prior
+of θ, and `bayes_step` gives the posterior; a residual wave also tells more about the features. The
+step starts from the map *as it was announced*, for that is what records were blurred under: its
+score, its centre and its whitening. The belief gives the error that is expected of them. Whoever
+computes the belief on another machine, and so has other last digits than the map, starts alike.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from blurfit.arrays import FloatArray
+from blurfit.errors import InvalidValueError
+from blurfit.learning.denoise import shrunk_pairs, soft_floor
+from blurfit.learning.shrinkage import Shrunk, read_linearly
+from blurfit.learning.sums import Noise, Submodel
+from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
+from blurfit.theory.newton import LogisticNewton, PoissonNewton
+from blurfit.theory.waves import TASKS, StageKind, Task, radius_of, residual_bound_of
+from blurfit.theory.whitening import Whitening
+from blurfit.validate import one_of, positive, whole
+
+_MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
+_FACTORS = np.geomspace(1 / 16, 16, 9)
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is known after a wave, in units of the encoded columns v and of the target's score.
+
+    Attributes:
+        task: "number", "label" or "count".
+        line: Whether the score is the encoded target itself: the number in [−1, 1], the label ±1 or
+            2y/Y − 1 for a count y. If not, it is the log-odds or the log rate.
+        coefficients: Of the score, the constant first.
+        covariance: Of their error.
+        mean: Of the features.
+        spread: The features' covariance, positive definite.
+        scale: The standard deviation of the residual, as far as a line was fitted.
+        count_bound: Y, the largest count, for counts.
+    """
+
+    task: Task
+    line: bool
+    coefficients: FloatArray
+    covariance: FloatArray
+    mean: FloatArray
+    spread: FloatArray
+    scale: float
+    count_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        one_of(TASKS, task=self.task)
+        if self.task == "count":
+            positive(count_bound=self.count_bound)
+
+
+def first_belief(
+    sums: Submodel, model: Shrunk, task: Task, count_bound: float | None = None
+) -> Belief:
+    """Return what wave 1's joint sums say: the line of least squares, for every task."""
+    weights = sums.scale[1:]
+    jacobian = np.diag(sums.scale) / sums.target.weight
+    variance = model.variance / sums.target.weight**2
+    return Belief(
+        task=task,
+        line=True,
+        coefficients=model.coefficients,
+        covariance=jacobian @ posterior_covariance(sums, model) @ jacobian,
+        mean=model.features.mean / weights,
+        spread=_white(sums, model) / np.outer(weights, weights),
+        scale=math.sqrt(variance * max(1 - model.explained, 0.1)),
+        count_bound=count_bound,
+    )
+
+
+def on_curve(belief: Belief) -> Belief:
+    """Turn a line into log-odds or log rates; a curve, or a line for a number, stays as it is."""
+    if belief.task == "number" or not belief.line:
+        return belief
+    beta = belief.coefficients[1:]
+    average = float(belief.coefficients[0] + belief.mean @ beta)
+    explained = float(beta @ belief.spread @ beta)
+    if belief.task == "label":
+        average = min(max(average, -0.98), 0.98)
+        variance = 1 - average**2
+        left = max(variance - explained, 0.2 * variance)  # V_y(1 − R²)
+        factor = 2 / left
+        factor *= _caution(belief, factor, explained)
+        spread = factor**2 * explained
+        at_mean = 2 * math.atanh(average) * math.sqrt(1 + math.pi * spread / 8)
+    else:
+        assert belief.count_bound is not None
+        rate = max((average + 1) / 2, 1e-3)
+        factor = min(0.5 / rate, 1.5 / math.sqrt(max(explained, 1e-12)))
+        factor *= _caution(belief, factor, explained)
+        at_mean = math.log(rate * belief.count_bound) - factor**2 * explained / 2
+    slope = factor * beta
+    misfit = _misfit(belief.mean, belief.spread, float(slope @ belief.spread @ slope))
+    return replace(
+        belief,
+        line=False,
+        coefficients=np.array([at_mean - float(belief.mean @ slope), *slope]),
+        covariance=factor**2 * belief.covariance + misfit,
+    )
+
+
+def next_map(belief: Belief, kind: StageKind, count: int, mu: float) -> WaveMap:
+    """Return the next wave's public map, for `count` people under μ-GDP, by what is public."""
+    one_of(("residual", "newton"), kind=kind)
+    at = belief if kind == "residual" else on_curve(belief)
+    if kind == "residual" and not belief.line:
+        raise InvalidValueError("Expected residual waves before Newton's, got one after.")
+    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(at.spread)))
+    beta = rounded(at.coefficients)
+    white = Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
+    if kind == "residual":
+        radius = float(rounded(np.array(radius_of(count, mu, white.dimension))))
+        scale = float(rounded(np.array(at.scale)))
+        return ResidualMap(white, radius, scale, residual_bound_of(radius))
+    if at.task == "label":
+        return NewtonMap(white, LogisticNewton())
+    if at.count_bound is None:
+        raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
+    return NewtonMap(white, PoissonNewton(at.count_bound))
+
+
+def rounded(numbers: FloatArray) -> FloatArray:
+    """Round each number to 24 bits: what earlier waves taught is far less certain."""
+    mantissa, exponent = np.frexp(numbers)
+    found: FloatArray = np.ldexp(np.rint(mantissa * 2.0**24) / 2.0**24, exponent)
+    return found
+
+
+def posterior_covariance(sums: Submodel, model: Shrunk) -> FloatArray:
+    """Return the covariance of wave 1's error in z-space: P − PA·T⁻¹AP of
+    `blurfit.learning.shrinkage`, at the share that the features are found to explain.
+    """
+    features, n, c = model.features, sums.count, sums.constant
+    gram = features.gram(c)
+    move = np.eye(len(gram))
+    move[0, 0], move[0, 1:] = 1 / c, -features.mean / c
+    share = model.explained * model.variance / (len(features.mean) * features.variance)
+    prior = (move * np.array([0.36 * sums.target.weight**2, *share])) @ move.T
+    total = gram @ prior @ gram + np.diag(sums.noise.variance[:-1, -1]) / n**2
+    total += model.variance * max(1 - model.explained, 0.2) * gram / n
+    left = prior
+    for _ in range(3):
+        second = np.outer(model.theta, model.theta) + left
+        blurred = features.kept / n**2 * sums.feature_noise.sandwich(second)
+        blurred[0, 0] = 0.0
+        left = prior - prior @ gram @ np.linalg.solve(total + blurred, gram @ prior)
+    return np.asarray((left + left.T) / 2)
+
+
+def _white(sums: Submodel, model: Shrunk) -> FloatArray:
+    """Return the features' covariance in z-space, with a soft floor that no direction falls below.
+
+    A direction whose variance is taken for too small makes a feature that is too large, and the cut
+    then leaves nothing of the others; one that is taken for too large only costs some noise. The
+    floor of `denoise` has a strength of about p/4 in units of the noise; here it is at least 3.
+    """
+    features = model.features
+    noise = float(np.max(sums.feature_noise.variance)) / sums.count**2
+    missing = 3 - len(features.mean) / 4
+    return soft_floor(features.covariance, max(missing, 0.0) * noise)
+
+
+def _caution(belief: Belief, factor: float, explained: float) -> float:
+    """Return by how much to shorten a slope before Newton starts from it.
+
+    A start with scores that are too large has hardly any curvature, and a step from there
+    overshoots; from one that is too small Newton finds its way. So the scores' spread is at most
+    2.5, and a score of error variance s² is taken at 1/√(1 + πs²/8) of its size, as for
+    probabilities.
+    """
+    error = factor**2 * float(np.sum(belief.covariance[1:, 1:] * belief.spread))
+    spread = factor * math.sqrt(max(explained, 1e-12)) / math.sqrt(1 + math.pi * error / 8)
+    return min(1.0, 2.5 / spread) / math.sqrt(1 + math.pi * error / 8)
+
+
+def _misfit(mean: FloatArray, spread: FloatArray, size: float) -> FloatArray:
+    """Return an error of the slope, isotropic for white features, that leaves the mean's score."""
+    p = len(mean)
+    slope = _MISFIT * max(size, 0.1) / p * np.linalg.inv(spread)
+    move = np.vstack([-mean, np.eye(p)])
+    found: FloatArray = move @ slope @ move.T
+    found[0, 0] += 0.02
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class StepSums:
+    """The blurred sums of a wave's quadratics, the constant's row first.
+
+    Args:
+        count: How many records were summed.
+        gram: ΣM, with what is publicly known written into it.
+        linear: Σp.
+        noise: The law of the noise on `gram`.
+        linear_variance: The variance of the noise on each entry of `linear`.
+        curvature: What a feature's diagonal entry of M is for one record, if features are white.
+        dispersion: φ: the sampling variance of `linear` is φ·ΣM.
+    """
+
+    count: int
+    gram: FloatArray
+    linear: FloatArray
+    noise: Noise
+    linear_variance: float
+    curvature: float
+    dispersion: float
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """θ̂, its posterior covariance, the denoised A for one record, and k, by which the last model
+    was more wrong than it seemed.
+    """
+
+    theta: FloatArray
+    covariance: FloatArray
+    gram: FloatArray
+    factor: float
+
+
+def bayes_step(sums: StepSums, prior: FloatArray) -> Step:
+    """Find the step of least expected squared error, linear in the blurred Σp.
+
+    `prior` is P, the covariance of the last model's error in the coordinates of the sums.
+    """
+    gram, kept = _denoised(sums)
+    linear = sums.linear / sums.count
+    priors = _FACTORS[:, None, None] * prior
+    fixed = gram @ priors @ gram + (sums.linear_variance / sums.count**2) * np.eye(len(linear))
+    fixed += sums.dispersion * gram / sums.count
+    weights, theta, second = read_linearly(
+        priors,
+        gram,
+        linear,
+        fixed,
+        lambda second: kept / sums.count**2 * sums.noise.sandwich(second),
+        -(np.log(_FACTORS) ** 2) / 2,
+    )
+    found = weights @ theta
+    spread = np.einsum("r,rjk->jk", weights, second) - np.outer(found, found)
+    return Step(found, (spread + spread.T) / 2, gram, float(weights @ _FACTORS))
+
+
+def _denoised(sums: StepSums) -> tuple[FloatArray, float]:
+    """Return A for one record, positive definite, and the share of off-diagonal noise left."""
+    seen = sums.gram / sums.count
+    noise = sums.noise.variance / sums.count**2
+    spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature)
+    pairs = ~np.eye(len(seen), dtype=bool)
+    gram, kept = shrunk_pairs(seen, noise, spread, pairs, least=0.001)
+    free = 2 * float(np.median(noise[pairs]))
+    return soft_floor(gram, len(seen) * kept / 4 * free), kept
+
+
+def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float) -> FloatArray:
+    """Keep the constant's own entry if it stands above its noise; shrink the features' toward their
+    mean.
+    """
+    found = np.array(seen)
+    features, of_each = seen[1:], float(noise[1:].mean())
+    of_mean = of_each / len(features)
+    prior = (0.3 * curvature) ** 2
+    mean = (prior * float(features.mean()) + of_mean * curvature) / (prior + of_mean)
+    mean = max(mean, 0.1 * curvature)
+    between = max(float(np.var(features)) - of_each, (0.1 * mean) ** 2)
+    found[1:] = mean + between / (between + of_each) * (features - mean)
+    found[1:] = np.maximum(found[1:], 0.1 * mean)
+    found[0] = max(found[0], 3 * math.sqrt(noise[0]), 1e-3 * mean)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class WaveSums:
+    """What a later wave releases: Σzzᵀ + E for numbers, (ΣM + E, Σp + e) for labels and counts.
+
+    Args:
+        count: How many records were summed.
+        matrix: Symmetric; E has `deviation` on the diagonal and deviation/√2 beside it.
+        linear: Σp + e, or None; e has τ·deviation.
+        deviation: σ, the standard deviation on the diagonal of the whole sum.
+    """
+
+    count: int
+    matrix: FloatArray
+    linear: FloatArray | None
+    deviation: float
+
+    def __post_init__(self) -> None:
+        whole(count=self.count)
+        positive(deviation=self.deviation)
+
+
+def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
+    """Return what is believed after a wave that was collected under `chart`, a map of `belief`."""
+    at = belief if isinstance(chart, ResidualMap) else on_curve(belief)
+    read = step_sums(chart, sums)
+    into = coordinates(chart)
+    prior = into @ at.covariance @ into.T
+    step = bayes_step(read, prior + _slack(prior))
+    back = np.linalg.inv(into)
+    error = back @ step.covariance @ back.T
+    learned = replace(
+        at, coefficients=start_of(chart) + back @ step.theta, covariance=(error + error.T) / 2
+    )
+    return _features(learned, chart, read, step) if isinstance(chart, ResidualMap) else learned
+
+
+def start_of(chart: WaveMap) -> FloatArray:
+    """Return the coefficients that the map announced, the constant first."""
+    return np.array([chart.whitening.intercept, *chart.whitening.coefficients])
+
+
+def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
+    """Return the wave's quadratic, the constant first, with the law of its noise."""
+    size = chart.whitening.dimension + 1
+    square = sums.deviation**2
+    variance = np.full((size, size), square / 2)
+    np.fill_diagonal(variance, square)
+    if isinstance(chart, ResidualMap):
+        _refuse_shape(sums, size + 1, linear=False)
+        gram = np.array(sums.matrix[:-1, :-1])
+        gram[0, 0], variance[0, 0] = chart.constant**2 * sums.count, 0.0
+        noise = Noise(variance, np.zeros(size))
+        left = _residual_variance(chart, sums)
+        curvature = chart.feature_scale**2
+        return StepSums(sums.count, gram, sums.matrix[:-1, -1], noise, square / 2, curvature, left)
+    _refuse_shape(sums, size, linear=True)
+    assert sums.linear is not None
+    order = [size - 1, *range(size - 1)]
+    noise = Noise(variance, np.zeros(size))
+    of_features, _ = chart.scale
+    return StepSums(
+        sums.count,
+        sums.matrix[np.ix_(order, order)],
+        sums.linear[order],
+        noise,
+        square * chart.loss.balance**2,
+        0.15 * of_features**2 if isinstance(chart.loss, LogisticNewton) else of_features**2,
+        1.0,
+    )
+
+
+def _slack(prior: FloatArray) -> FloatArray:
+    """Return a quarter of the mean error in every direction: P itself is only believed."""
+    p = len(prior) - 1
+    even = 0.25 * float(np.trace(prior[1:, 1:])) / p
+    return np.diag([float(prior[0, 0]), *[even] * p])
+
+
+def coordinates(chart: WaveMap) -> FloatArray:
+    """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, constant first.
+
+    β₀ + β·v = (β₀ + β·m) + (W⁻ᵀβ)·f, each divided by what 1 and f are multiplied by in the chart.
+    """
+    white = chart.whitening
+    p = white.dimension
+    found = np.zeros((p + 1, p + 1))
+    found[0, 0], found[0, 1:] = 1.0, white.mean
+    found[1:, 1:] = np.linalg.inv(white.matrix).T
+    if isinstance(chart, ResidualMap):
+        unit = chart.target_scale / chart.scale
+        found[0] *= unit / chart.constant
+        found[1:] *= unit / chart.feature_scale
+    else:
+        of_features, constant = chart.scale
+        found[0] /= constant
+        found[1:] /= of_features
+    return found
+
+
+def _residual_variance(chart: ResidualMap, sums: WaveSums) -> float:
+    """Return Var(b·g/bound) of a record, shrunk toward what wave 1 expects, to 0.1 to 4 of it."""
+    expected = chart.target_scale**2
+    seen = float(sums.matrix[-1, -1]) / sums.count
+    noise, prior = (sums.deviation / sums.count) ** 2, (0.5 * expected) ** 2
+    found = (prior * seen + noise * expected) / (prior + noise)
+    return min(max(found, 0.1 * expected), 4 * expected)
+
+
+def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) -> Belief:
+    """Whiten the belief's features again by what this wave saw of them.
+
+    The cut records' second moments are taken at the size that keeps their total: the cut makes all
+    directions smaller alike. (Newton's M is weighted by h: it leaves the whitening as it is.)
+    """
+    lower = np.linalg.inv(chart.whitening.matrix)
+    shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale)
+    centred = step.gram[1:, 1:] / chart.feature_scale**2 - np.outer(shift, shift)
+    centred *= len(shift) / float(np.trace(centred))
+    spread = lower @ centred @ lower.T
+    explained = float(step.theta @ step.gram @ step.theta)  # of the last model's errors
+    left = max(read.dispersion - explained, 0.1 * read.dispersion)
+    return replace(
+        belief,
+        mean=chart.whitening.mean + lower @ shift,
+        spread=(spread + spread.T) / 2,
+        scale=math.sqrt(left) / chart.target_scale * chart.scale,
+    )
+
+
+def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:
+    if sums.matrix.shape != (size, size) or (sums.linear is not None) != linear:
+        raise InvalidValueError(
+            f"Expected matrix of shape {(size, size)} {'with' if linear else 'without'} linear for "
+            f"this map, got {sums.matrix.shape}; these sums are of another wave."
+        )
+    if linear and sums.linear is not None and sums.linear.shape != (size,):
+        raise InvalidValueError(
+            f"Expected linear of shape {(size,)} for this map, got {sums.linear.shape}."
+        )
