@@ -14,9 +14,8 @@ from rich.progress import track
 
 from blurfit import calibrate, calibrate_moment
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.joint import sensitivity
-from blurfit.theory.moment_calibration import Reach
-from blurfit.theory.public_weights import public_weights
+from blurfit.theory.moments import Reach, sensitivity
+from blurfit.theory.planning import public_weights
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -34,10 +34,8 @@ from blurfit.learning.wave_inference import wave_estimates
 from blurfit.simulation import make_census
 from blurfit.simulation.bare_waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.maps import NewtonMap
-from blurfit.theory.newton import LogisticNewton
-from blurfit.theory.public_weights import Kind
-from blurfit.theory.waves import Stages, Task, choose_plan
+from blurfit.theory.maps import LogisticNewton, NewtonMap
+from blurfit.theory.planning import Kind, Stages, Task, choose_plan
 from blurfit_lab.datasets import load_acs
 
 DELTA, ROWS = 0.01, 2**20

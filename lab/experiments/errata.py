@@ -18,7 +18,7 @@ from blurfit import Setting, calibrate
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.simulation.sampler import InputSampler
-from blurfit.theory import paper
+from blurfit.theory import input_calibration
 
 FloatArray = npt.NDArray[np.float64]
 TEMPLATE = Path(__file__).with_name("errata.md.in")
@@ -35,7 +35,7 @@ def curvature_reached(
     UᵀU + UᵀQ + QᵀU = (Q + U)ᵀ(Q + U) − QᵀQ, drawn by the exact sampler.
     """
     generator = np.random.default_rng([SEED, n, d])
-    noise = paper.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
+    noise = input_calibration.published_scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
     clean = Statistics(n, gram, np.zeros(d))
     sampler = InputSampler.of(clean, q_noise=noise.sigma_u / math.sqrt(n), p_noise=0.0)
     added = np.array([sampler.statistics(generator).gram - gram for _ in range(draws)])
@@ -49,7 +49,9 @@ def cross_term(n: int, d: int = 14, epsilon: float = 0.1) -> float:
     UᵀQ is d × d with independent entries N(0, σ_u²/n · n/d).
     """
     generator = np.random.default_rng([SEED, 2])
-    sigma_u = paper.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA).sigma_u
+    sigma_u = input_calibration.published_scales(
+        Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA
+    ).sigma_u
     products = generator.standard_normal((400, d, d)) * sigma_u / math.sqrt(d)
     both = products + np.swapaxes(products, 1, 2)
     return float(np.abs(np.linalg.eigvalsh(both)).max(axis=1).mean())
@@ -65,7 +67,7 @@ def distance_to_objective_perturbation(n: int, epsilon: float = 10.0) -> float:
     """
     generator = np.random.default_rng([SEED, 3])
     setting = Setting(2, n, 1.0, 1.0, 1.0)
-    noise = paper.scales(setting, epsilon, DELTA)
+    noise = input_calibration.published_scales(setting, epsilon, DELTA)
     gram, moment = np.diag([n - 1.0, 1.0]), np.array([0.9 * (n - 1), 0.0])
     clean = Statistics(n, gram, moment)
     sampler = InputSampler.of(
@@ -91,7 +93,7 @@ def gradient_beyond_zeta(n: int = 128, epsilon: float = 0.1) -> tuple[float, flo
     against no record. Its noise is u along e: (1 + 2u)η + R_p, where u² is common and cancels.
     """
     setting = Setting(14, n, 1.0, 1.0, 1.0)
-    s = paper.scales(setting, epsilon, DELTA).sigma_u / math.sqrt(n)
+    s = input_calibration.published_scales(setting, epsilon, DELTA).sigma_u / math.sqrt(n)
     u = s * np.random.default_rng([SEED, 4]).standard_normal(100_000)
     gradient = np.abs((1 + 2 * u) + 1)
     zeta = setting.gradient_bound
@@ -104,7 +106,7 @@ def delta_for_replaced_records(delta: float) -> float:
     The others have q = 0 and p summing to `pull`; the record is (q, p) = (1, −4) or (0, 4). Given
     the curvature H, w is N((pull + p)/H, σ_b²/H²) cut off to atoms at ±1: a sum over a fine grid.
     """
-    noise = paper.scales(Setting(1, 10**6, 1.0, 4.0, 1.0), 0.5, delta)
+    noise = input_calibration.published_scales(Setting(1, 10**6, 1.0, 4.0, 1.0), 0.5, delta)
     H = noise.sigma_u**2
     edges = np.linspace(-1, 1, 20_001)
     worst = 0.0
@@ -151,7 +153,9 @@ def misprinted_sigma(n: int = 128, d: int = 14, epsilon: float = 0.1) -> tuple[f
     a = math.sqrt(math.log(2 / gamma) / n)
     v = 1 - 2 * a
     printed = (math.sqrt(2 * d) * a + math.sqrt(2 * d * a**2 + v * 2 / epsilon)) / v
-    return printed, paper.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA).sigma_u
+    return printed, input_calibration.published_scales(
+        Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA
+    ).sigma_u
 
 
 def unbounded_ratio() -> tuple[float, float]:

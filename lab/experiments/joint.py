@@ -33,10 +33,10 @@ from blurfit.learning.shrinkage import information, linear_bayes, reading, shrin
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.simulation import Census, make_census
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
+from blurfit.theory.forms import JointColumn
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.joint import sensitivity
-from blurfit.theory.joint_form import JointColumn
-from blurfit.theory.public_weights import Kind, public_weights
+from blurfit.theory.moments import sensitivity
+from blurfit.theory.planning import Kind, public_weights
 from blurfit_lab.datasets import UCI_SETS, load_acs, load_uci
 
 Row = dict[str, Any]

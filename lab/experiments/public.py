@@ -35,10 +35,10 @@ from blurfit.learning.shrinkage import shrink
 from blurfit.learning.sums import JointSums
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import joint_form, kind_of, values
+from blurfit.theory.forms import JointForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.joint import sensitivity
-from blurfit.theory.joint_form import JointForm
-from blurfit.theory.public_weights import public_weights
+from blurfit.theory.moments import sensitivity
+from blurfit.theory.planning import public_weights
 from blurfit_lab.datasets import load_acs
 
 CONTRIBUTORS, PUBLIC = 2**21, 40_000

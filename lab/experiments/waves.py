@@ -31,9 +31,8 @@ from blurfit.simulation import Census, make_census
 from blurfit.simulation.bare_waves import collect_in_waves, score
 from blurfit.simulation.whole_plan import fit_in_waves
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.newton import LogisticNewton
-from blurfit.theory.public_weights import Kind, information
-from blurfit.theory.waves import Task, choose_plan
+from blurfit.theory.maps import LogisticNewton
+from blurfit.theory.planning import Kind, Task, choose_plan, information
 from blurfit_lab.datasets import UCI_SETS, load_acs, load_adult, load_uci
 from blurfit_lab.experiments import goals
 from blurfit_lab.experiments.averages import table

@@ -48,10 +48,9 @@ if TYPE_CHECKING:
     from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
     from blurfit.schema.wording import About, Wording
     from blurfit.store.store import Store
-    from blurfit.theory.calibrate import calibrate, guarantee
-    from blurfit.theory.input_calibration import InputCalibration
-    from blurfit.theory.moment_calibration import MomentCalibration, calibrate_moment
-    from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
+    from blurfit.theory.guarantees import LocalGuarantee, ModelGuarantee, Setting
+    from blurfit.theory.input_calibration import InputCalibration, calibrate, guarantee
+    from blurfit.theory.moments import MomentCalibration, calibrate_moment
 
 __all__ = [
     "About",
@@ -118,10 +117,9 @@ _HOMES = {
     "blurfit.model.moments": ("PublishedMoments",),
     "blurfit.store.store": ("Store",),
     "blurfit.model.published": ("PublishedModel",),
-    "blurfit.theory.input_calibration": ("InputCalibration",),
-    "blurfit.theory.moment_calibration": ("MomentCalibration", "calibrate_moment"),
-    "blurfit.theory.calibrate": ("calibrate", "guarantee"),
-    "blurfit.theory.setting": ("LocalGuarantee", "ModelGuarantee", "Setting"),
+    "blurfit.theory.moments": ("MomentCalibration", "calibrate_moment"),
+    "blurfit.theory.input_calibration": ("InputCalibration", "calibrate", "guarantee"),
+    "blurfit.theory.guarantees": ("LocalGuarantee", "ModelGuarantee", "Setting"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

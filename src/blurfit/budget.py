@@ -46,7 +46,7 @@ from typing import Self
 from blurfit import private_files
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.theory import gaussian
-from blurfit.theory.setting import NEIGHBOURS, Neighbours
+from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
 _MARKS = "BLURFIT_BUDGET"  # the environment's word for the files of processes with open blocks

@@ -5,7 +5,7 @@ import pytest
 from blurfit import Agreement, Binary, Categorical, InfeasibleError, Numeric, Schema, Terms
 from blurfit.agreement.contracts import form_of, input_contract, largest_scale, moment_contract
 from blurfit.errors import InvalidValueError
-from blurfit.theory.joint_form import JointForm
+from blurfit.theory.forms import JointForm
 
 SCHEMA = Schema([Numeric("x", 0, 1), Binary("b")], Numeric("y", 0, 1))
 TERMS = {"epsilon": 1.0, "delta": 1e-6, "quorum": 1000}

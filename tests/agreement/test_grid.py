@@ -19,7 +19,7 @@ from blurfit.agreement.grid import ROUNDING, Grid, enlarged, weight_scale
 from blurfit.learning.sums import Screen, Statistics
 from blurfit.simulation.sampler import input_totals, sampler_for
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment
+from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
 
 LOCAL = {"local_epsilon": 3.0, "local_delta": 1e-6}
 

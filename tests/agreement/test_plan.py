@@ -11,9 +11,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import Wave, kept_columns
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Categorical, Numeric, Schema
-from blurfit.theory.maps import NewtonMap, ResidualMap
-from blurfit.theory.newton import LogisticNewton, PoissonNewton
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, ResidualMap, Whitening
 from support.plans import FEATURES, TARGETS, plan
 
 MARK = "ab" * 32

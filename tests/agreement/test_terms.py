@@ -9,7 +9,7 @@ from blurfit import Agreement, InvalidValueError, Numeric, Schema, calibrate
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import LATER_TERMS, TERMS, Terms
 from blurfit.messages.signing import Signer, new_key
-from blurfit.theory.moment_calibration import calibrate_moment
+from blurfit.theory.moments import calibrate_moment
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 50}

@@ -5,8 +5,7 @@ import pytest
 
 from blurfit.agreement.wave import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError
-from blurfit.theory.maps import ResidualMap
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import ResidualMap, Whitening
 from support.plans import plan
 
 MARK = "ab" * 32

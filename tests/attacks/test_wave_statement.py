@@ -14,8 +14,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import epsilon_of
-from blurfit.theory.maps import ResidualMap
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import ResidualMap, Whitening
 
 TERMS = {"epsilon": 2, "delta": 1e-6, "quorum": 1000}
 WHITE = Whitening([0.0, 0.0], np.eye(2), [0.0, 0.0], 0.0)

@@ -5,7 +5,7 @@ import pytest
 from blurfit.audit import findings
 from blurfit.audit.findings import audit_agreement
 from blurfit.audit.pairs import exact_mu, lying_crowd
-from blurfit.theory.database_noise import total_deviation
+from blurfit.theory.moments import total_deviation
 from support.broken import small_agreement
 
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))

@@ -7,7 +7,7 @@ import pytest
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema
 from blurfit.audit.pairs import collection_pairs, exact_mu, farthest_answers, submission_pairs
-from blurfit.theory.joint_form import JointColumn, JointForm
+from blurfit.theory.forms import JointColumn, JointForm
 
 TARGET = Numeric("y", -1, 1)
 

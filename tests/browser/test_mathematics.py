@@ -26,10 +26,9 @@ from blurfit.agreement.promises import condition_in_words, local_in_words
 from blurfit.contributor.blur import shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.schema.vectors import values
-from blurfit.theory import certified, excess_risk, gaussian
+from blurfit.theory import certified, gaussian
 from blurfit.theory.gradient_delta import log_gradient_delta
-from blurfit.theory.setting import LocalGuarantee, Setting
-from blurfit.theory.stated import local_guarantee, rounded_up
+from blurfit.theory.guarantees import LocalGuarantee, Setting, local_guarantee, rounded_up
 from support.contracts import deviations, mutations, on_grid, records, steps, table_of
 from support.fair import CHANCE, DEVIATIONS
 
@@ -306,7 +305,7 @@ def restated(agreement: Agreement, by_u: float, by_b: float) -> Agreement:
 
 def _forecast(fields: dict[str, Any]) -> None:
     scales = certified.Scales(fields["sigma_u"], fields["sigma_b"], fields["ridge"])
-    follows = excess_risk.input_excess_risk(Setting(**fields["setting"]), scales)
+    follows = certified.input_excess_risk(Setting(**fields["setting"]), scales)
     fields["excess_risk"] = rounded_up(follows)
 
 

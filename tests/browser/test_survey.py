@@ -17,7 +17,7 @@ from blurfit.model.learner import moments_of
 from blurfit.schema.vectors import values
 from blurfit.service.website import all_files
 from blurfit.simulation.sampler import exact_totals
-from blurfit.theory.setting import ModelGuarantee
+from blurfit.theory.guarantees import ModelGuarantee
 from support.contracts import on_grid, records, steps
 from support.fair import is_standard_normal
 from support.looks import problems

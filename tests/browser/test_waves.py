@@ -17,9 +17,15 @@ from blurfit.agreement.wave import Wave, kept_columns
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Schema
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
-from blurfit.theory.newton import LogisticNewton, PoissonNewton, logistic_sensitivity
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import (
+    LogisticNewton,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    WaveMap,
+    Whitening,
+    logistic_sensitivity,
+)
 from support.contracts import mutations, on_grid, records, steps, table_of
 from support.fair import DEVIATIONS
 from support.plans import FEATURES, TARGETS, plan, releases

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from blurfit import calibrate, calibrate_moment
-from blurfit.theory.joint import sensitivity
-from blurfit.theory.moment_calibration import Reach
+from blurfit.theory.moments import Reach, sensitivity
 
 MOMENT = ["--quorum", "32768", "--constant", "0.5"]
 INPUT = [

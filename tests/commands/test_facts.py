@@ -11,8 +11,7 @@ from blurfit.commands.facts import agreement_facts, model_facts, moments_facts
 from blurfit.commands.presentation import moments_report
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.theory.maps import ResidualMap
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import ResidualMap, Whitening
 from support.joint_release import SCHEMA, release
 
 MOMENTS = release()

@@ -36,7 +36,7 @@ from blurfit.schema.schema import Numeric, Schema
 from blurfit.service.app import Service
 from blurfit.service.limits import Limiter
 from blurfit.store.store import Store
-from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.moments import MomentCalibration
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20, "admission": "anyone"}

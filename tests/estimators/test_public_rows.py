@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from blurfit import InvalidValueError
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
-from blurfit.theory.joint import sensitivity
+from blurfit.theory.moments import sensitivity
 
 pytestmark = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 BOUNDS = {"age": (18, 90), "region": ["north", "south", "west"]}

@@ -29,7 +29,7 @@ from blurfit.messages.submission_writer import Writer
 from blurfit.model.moments import PublishedMoments
 from blurfit.service.serving import in_a_thread
 from blurfit.store.backup import backup, restore
-from blurfit.theory.triangle import pack
+from blurfit.theory.forms import pack
 from support.stores import PEOPLE, propose
 
 LATE = {"age": np.array([55.0]), "income": np.array([44.0])}

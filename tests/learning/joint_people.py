@@ -4,8 +4,8 @@ import numpy as np
 
 from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
-from blurfit.theory.joint import sensitivity
-from blurfit.theory.public_weights import Kind, public_weights
+from blurfit.theory.moments import sensitivity
+from blurfit.theory.planning import Kind, public_weights
 
 KINDS: tuple[Kind, ...] = ("numeric", "numeric", "numeric", "sign", "sign", 3)
 TRUTH = np.array([-0.1, 0.3, -0.2, 0.25, 0.1, -0.05, 0.15, -0.1])  # constant, numbers, signs, n, s

@@ -9,7 +9,7 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.public_features import balance, unweighted
 from blurfit.learning.sums import JointSums
 from blurfit.simulation.joint_sampler import clean_sums
-from blurfit.theory.joint_form import JointColumn
+from blurfit.theory.forms import JointColumn
 
 mpl.use("Agg")
 

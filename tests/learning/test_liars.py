@@ -5,7 +5,7 @@ import pytest
 
 from blurfit.learning.inference import Pull
 from blurfit.learning.sums import JointSums
-from blurfit.theory.joint_form import JointColumn
+from blurfit.theory.forms import JointColumn
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointColumn
 from blurfit.simulation.bare_waves import score
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
-from blurfit.theory.joint import sensitivity
-from blurfit.theory.public_weights import public_weights
+from blurfit.theory.moments import sensitivity
+from blurfit.theory.planning import public_weights
 
 
 def error(coefficients: np.ndarray, rows: np.ndarray) -> float:

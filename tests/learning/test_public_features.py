@@ -7,7 +7,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.learning.public_features import fit_with_public_rows
 from blurfit.learning.sums import JointSums
 from blurfit.simulation.joint_sampler import clean_sums
-from blurfit.theory.joint_form import JointColumn
+from blurfit.theory.forms import JointColumn
 
 COLUMNS = (
     JointColumn("a", 0.5),

@@ -7,9 +7,8 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import _laplace, _stretch, cut_of, wave_estimates
 from blurfit.learning.waves import WaveSums
 from blurfit.simulation.bare_waves import Collected, collect_in_waves, draw_wave
-from blurfit.theory.maps import ResidualMap
-from blurfit.theory.waves import Stage, Stages
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import ResidualMap, Whitening
+from blurfit.theory.planning import Stage, Stages
 
 BETA = np.array([-0.1, 0.3, -0.2, 0.1, 0.0])
 

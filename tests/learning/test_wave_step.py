@@ -7,8 +7,7 @@ from scipy.special import expit
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import WaveSums, coordinates, learn_wave, next_map, step_sums
 from blurfit.simulation.bare_waves import score
-from blurfit.theory.maps import ResidualMap
-from blurfit.theory.newton import LogisticNewton
+from blurfit.theory.maps import LogisticNewton, ResidualMap
 from support.beliefs import QUIET, belief_of, features, labels
 
 

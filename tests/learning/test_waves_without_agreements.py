@@ -6,8 +6,8 @@ import pytest
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import on_curve
 from blurfit.simulation.bare_waves import assign, collect_in_waves, draw_wave, score
-from blurfit.theory import joint
-from blurfit.theory.waves import Stage, Stages, choose_plan
+from blurfit.theory import moments
+from blurfit.theory.planning import Stage, Stages, choose_plan
 
 TWO = Stages("number", (Stage("joint", 0.3), Stage("residual", 0.7)))
 THREE = Stages("label", (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))
@@ -57,7 +57,7 @@ def test_the_noise_is_that_of_the_promise() -> None:
     got = collect_in_waves(v, np.sign(y), ["numeric"] * 6, plan=THREE, mu=1.0, generator=generator)
     residual, newton = got.maps
     for chart, sigma, seen in (
-        (residual, joint.sensitivity(residual.constant, 1.0) / 0.7, y),
+        (residual, moments.sensitivity(residual.constant, 1.0) / 0.7, y),
         (newton, newton.loss.sensitivity() / 0.7, np.sign(y)),
     ):
         draws = [draw_wave(chart, v, seen, 0.7, generator) for _ in range(1500)]

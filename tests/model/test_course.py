@@ -24,7 +24,7 @@ from blurfit.model.registry import as_yaml
 from blurfit.model.release import Release
 from blurfit.model.signed import examine
 from blurfit.model.statement import as_markdown
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import Whitening
 from support.plans import people, plan, release, releases
 
 TEST = people(20_000, seed=77)

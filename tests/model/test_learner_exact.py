@@ -18,11 +18,16 @@ from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.learner import learn, released_weights, statistics_of
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, input_totals, sampler_for
-from blurfit.theory.certified import DeltaShares, Scales, curvature_loss, fixed_sensitivity
-from blurfit.theory.excess_risk import input_excess_risk
+from blurfit.theory.certified import (
+    DeltaShares,
+    Scales,
+    curvature_loss,
+    fixed_sensitivity,
+    input_excess_risk,
+    local_mu,
+)
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.gradient_delta import least_sigma_b
-from blurfit.theory.search import local_mu
 
 SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married")], target=Numeric("income", 0, 200_000)

@@ -9,9 +9,8 @@ from blurfit import Agreement, PublishedModel
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.model.wave_share import WaveShare
-from blurfit.theory.maps import ResidualMap
-from blurfit.theory.stated import local_guarantee
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.guarantees import local_guarantee
+from blurfit.theory.maps import ResidualMap, Whitening
 from support.joint_release import SCHEMA
 
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)

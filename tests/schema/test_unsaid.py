@@ -24,7 +24,7 @@ from blurfit.model.learner import moments_of
 from blurfit.schema.table_files import TableFile
 from blurfit.schema.vectors import kind_of, values
 from blurfit.simulation.sampler import exact_totals
-from blurfit.theory.joint import sensitivity
+from blurfit.theory.moments import sensitivity
 
 SCHEMA = Schema(
     [

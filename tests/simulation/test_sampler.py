@@ -21,7 +21,7 @@ from blurfit.simulation.sampler import (
     sampler_for,
     totals_of_products,
 )
-from blurfit.theory import triangle
+from blurfit.theory import forms
 
 TRIALS = 3000
 MIXED = Schema(
@@ -88,7 +88,7 @@ def drawn_many(
     generator = np.random.default_rng(seed)
     d = agreement.schema.dimension
     sums = np.array([sampler.draw(generator).sums for _ in range(TRIALS)])
-    return triangle.unpack(sums[:, : triangle.size(d)], d), sums[:, triangle.size(d) :]
+    return forms.unpack(sums[:, : forms.size(d)], d), sums[:, forms.size(d) :]
 
 
 def blurred_many(agreement: Agreement, table: dict[str, np.ndarray]) -> np.ndarray:

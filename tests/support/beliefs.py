@@ -7,7 +7,7 @@ from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums
 from blurfit.learning.waves import Belief, first_belief
 from blurfit.simulation.joint_sampler import clean_sums
-from blurfit.theory.joint_form import JointColumn
+from blurfit.theory.forms import JointColumn
 
 QUIET = 1e-6
 

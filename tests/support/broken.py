@@ -24,7 +24,7 @@ from blurfit.audit.releases import Crowd
 from blurfit.contributor.noise import to_grid
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment
+from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
 
 SEED = 4
 QUORUM = 2  # each draws her noise by her own code, and no attack depends on how many they are

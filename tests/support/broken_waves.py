@@ -20,9 +20,7 @@ from blurfit.audit.examination import Draw
 from blurfit.audit.pairs import collection_pairs, farthest_under_a_map
 from blurfit.audit.releases import Crowd
 from blurfit.schema.schema import Binary, Numeric, Schema
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
-from blurfit.theory.newton import LogisticNewton
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap, Whitening
 from support.broken import SEED, Broken
 
 MARK = "cd" * 32

@@ -21,13 +21,11 @@ from blurfit import (
     calibrate,
     guarantee,
 )
-from blurfit.theory import gaussian, search
-from blurfit.theory.certified import Scales, curvature_loss
-from blurfit.theory.excess_risk import input_excess_risk
+from blurfit.theory import certified, gaussian
+from blurfit.theory.certified import Scales, curvature_loss, input_excess_risk, standardised
 from blurfit.theory.gradient_delta import log_gradient_delta
+from blurfit.theory.guarantees import Setting
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.search import standardised
-from blurfit.theory.setting import Setting
 from support.exact import noncentral_tail
 
 UNIT = {"q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}
@@ -103,7 +101,7 @@ def test_input_keeps_its_promise_when_evaluated_again(drawn) -> None:
 def test_a_search_that_finds_no_better_shares_tells_the_promise(seed, monkeypatch) -> None:
     """However badly a search ends: at the shares that the noise was calibrated for."""
     generator = np.random.default_rng(seed)
-    monkeypatch.setattr(search, "descend", lambda *_, **__: generator.normal(0, 5, 3))
+    monkeypatch.setattr(certified, "descend", lambda *_, **__: generator.normal(0, 5, 3))
     found = calibrate(0.7, 1e-7, dimension=6, quorum=4000, split=0.2, **UNIT)
     assert found.guarantee().epsilon <= 0.7 * (1 + 1e-9)
     assert found.guarantee(epsilon=0.7).delta <= 1e-7 * (1 + 1e-9)

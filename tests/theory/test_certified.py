@@ -12,16 +12,18 @@ from scipy.special import ndtr
 from scipy.stats import binom, norm
 
 from blurfit.errors import InfeasibleError
-from blurfit.theory import paper
+from blurfit.theory import input_calibration
 from blurfit.theory.certified import (
     DeltaShares,
     Scales,
     curvature_loss,
+    least_kept_delta,
+    least_kept_epsilon,
     spectrum_floor,
+    standardised,
 )
 from blurfit.theory.gradient_delta import least_epsilon
-from blurfit.theory.search import least_kept_delta, least_kept_epsilon, standardised
-from blurfit.theory.setting import Setting
+from blurfit.theory.guarantees import Setting
 
 
 def as_rare_as(probability: float, happened: int, trials: int) -> bool:
@@ -246,7 +248,7 @@ def test_theorem_1_of_the_paper_is_false_for_replaced_records() -> None:
     """theory: d = 1, n = 10⁶, R_p = 4, ε = ½, δ = 10⁻⁹, (q, p) = (1, −4) against (0, 4): the exact
     δ is 5.6·10⁻⁹."""
     setting = Setting(1, 10**6, 1.0, 4.0, 1.0)
-    scales = paper.scales(setting, 0.5, 1e-9)
+    scales = input_calibration.published_scales(setting, 0.5, 1e-9)
     curvature = scales.sigma_u**2  # of the others' noise; its spread is a thousandth
     worst = 0.0
     for pull in np.linspace(4.2, 5.0, 9) * scales.sigma_b:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from blurfit.theory.database_noise import total_deviation, variance_factor
 from blurfit.theory.gaussian import delta_of
+from blurfit.theory.moments import total_deviation, variance_factor
 
 
 def test_what_it_costs_is_twice_or_three_times_the_variance_at_the_quorum() -> None:

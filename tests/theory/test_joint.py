@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from blurfit.theory import joint
+from blurfit.theory import moments
 
 
 def into_ball(vector: np.ndarray, radius: float) -> np.ndarray:
@@ -42,7 +42,7 @@ def farthest_records(constant: float, radius: float, dimension: int, neighbours:
 @pytest.mark.parametrize("constant", [0.3, 0.9, 1.2, 3.0])  # both sides of the radius, 1.1
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
 def test_sensitivity_is_attained_and_never_exceeded(dimension, constant, neighbours) -> None:
-    claimed = joint.sensitivity(constant, 1.1, neighbours)
+    claimed = moments.sensitivity(constant, 1.1, neighbours)
     found = farthest_records(constant, 1.1, dimension, neighbours)
     assert found <= claimed * (1 + 1e-9)
     if dimension > 1 or neighbours == "zero-out" or constant > 1.1:
@@ -50,12 +50,12 @@ def test_sensitivity_is_attained_and_never_exceeded(dimension, constant, neighbo
 
 
 def test_the_two_branches_meet() -> None:
-    assert joint.sensitivity(1.0, 1.0) == pytest.approx(joint.sensitivity(1.0 + 1e-13, 1.0))
+    assert moments.sensitivity(1.0, 1.0) == pytest.approx(moments.sensitivity(1.0 + 1e-13, 1.0))
 
 
 def test_a_single_submission_is_told_from_any_other_record() -> None:
-    assert joint.submission_sensitivity(0.4, 1.0) == joint.sensitivity(0.4, 1.0, "replace")
-    assert joint.submission_sensitivity(0.4, 1.0) > joint.sensitivity(0.4, 1.0, "zero-out")
+    assert moments.submission_sensitivity(0.4, 1.0) == moments.sensitivity(0.4, 1.0, "replace")
+    assert moments.submission_sensitivity(0.4, 1.0) > moments.sensitivity(0.4, 1.0, "zero-out")
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 2 - math.sqrt(2), 1.0, 2.0, 3.0, 20.0])
@@ -74,7 +74,7 @@ def test_multiples_of_q_are_searched_too(ratio: float) -> None:
             float(np.linalg.norm(matrix)), float(np.linalg.norm(g * x - h * other)) / balance
         )
 
-    claimed = joint.sensitivity_of_multiples(q_bound, p_bound, balance)
+    claimed = moments.sensitivity_of_multiples(q_bound, p_bound, balance)
     found = farthest(gap, 5, seed=1)
     assert found <= claimed * (1 + 1e-9)
     assert found >= claimed * (1 - 1e-3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.theory.joint_form import JointColumn, JointForm
+from blurfit.theory.forms import JointColumn, JointForm
 
 FORM = JointForm(
     0.4,

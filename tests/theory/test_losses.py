@@ -1,9 +1,7 @@
 """Records as quadratics: against the true losses, on grids, by mpmath, and all over the ball."""
 
 import doctest
-import importlib
 import math
-import pkgutil
 import tracemalloc
 from dataclasses import dataclass
 from typing import Any
@@ -318,12 +316,9 @@ class OwnLoss:
 
 
 def test_the_own_loss_of_the_documentation_runs() -> None:
-    names = [module.name for module in pkgutil.iter_modules(losses.__path__)]
-    for name in ["", *(f".{name}" for name in names)]:
-        module = importlib.import_module(losses.__name__ + name)
-        outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
-        assert outcome.failed == 0
-        assert outcome.attempted > 0 or name not in ("", ".squared", ".logistic")
+    outcome = doctest.testmod(losses, optionflags=doctest.ELLIPSIS)
+    assert outcome.failed == 0
+    assert outcome.attempted > 10
 
 
 def test_own_loss_is_accepted_wherever_it_keeps_its_promises() -> None:

@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.theory.maps import NewtonMap, ResidualMap, map_from_dict
-from blurfit.theory.newton import LogisticNewton, PoissonNewton
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import (
+    LogisticNewton,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    Whitening,
+    map_from_dict,
+)
 from support.exact import norm_excess
 
 WILD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.0, 1.0, -1.0]

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import gaussian
-from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment
+from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
 
 REACH = Reach(2.0, 2.5)
 

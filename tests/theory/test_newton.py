@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.theory import newton
-from blurfit.theory.newton import LogisticNewton, PoissonNewton
+from blurfit.theory import maps
+from blurfit.theory.maps import LogisticNewton, PoissonNewton
 
 
 def records(loss, x: np.ndarray, score: np.ndarray, target: np.ndarray) -> tuple[Any, Any]:
@@ -67,7 +67,7 @@ def test_logistic_sensitivity_covers_a_grid_of_sizes(balance: float) -> None:
     a, b, c = np.meshgrid(*[np.linspace(0, 1, 41)] * 3, indexing="ij")
     m, n = a * (1 - a), b * (1 - b)
     square = m**2 + n**2 - 2 * m * n * c**2 + (a**2 + b**2 + 2 * a * b * c) / balance**2
-    claimed = newton.logistic_sensitivity(balance)
+    claimed = maps.logistic_sensitivity(balance)
     assert math.sqrt(square.max()) <= claimed
     assert math.sqrt(square.max()) >= 0.998 * claimed
 
@@ -89,18 +89,18 @@ def test_weighted_records_reach_no_farther() -> None:
             )
             for c in np.linspace(0, 1, 21)
         )
-        assert math.sqrt(worst) <= newton.logistic_sensitivity(balance)
+        assert math.sqrt(worst) <= maps.logistic_sensitivity(balance)
         alone = math.sqrt(float((m**2 + A**2 / balance**2).max()))
-        assert alone <= newton.logistic_sensitivity(balance, "zero-out")
+        assert alone <= maps.logistic_sensitivity(balance, "zero-out")
 
 
 def test_curvature_is_free_exactly_until_tau_star() -> None:
-    assert math.isclose(newton.FREE_CURVATURE, 4.9679, abs_tol=5e-5)
-    just_before, beyond = newton.FREE_CURVATURE * (1 - 1e-9), newton.FREE_CURVATURE * 1.001
-    assert math.isclose(newton.logistic_sensitivity(just_before), 2 / just_before, rel_tol=1e-9)
-    assert newton.logistic_sensitivity(beyond) > 2 / beyond * (1 + 1e-6)
-    assert math.isclose(newton.logistic_sensitivity(6.0), 0.3744, abs_tol=5e-5)
-    assert math.isclose(newton.logistic_sensitivity(8.0), 0.3650, abs_tol=5e-5)
+    assert math.isclose(maps.FREE_CURVATURE, 4.9679, abs_tol=5e-5)
+    just_before, beyond = maps.FREE_CURVATURE * (1 - 1e-9), maps.FREE_CURVATURE * 1.001
+    assert math.isclose(maps.logistic_sensitivity(just_before), 2 / just_before, rel_tol=1e-9)
+    assert maps.logistic_sensitivity(beyond) > 2 / beyond * (1 + 1e-6)
+    assert math.isclose(maps.logistic_sensitivity(6.0), 0.3744, abs_tol=5e-5)
+    assert math.isclose(maps.logistic_sensitivity(8.0), 0.3650, abs_tol=5e-5)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_bounded_sensitivity_is_attained_over_the_rectangle(balance: float) -> N
     )
     c = np.linspace(0, 1, 2001)[:, None]
     square = m**2 + n**2 - 2 * m * n * c**2 + (A**2 + B**2 + 2 * A * B * c) / balance**2
-    claimed = newton.bounded_sensitivity(2.0, 1.5, balance)
+    claimed = maps.bounded_sensitivity(2.0, 1.5, balance)
     assert 0.9999 * claimed <= math.sqrt(square.max()) <= claimed
 
 

@@ -4,8 +4,8 @@ kept)."""
 import pytest
 
 from blurfit import InfeasibleError, calibrate
-from blurfit.theory import paper
-from blurfit.theory.setting import Setting
+from blurfit.theory import input_calibration
+from blurfit.theory.guarantees import Setting
 
 # setting, ε, δ, σ_b, σ_u, Δ_in, Corollary 1's ε
 BY_HAND = [
@@ -40,17 +40,17 @@ BY_HAND = [
 
 @pytest.mark.parametrize(("setting", "epsilon", "delta", "b", "u", "ridge", "corollary"), BY_HAND)
 def test_worked_by_hand(setting, epsilon, delta, b, u, ridge, corollary) -> None:
-    noise = paper.scales(setting, epsilon, delta)
+    noise = input_calibration.published_scales(setting, epsilon, delta)
     assert noise.sigma_b == pytest.approx(b, rel=2e-7)
     assert noise.sigma_u == pytest.approx(u, rel=2e-7)
     assert noise.ridge == pytest.approx(ridge, rel=2e-7)
-    claim = paper.local_claim(setting, noise, delta)
+    claim = input_calibration.published_claim(setting, noise, delta)
     assert claim.epsilon == pytest.approx(corollary, rel=2e-7)
     assert claim.delta == 2 * delta
 
 
 def test_below_its_least_quorum_it_says_which_works() -> None:
-    least = paper.least_quorum(1e-6)
+    least = input_calibration.least_quorum(1e-6)
     assert least == 64  # 4 ln(8·10⁶) = 63.58
     arguments = {
         "dimension": 3,

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from blurfit.errors import InvalidValueError
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.public_weights import excess_risks, information, public_weights
+from blurfit.theory.planning import excess_risks, information, public_weights
 
 CENSUS = ("numeric",) * 7 + ("sign",) * 6
 

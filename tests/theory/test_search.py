@@ -5,16 +5,17 @@ import math
 import pytest
 
 from blurfit import InfeasibleError
-from blurfit.theory.certified import Scales, curvature_loss
-from blurfit.theory.gradient_delta import least_epsilon, log_gradient_delta
-from blurfit.theory.search import (
+from blurfit.theory.certified import (
+    Scales,
     choose,
+    curvature_loss,
     least_kept_delta,
     least_kept_epsilon,
     local_mu,
     standardised,
 )
-from blurfit.theory.setting import Setting
+from blurfit.theory.gradient_delta import least_epsilon, log_gradient_delta
+from blurfit.theory.guarantees import Setting
 
 CASES = [
     (Setting(4, 300, 1.0, 1.0, 1.0), Scales(3.0, 20.0, 1.0)),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit.theory.simplex import descend
+from blurfit.theory.numerics import descend
 
 MINIMUM = np.array([0.3, -1.2])
 

@@ -12,8 +12,7 @@ import pytest
 
 from blurfit import calibrate
 from blurfit.errors import NotCertifiedError
-from blurfit.theory.moment_calibration import Reach, calibrate_moment
-from blurfit.theory.stated import (
+from blurfit.theory.guarantees import (
     BITS,
     ceiling,
     require_above,
@@ -23,6 +22,7 @@ from blurfit.theory.stated import (
     rounded_down,
     rounded_up,
 )
+from blurfit.theory.moments import Reach, calibrate_moment
 
 GENERATOR = np.random.default_rng(27)
 HARDLY = Fraction(1, 2**24)

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from blurfit.errors import InvalidValueError
-from blurfit.theory.joint_form import JointColumn, JointForm
-from blurfit.theory.target_form import TargetForm
+from blurfit.theory.forms import JointColumn, JointForm, TargetForm
 
 FEATURES = (JointColumn("a", 0.5), JointColumn("b", 0.4), JointColumn("s", 0.3, "sign"))
 TARGETS = {

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
-from blurfit.theory import triangle
-from blurfit.theory.triangle import pack, unpack
+from blurfit.theory import forms
+from blurfit.theory.forms import pack, unpack
 
 
 def symmetric(dimension: int, seed: int = 0) -> np.ndarray:
@@ -18,9 +18,9 @@ def symmetric(dimension: int, seed: int = 0) -> np.ndarray:
 @given(st.integers(1, 8), st.integers(0, 10**6))
 def test_unpack_inverts_pack(dimension, seed) -> None:
     M = symmetric(dimension, seed)
-    assert pack(M).shape == (triangle.size(dimension),) == (dimension * (dimension + 1) // 2,)
+    assert pack(M).shape == (forms.size(dimension),) == (dimension * (dimension + 1) // 2,)
     assert np.array_equal(unpack(pack(M), dimension), M)
-    assert np.array_equal(M[triangle.places(dimension)], pack(M))
+    assert np.array_equal(M[forms.places(dimension)], pack(M))
 
 
 def test_order_is_row_by_row() -> None:
@@ -36,7 +36,7 @@ def test_stacks() -> None:
 
 def test_what_is_shared_cannot_be_written_to() -> None:
     with pytest.raises(ValueError, match="read-only"):
-        triangle.places(3)[0][0] = 7
+        forms.places(3)[0][0] = 7
 
 
 def test_pack_refuses_what_is_not_symmetric() -> None:

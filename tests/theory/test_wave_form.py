@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
-from blurfit.theory.newton import LogisticNewton, PoissonNewton
-from blurfit.theory.wave_form import WaveForm
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.forms import WaveForm
+from blurfit.theory.maps import (
+    LogisticNewton,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    WaveMap,
+    Whitening,
+)
 
 COLUMNS = ("a", "b", "c", "y")
 KINDS = ("residual", "logistic", "poisson")

@@ -8,7 +8,7 @@ import pytest
 
 from blurfit.errors import InvalidValueError
 from blurfit.theory.gaussian import delta_of
-from blurfit.theory.waves import (
+from blurfit.theory.planning import (
     FEW,
     Stage,
     Stages,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
-from blurfit.theory.whitening import Whitening, into_ball, norms
+from blurfit.theory.maps import Whitening, into_ball, norms
 from support.exact import norm_excess
 
 

@@ -51,7 +51,7 @@ from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.moments import MomentCalibration
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Agreement(Fingerprinted):
     be read beside one; they are assumed to be public, and not to be the contributors' own.
     `admission` says who may take part, on which the promise depends
     (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
-    adds noise of its own (`blurfit.theory.database_noise`); `proofs` whether contributors prove to
+    adds noise of its own (`blurfit.theory.moments`); `proofs` whether contributors prove to
     the two databases that what they send is short.
     `sends` says whether products of all columns are sent, or only "targets": those with the target.
     `signing_keys` are those of the service, or of each of the two, by which receipts and what is
@@ -291,7 +291,7 @@ class Agreement(Fingerprinted):
 
         Everything that is stated is checked against what follows: how far records of this schema
         reach, the guarantees from the noise, the grid from its budget. Each check is an inequality
-        with room for rounding (`blurfit.theory.stated`), so that one machine never refuses what
+        with room for rounding (`blurfit.theory.guarantees`), so that one machine never refuses what
         another has made. What the paper's own rule promises (rule="published") does not follow from
         its noise, so it is refused too, unless `allow_unproved`: for experiments, and to read what
         says that it is not proved.

@@ -2,7 +2,7 @@
 
 Everything is a function of public facts: the schema, the terms, and for a later wave the map that
 follows from published releases. `Agreement.propose` puts the parts together, each number rounded to
-the safe side (`blurfit.theory.stated`); `Agreement.verify` checks what is stated by inequality.
+the safe side (`blurfit.theory.guarantees`); `Agreement.verify` checks what is stated by inequality.
 """
 
 from dataclasses import replace
@@ -16,10 +16,10 @@ from blurfit.agreement.wave import Wave
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.schema.vectors import joint_form
-from blurfit.theory.calibrate import calibrate
-from blurfit.theory.moment_calibration import MomentCalibration, calibrate_moment
-from blurfit.theory.stated import rounded_up
-from blurfit.theory.target_form import TargetForm
+from blurfit.theory.forms import TargetForm
+from blurfit.theory.guarantees import rounded_up
+from blurfit.theory.input_calibration import calibrate
+from blurfit.theory.moments import MomentCalibration, calibrate_moment
 
 
 def moment_contract(

@@ -26,7 +26,7 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 
 if TYPE_CHECKING:  # the terms of an agreement are read where nothing is calculated: for `--help`
     from blurfit.agreement.grid import Grid
-    from blurfit.theory.moment_calibration import MomentCalibration
+    from blurfit.theory.moments import MomentCalibration
 
 Trust = Literal["one", "shared"]
 MOST_CONTRIBUTORS = 2**32
@@ -105,7 +105,7 @@ def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float =
     """B: how many steps an honest blurred number has at most.
 
     `scale` is how much larger than on the diagonal numbers and their noise are where they are the
-    largest: τ for Newton's p (`blurfit.theory.wave_form`), else 1.
+    largest: τ for Newton's p (`blurfit.theory.forms`), else 1.
     """
     one = calibration.reach.submission + DEVIATIONS * calibration.noise
     return scale * one / grid.quadratic + 1

@@ -59,9 +59,9 @@ from dataclasses import dataclass
 
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.certified import spectrum_floor
+from blurfit.theory.guarantees import BEYOND
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moment_calibration import MomentCalibration, Reach
-from blurfit.theory.stated import BEYOND
+from blurfit.theory.moments import MomentCalibration, Reach
 
 ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
 PROVED_ROUNDING = 2.0**-7  # ξ where submissions are proved to be short

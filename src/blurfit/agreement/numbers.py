@@ -1,7 +1,7 @@
 """The numbers that a contributor sends: what fixes them, on which grid they are, how much noise.
 
 Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
-public weights (`blurfit.theory.joint_form`); for `input` q and then p, which the model's objective
+public weights (`blurfit.theory.forms`); for `input` q and then p, which the model's objective
 gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
 of them than the `NumberRun` that each belongs to.
 """
@@ -20,15 +20,13 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.schema import INTERCEPT, Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import kind_of
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
+from blurfit.theory.guarantees import APPROXIMATIONS, Approximation, ceiling
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.joint_form import JointForm
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.public_weights import public_weights, weights_beside_public_rows
-from blurfit.theory.setting import APPROXIMATIONS, Approximation
-from blurfit.theory.stated import ceiling
-from blurfit.theory.wave_form import WaveForm
+from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.planning import public_weights, weights_beside_public_rows
 from blurfit.validate import nonnegative, one_of, positive
 
 _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3

@@ -7,7 +7,7 @@
 It has the schema, the promise, how many waves there are at most, what each of them sends, how many
 people it waits for and how many of these must be honest, and by which version of the rule the next
 map is found from the releases so far. Which waves there are follows from public facts alone
-(`blurfit.theory.waves.choose_plan`); releases decide the maps, and nothing else.
+(`blurfit.theory.planning.choose_plan`); releases decide the maps, and nothing else.
 
 **Documents state, readers check.** The plan states the first wave's weights, noise and grid, so
 whoever reads it has the same first agreement, byte by byte, without calibrating anything. A later
@@ -16,7 +16,7 @@ checks it against the plan by `Plan.require`: nobody makes it a second time, sin
 would round otherwise.
 
 **Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
-her; by the theorem of `blurfit.theory.waves` so does everything that is ever published under the
+her; by the theorem of `blurfit.theory.planning` so does everything that is ever published under the
 plan. Which wave that is a lot decides, and how many of a wave's people may collude the plan states
 (`blurfit.agreement.lot`). Whoever took part in two waves would have √2 times the μ:
 `Agreement.once` is the name under which contributors remember that they took part, and it is the
@@ -43,13 +43,12 @@ from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, Terms, later_read, l
 from blurfit.agreement.wave import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Schema
-from blurfit.theory import gaussian, waves
+from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
+from blurfit.theory.guarantees import BEYOND, ModelGuarantee
 from blurfit.theory.maps import ResidualMap, WaveMap
-from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.setting import ModelGuarantee
-from blurfit.theory.stated import BEYOND
-from blurfit.theory.waves import StageKind, Task, choose_plan
+from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.planning import StageKind, Task, choose_plan
 from blurfit.validate import whole
 
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
@@ -124,8 +123,8 @@ class Plan(Fingerprinted):
                 f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
             )
         shares = [one / self.terms.quorum for one in self.quorums]
-        stages = tuple(map(waves.Stage, self.kinds, shares))
-        waves.Stages(self.task, stages)  # refuses kinds in another order
+        stages = tuple(map(planning.Stage, self.kinds, shares))
+        planning.Stages(self.task, stages)  # refuses kinds in another order
         if wrong := self._broken(self.calibration, 0):
             raise NotCertifiedError(
                 f"Expected what the plan promises of its first wave too, and the first wave's "
@@ -251,11 +250,11 @@ class Plan(Fingerprinted):
         wave is what the plan states, to the last byte.
 
         **Why that is enough.** `Agreement.verify` finds that the noise keeps the agreement's (ε, δ)
-        for everyone in the wave, whatever the map is (`blurfit.theory.wave_form`). These are the
+        for everyone in the wave, whatever the map is (`blurfit.theory.forms`). These are the
         plan's, by comparison, as are how many people and how many honest ones it waits for, the
         neighbours and what one submission keeps; so
         each wave by itself keeps what the plan promises, and all of them together do
-        (`blurfit.theory.waves`), since `Agreement.once` lets a person take part in one. Nothing
+        (`blurfit.theory.planning`), since `Agreement.once` lets a person take part in one. Nothing
         that a contributor is told, or relies on, is left for the announcer to choose: questions,
         databases, who may take part, keys and noise of the databases are stated in both. Too large
         a noise would harm nobody's privacy, and the model alone; so would a bad map. ∎

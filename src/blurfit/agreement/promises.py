@@ -5,8 +5,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blurfit.theory.gaussian import epsilon_of
-from blurfit.theory.guessing import in_hundred, right_by_approximate, right_by_gaussian
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
+from blurfit.theory.guarantees import (
+    LocalGuarantee,
+    ModelGuarantee,
+    Neighbours,
+    in_hundred,
+    right_by_approximate,
+    right_by_gaussian,
+)
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

@@ -40,8 +40,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from blurfit.agreement.numbers import NumberRun
-from blurfit.theory.quantiles import shifted_energy_ceiling
-from blurfit.theory.target_form import TargetForm
+from blurfit.theory.forms import TargetForm
+from blurfit.theory.numerics import shifted_energy_ceiling
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

@@ -14,7 +14,7 @@ from msgspec import Meta
 from blurfit.agreement.databases import Database, databases_of
 from blurfit.agreement.term_rules import require_proofs, require_rules
 from blurfit.errors import InvalidValueError
-from blurfit.theory.setting import (
+from blurfit.theory.guarantees import (
     APPROXIMATIONS,
     NEIGHBOURS,
     RULES,

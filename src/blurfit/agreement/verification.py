@@ -3,7 +3,7 @@
 How far records of the schema reach, what the noise guarantees, the grid from its budget, and that
 the parts of the contract belong together. Nothing that the document says of itself is believed, and
 nothing is compared for equality with what this machine computes: what is stated has to be enough
-(`blurfit.theory.stated`).
+(`blurfit.theory.guarantees`).
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from blurfit.agreement.term_rules import require_proofs, require_rules
 from blurfit.agreement.terms import ADMISSIONS
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.moments import MomentCalibration
 from blurfit.validate import one_of
 
 if TYPE_CHECKING:

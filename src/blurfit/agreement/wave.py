@@ -1,7 +1,7 @@
 """An agreement's place in a plan: which wave it is, what it follows, and the map that it announces.
 
 The first wave sends the products of all columns, as any collection by `moment` does. A later wave
-sends what its map makes of a record (`blurfit.theory.wave_form`). The map is public, and part of
+sends what its map makes of a record (`blurfit.theory.forms`). The map is public, and part of
 the agreement's fingerprint, which every submission carries: so no submission of a wave can come
 before its map. What else a wave states is checked against the plan
 (`blurfit.agreement.plan.Plan.require`); that the noise keeps the promise *whatever map is
@@ -18,10 +18,9 @@ from blurfit.errors import InvalidValueError, OtherGroupError
 from blurfit.json_reader import canonical
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.theory.maps import NewtonMap, WaveMap, map_from_dict
-from blurfit.theory.newton import PoissonNewton
-from blurfit.theory.wave_form import WaveForm
-from blurfit.theory.waves import Task
+from blurfit.theory.forms import WaveForm
+from blurfit.theory.maps import NewtonMap, PoissonNewton, WaveMap, map_from_dict
+from blurfit.theory.planning import Task
 from blurfit.validate import whole
 
 _FIELDS = {"plan", "number", "follows", "map", "people"}

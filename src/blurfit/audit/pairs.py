@@ -16,9 +16,8 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.audit.releases import Crowd, nobody, noise_scales
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.joint_form import JointForm
-from blurfit.theory.wave_form import WaveForm
 
 COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
 _BETWEEN = np.linspace(-1.0, 1.0, 41)  # values of a number that the search tries
@@ -78,7 +77,7 @@ def lying_crowd(agreement: Agreement) -> Pair:
     """All others lie: they send what the attacker likes, whose noise she knows. Here it is nothing.
 
     Where a promise counts on honest contributors alone, this breaks it; noise of the database
-    keeps it (`blurfit.theory.database_noise`).
+    keeps it (`blurfit.theory.moments`).
     """
     extreme, other = _farthest(agreement)
     if agreement.calibration.model.neighbours == "zero-out":
@@ -134,8 +133,8 @@ def farthest_under_a_map(form: WaveForm) -> tuple[FloatArray, FloatArray]:
 def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
     """Columns v and v' of two records whose zzᵀ differ most, as far as a search finds them.
 
-    `blurfit.theory.joint.sensitivity` is attained where ‖u‖ = ‖u'‖ = ρ with cosine −c²/ρ². A record
-    of full length answers every number with ±1, so the cosine of two of them is Σ ±ω²/ρ² over
+    `blurfit.theory.moments.sensitivity` is attained where ‖u‖ = ‖u'‖ = ρ with cosine −c²/ρ². A
+    record of full length answers every number with ±1, so the cosine of two of them is Σ ±ω²/ρ² over
     questions (0 for two levels of one categorical), and may miss −c²/ρ². By symmetry the first may
     answer 1 throughout. The second starts from signs that come close, or opposite throughout, and
     goes on question by question, values between −1 and 1 included, as long as that helps.

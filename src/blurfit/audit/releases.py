@@ -22,7 +22,7 @@ from blurfit.learning.sums import Statistics, Totals
 from blurfit.randomness import database
 from blurfit.simulation.sampler import input_totals, sampler_for
 from blurfit.simulation.weights import weights_of
-from blurfit.theory import triangle
+from blurfit.theory import forms
 
 NUMBERS_AFFORDABLE = 1e7  # are blurred one by one; beyond, the others come from the sampler
 
@@ -79,7 +79,7 @@ def sums(
     else:
         everyone = own[:, None]
     q, p = everyone[..., :d], everyone[..., d:].sum(axis=1) + crowd.pull[d:]
-    total = np.hstack([triangle.pack(np.swapaxes(q, 1, 2) @ q), p])
+    total = np.hstack([forms.pack(np.swapaxes(q, 1, 2) @ q), p])
     if crowd.honest and not affordable:
         clean = Statistics(crowd.honest, np.zeros((d, d)), np.zeros(d))
         sampler = sampler_for(agreement, input_totals(agreement, clean))

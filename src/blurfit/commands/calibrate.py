@@ -13,8 +13,8 @@ from blurfit.commands.term_options import given, term_options
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from blurfit.theory.moment_calibration import MomentCalibration
-    from blurfit.theory.setting import ModelGuarantee
+    from blurfit.theory.guarantees import ModelGuarantee
+    from blurfit.theory.moments import MomentCalibration
 
 # What only one of the mechanisms knows, and what it needs.
 _ONLY = {
@@ -50,7 +50,7 @@ _setting_options = options(
 @click.option("--alpha", type=float, help="The paper's balance: ε ← αε. (input)")
 def calibrate(as_json: bool, **typed: Any) -> None:
     """Turn a promise (ε, δ) and public bounds into noise scales."""
-    from blurfit.theory import calibrate as of_input
+    from blurfit.theory import input_calibration as of_input
 
     mechanism, found = _asked(typed)
     calibration = _moment(found) if mechanism == "moment" else of_input.calibrate(**found)
@@ -79,7 +79,7 @@ def calibrate(as_json: bool, **typed: Any) -> None:
 def guarantee(as_json: bool, **typed: Any) -> None:
     """Tell which promise given noise keeps: the inverse of calibrate."""
     from blurfit.agreement.promises import releases_in_words
-    from blurfit.theory import calibrate as of_input
+    from blurfit.theory import input_calibration as of_input
 
     mechanism, found = _asked(typed, noise=True)
     kept = _kept_by_moment(found) if mechanism == "moment" else of_input.guarantee(**found)
@@ -112,8 +112,7 @@ def _flags(names: Any) -> str:
 
 
 def _moment(found: dict[str, Any]) -> "MomentCalibration":
-    from blurfit.theory.joint import sensitivity, submission_sensitivity
-    from blurfit.theory.moment_calibration import Reach, calibrate_moment
+    from blurfit.theory.moments import Reach, calibrate_moment, sensitivity, submission_sensitivity
 
     constant, radius = found.pop("constant"), found.pop("radius", 1.0)
     neighbours = found.get("neighbours", "replace")

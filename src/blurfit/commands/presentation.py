@@ -26,11 +26,10 @@ from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.agreement.radius import records_worth
 from blurfit.schema.schema import asked_in_words
 from blurfit.schema.wording import About
-from blurfit.theory.database_noise import variance_factor
+from blurfit.theory.guarantees import ModelGuarantee
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.public_weights import information
-from blurfit.theory.setting import ModelGuarantee
+from blurfit.theory.moments import MomentCalibration, variance_factor
+from blurfit.theory.planning import information
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

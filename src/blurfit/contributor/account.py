@@ -43,8 +43,8 @@ from blurfit.arrays import FloatArray
 from blurfit.budget import Budget, Expense
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.schema.schema import title_of
-from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.setting import NEIGHBOURS, Neighbours
+from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
+from blurfit.theory.moments import MomentCalibration
 
 DELTA = 1e-6
 _TABLES = """CREATE TABLE IF NOT EXISTS tables (

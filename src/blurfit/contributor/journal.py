@@ -14,7 +14,7 @@ wave.* Proof that it must not be, and that it is not:
 2. If it is in a part, its bytes b may have arrived, whatever is known here: an answer that was lost
    and a request that was lost look alike. Were b in wave k's sums and the record blurred anew for
    wave k + 1, it would be in two releases, and its μ would be √(μ_k² + μ_{k+1}²): the promise would
-   be broken (`blurfit.theory.waves`). If wave k has closed and its database says that b
+   be broken (`blurfit.theory.planning`). If wave k has closed and its database says that b
    came too late, that is the database's own word, and it has seen b: against the database itself
    two blurs compose, as they do within one wave.
 3. So b is sent as it is until it is received or refused as late. A receiver counts an identifier

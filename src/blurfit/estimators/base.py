@@ -38,8 +38,8 @@ from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.schema import Schema
 from blurfit.simulation.entropy import generator_for
 from blurfit.simulation.sampler import sampler_for
+from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.setting import Neighbours
 
 _SENT_FROM = "_sent_from"  # the process whose open budget an estimator has left
 

@@ -25,8 +25,8 @@ from blurfit.model.published import PublishedModel
 from blurfit.schema.columns import Feature
 from blurfit.schema.schema import Schema
 from blurfit.simulation.sampler import input_totals
+from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.setting import Rule
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -41,10 +41,10 @@ from blurfit.schema.columns import Feature
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
 from blurfit.simulation.entropy import generator_for
+from blurfit.theory.forms import JointForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.joint_form import JointForm
-from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.public_weights import public_weights
+from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.planning import public_weights
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from blurfit.agreement.promises import at_most
 from blurfit.model.published import PublishedModel
 from blurfit.theory.gaussian import epsilon_of, mu_of
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 from blurfit.validate import inside_unit_interval, positive
 
 # Why a fit is not private: said in a warning, in the guarantee and in the model.

@@ -8,7 +8,7 @@ each wave's sums are made in one pass and blurred at once.
 **A fit spends μ once, however many waves there are.** A row is in one wave alone, and which one is
 decided by a random order of their numbers, drawn before any row is looked at: never by answers.
 Each wave's noise keeps μ-GDP for its own rows whatever map is announced, and the maps are functions
-of earlier releases. So by the parallel adaptive theorem (`blurfit.theory.waves`) all releases
+of earlier releases. So by the parallel adaptive theorem (`blurfit.theory.planning`) all releases
 together are μ-GDP for every row: what other waves publish has the same law whatever her row is, or
 is post-processing of what her own wave published. μ's would add in squares only for somebody who is
 in two waves, and nobody is.
@@ -35,9 +35,9 @@ from blurfit.model.course import Course
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
+from blurfit.theory.forms import WaveForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.wave_form import WaveForm
-from blurfit.theory.waves import Task, choose_plan
+from blurfit.theory.planning import Task, choose_plan
 from blurfit.validate import inside_unit_interval, positive, whole
 
 ROWS_AT_ONCE = 8192  # few enough for the cache

@@ -18,8 +18,7 @@ from blurfit.learning.inference import Pull
 from blurfit.learning.sums import JointSums
 from blurfit.schema.vectors import units
 from blurfit.simulation.whole_plan import fit_in_waves
-from blurfit.theory.joint_form import JointForm
-from blurfit.theory.target_form import TargetForm
+from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.validate import inside_unit_interval
 
 COURSES = 8  # that are simulated of a plan

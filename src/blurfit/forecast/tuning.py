@@ -26,7 +26,7 @@ from blurfit.forecast.sweep import fitting, forecast_case, propose_terms
 from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.simplex import Point, descend
+from blurfit.theory.numerics import Point, descend
 from blurfit.validate import one_of
 
 EVALUATIONS = 70

@@ -34,7 +34,7 @@ import numpy as np
 from blurfit.arrays import BoolArray, FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.sums import JointSums, Submodel
-from blurfit.theory.joint_form import JointColumn
+from blurfit.theory.forms import JointColumn
 from blurfit.validate import whole
 
 

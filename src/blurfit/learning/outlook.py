@@ -34,8 +34,7 @@ from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.waves import posterior_covariance
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
-from blurfit.theory.joint_form import JointColumn, JointForm
-from blurfit.theory.target_form import TargetForm
+from blurfit.theory.forms import JointColumn, JointForm, TargetForm
 from blurfit.validate import positive
 
 SPREAD = 0.35  # the variance of a number in [−1, 1]

@@ -1,7 +1,7 @@
 """Shrinkage: the point estimate of a model from blurred joint sums, by one of two readings.
 
 **Which one** (`shrink`) is decided by public facts alone. ψ = nμ/p^1.5 says how far the signal
-stands above the noise (`blurfit.theory.public_weights`). Where ψ is small the posterior mean is the
+stands above the noise (`blurfit.theory.planning`). Where ψ is small the posterior mean is the
 better reading, for it uses that all moments come from one positive definite matrix; where it is
 large the two agree up to sampling error, and linear Bayes takes milliseconds. The border, 40, is a
 choice: on the American Community Survey both are equal between 20 and 60, and so they are on twelve
@@ -62,8 +62,8 @@ import numpy as np
 from blurfit.arrays import FloatArray
 from blurfit.learning.denoise import Denoised, denoise, largest_variance, shrunk
 from blurfit.learning.sums import Submodel
-from blurfit.theory import public_weights
-from blurfit.theory.joint import sensitivity
+from blurfit.theory import planning
+from blurfit.theory.moments import sensitivity
 
 Reading = Literal["linear-bayes", "posterior-mean"]
 
@@ -417,7 +417,7 @@ def information(sums: Submodel) -> float:
     if sums.deviation == 0:
         return math.inf
     mu = sensitivity(sums.constant, 1.0) / sums.deviation
-    return public_weights.information(sums.count, mu, len(sums.features))
+    return planning.information(sums.count, mu, len(sums.features))
 
 
 def reading(sums: Submodel) -> Reading:

@@ -37,7 +37,7 @@ from blurfit import validate
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.sums import conforming, symmetrised
-from blurfit.theory.roots import brent
+from blurfit.theory.numerics import brent
 
 EPSILON = float(np.finfo(np.float64).eps)
 

@@ -29,8 +29,8 @@ screen looks at no norms, there is no L; then the last bits may show the order.)
 **What is known about the noise of joint sums**
 
 S = Σzzᵀ + E for z = (c, ω₁v₁, …, ω_kv_k). E is symmetric and Gaussian, of standard deviation s on
-the diagonal and s/√2 beside it (`blurfit.theory.joint`). Some entries are known without any noise,
-and are written into S before anything is computed from it:
+the diagonal and s/√2 beside it (`blurfit.theory.moments`). Some entries are known without any
+noise, and are written into S before anything is computed from it:
 
 * the constant's own entry is c²N;
 * a column of signs has v² = 1, so its diagonal is ω²N;
@@ -62,8 +62,8 @@ from blurfit.agreement.numbers import NumberRun
 from blurfit.agreement.radius import radii
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
+from blurfit.theory.forms import JointColumn
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.joint_form import JointColumn
 
 EXACT = 2.0**53
 # Rows that are turned into float64 and multiplied at once: 8 MB at d = 128, and enough for BLAS.

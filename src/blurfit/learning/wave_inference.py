@@ -71,10 +71,9 @@ from blurfit.learning.inference import Inference, Pull, infer
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.waves import Belief, StepSums, WaveSums, coordinates, start_of, step_sums
 from blurfit.schema.schema import INTERCEPT
-from blurfit.theory.joint_form import JointColumn
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
-from blurfit.theory.newton import LogisticNewton
-from blurfit.theory.roots import root_of_increasing
+from blurfit.theory.forms import JointColumn
+from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
+from blurfit.theory.numerics import root_of_increasing
 
 _UNEVEN = 0.5  # by how much the size of errors is taken to differ between people
 _MOST = 0.95  # of what a cut lets through: beyond, everything was cut, and the law is not told

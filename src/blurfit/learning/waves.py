@@ -66,10 +66,15 @@ from blurfit.errors import InvalidValueError
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
 from blurfit.learning.shrinkage import Shrunk, read_linearly
 from blurfit.learning.sums import Noise, Submodel
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
-from blurfit.theory.newton import LogisticNewton, PoissonNewton
-from blurfit.theory.waves import TASKS, StageKind, Task, radius_of, residual_bound_of
-from blurfit.theory.whitening import Whitening
+from blurfit.theory.maps import (
+    LogisticNewton,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    WaveMap,
+    Whitening,
+)
+from blurfit.theory.planning import TASKS, StageKind, Task, radius_of, residual_bound_of
 from blurfit.validate import one_of, positive, whole
 
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds

@@ -9,7 +9,7 @@ the releases at hand; the agreement states what the plan states (`Plan.require`)
 keeps the promise (`Agreement.verify`). Nothing is computed a second time to be compared: machines
 round differently. In particular *the map is taken as it is announced*. The privacy of the people in
 its wave does not rest on it: `Agreement.verify` finds the noise sufficient for any map whatever
-(`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map, so none of a
+(`blurfit.theory.forms`), and every submission carries the fingerprint of the map, so none of a
 wave's submissions is older than its map. Whoever announces a bad map gets a bad model, and learns
 nothing more about anybody. What readers learn of *earlier* people from a map is nothing only if it
 was made of published sums, which is the announcer's word: the statement lists it among what is
@@ -40,8 +40,8 @@ from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.vectors import units
+from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import WaveMap
-from blurfit.theory.wave_form import WaveForm
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from blurfit.learning.solver import ElasticNet, minimise
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.theory import triangle
+from blurfit.theory import forms
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
 
@@ -57,8 +57,8 @@ def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
     """A and c of an `input` collection. Nothing of them may be shown but the model."""
     d = agreement.schema.dimension
 
-    size = triangle.size(d)
-    gram, moment = triangle.unpack(totals.sums[:size], d), totals.sums[size:]
+    size = forms.size(d)
+    gram, moment = forms.unpack(totals.sums[:size], d), totals.sums[size:]
     return Statistics(totals.count, gram, moment, totals.fingerprint)
 
 

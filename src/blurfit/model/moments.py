@@ -5,8 +5,8 @@
 
 The sums are private themselves, so whatever is computed from them afterwards costs nothing: any
 column as the target of any others, any penalty, correlations, principal components, as often as one
-likes, by anyone who has the file. That is post-processing (`blurfit.theory.joint`). It must not be
-combined with other sums over almost the same people: one agreement has one set.
+likes, by anyone who has the file. That is post-processing (`blurfit.theory.moments`). It must not
+be combined with other sums over almost the same people: one agreement has one set.
 """
 
 import hashlib
@@ -30,9 +30,8 @@ from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
 from blurfit.model.published_file import PublishedFile
-from blurfit.theory.joint_form import JointForm
-from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.target_form import TargetForm
+from blurfit.theory.forms import JointForm, TargetForm
+from blurfit.theory.moments import MomentCalibration
 from blurfit.version import software
 
 WITHOUT_PUBLIC_ROWS = (

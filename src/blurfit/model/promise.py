@@ -26,7 +26,7 @@ from blurfit.agreement.checks import promised_in_all
 from blurfit.agreement.conditions import counted_in_words, premise_in_words
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import at_most, caveats_of, condition_in_words, local_in_words
-from blurfit.theory.setting import LocalGuarantee, Neighbours
+from blurfit.theory.guarantees import LocalGuarantee, Neighbours
 
 SeenBy = Literal["nobody", "collector", "holder"]
 

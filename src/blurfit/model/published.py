@@ -25,8 +25,7 @@ from blurfit.model.wave_share import WaveShare
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients
 from blurfit.schema.vectors import Units, units, values
-from blurfit.theory.setting import LocalGuarantee
-from blurfit.theory.stated import require_local
+from blurfit.theory.guarantees import LocalGuarantee, require_local
 from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zero
 from blurfit.version import software
 

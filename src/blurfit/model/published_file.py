@@ -18,7 +18,7 @@ from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.json_reader import read_json
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.promise import Promise
-from blurfit.theory.setting import LocalGuarantee
+from blurfit.theory.guarantees import LocalGuarantee
 from blurfit.validate import whole
 
 

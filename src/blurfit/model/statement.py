@@ -26,11 +26,10 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.promise import HOLDER, Promise, SeenBy
 from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import title_of
-from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.gaussian import mu_of
+from blurfit.theory.guarantees import LocalGuarantee, ModelGuarantee
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
+from blurfit.theory.moments import MomentCalibration, variance_factor
 
 Published = PublishedModel | PublishedMoments
 

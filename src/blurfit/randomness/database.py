@@ -1,6 +1,6 @@
 """The database's own noise: drawn once, exactly, and kept with what is released.
 
-`blurfit.theory.database_noise` has the theorem. Here is its D: on the agreement's grid, a discrete
+`blurfit.theory.moments` has the theorem. Here is its D: on the agreement's grid, a discrete
 Gaussian of deviation σ/√counts for each number, √quorum times what one contributor adds.
 
 **Exactly.** A sum of N screened submissions stays below 2⁵³ steps if N times the largest number of

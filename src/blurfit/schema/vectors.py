@@ -29,8 +29,8 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients, Schema
 from blurfit.schema.table import listed, read
-from blurfit.theory.joint_form import ColumnKind, JointColumn, JointForm
-from blurfit.theory.public_weights import Kind
+from blurfit.theory.forms import ColumnKind, JointColumn, JointForm
+from blurfit.theory.planning import Kind
 
 
 def kind_of(one: Question) -> Kind:

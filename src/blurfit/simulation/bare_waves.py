@@ -2,8 +2,8 @@
 
 Rows are divided by a random order that is drawn before anything is read, so no answer decides
 anybody's wave. Each wave's sums get the noise of its own Δ at the full μ: a person is in one wave
-only, so everybody keeps μ-GDP in all (`blurfit.theory.waves`). The noise is drawn once for a sum,
-with the law that the contributors' own shares of it have in total.
+only, so everybody keeps μ-GDP in all (`blurfit.theory.planning`). The noise is drawn once for a
+sum, with the law that the contributors' own shares of it have in total.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,11 @@ from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
 from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
-from blurfit.theory import joint
-from blurfit.theory.joint_form import ColumnKind, JointColumn
+from blurfit.theory import moments
+from blurfit.theory.forms import ColumnKind, JointColumn
+from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.maps import ResidualMap, WaveMap
-from blurfit.theory.public_weights import Kind, public_weights
-from blurfit.theory.setting import Neighbours
-from blurfit.theory.waves import Stages
+from blurfit.theory.planning import Kind, Stages, public_weights
 from blurfit.validate import positive
 
 TARGET = "target"
@@ -78,7 +77,7 @@ def collect_in_waves(
         values: v in [−1, 1], a row for each person; K columns of zeros and ones for K levels.
         target: A number in [−1, 1], a label ±1, or a count.
         kinds: Of the features: "numeric", "sign", or how many levels.
-        plan: The task and its waves, from `blurfit.theory.waves.choose_plan`.
+        plan: The task and its waves, from `blurfit.theory.planning.choose_plan`.
         mu: μ; every person whose columns lie in [−1, 1] keeps μ-GDP in all.
         generator: Where noise and assignment are drawn from.
         neighbours: What one person may change.
@@ -106,7 +105,7 @@ def collect_in_waves(
         weights.constant,
         len(rows),
         clean_sums(described, weights.constant, np.column_stack([values[rows], encoded[rows]])),
-        joint.sensitivity(weights.constant, 1.0, neighbours) / mu,
+        moments.sensitivity(weights.constant, 1.0, neighbours) / mu,
         generator,
     )
     sums = first.submodel(TARGET, [names[place] for place in kept])

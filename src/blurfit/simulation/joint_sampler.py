@@ -11,7 +11,7 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.learning.sums import JointSums
-from blurfit.theory.joint_form import JointColumn
+from blurfit.theory.forms import JointColumn
 
 
 def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArray) -> FloatArray:

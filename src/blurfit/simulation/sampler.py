@@ -17,9 +17,9 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.learner import statistics_of
-from blurfit.theory import triangle
-from blurfit.theory.joint_form import JointForm
-from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory import forms
+from blurfit.theory.forms import JointForm
+from blurfit.theory.moments import MomentCalibration
 
 
 def exact_totals(agreement: Agreement, records: Any) -> Totals:
@@ -56,7 +56,7 @@ def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -
 
 def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
     """A and c as the totals of an `input` collection."""
-    sums = np.concatenate([triangle.pack(statistics.gram), statistics.moment])
+    sums = np.concatenate([forms.pack(statistics.gram), statistics.moment])
     return Totals(statistics.count, sums, agreement.fingerprint)
 
 
@@ -119,7 +119,7 @@ class InputSampler:
     def draw(self, generator: np.random.Generator) -> Totals:
         """One draw of (A, c), as totals."""
         drawn = self.statistics(generator)
-        sums = np.concatenate([triangle.pack(drawn.gram), drawn.moment])
+        sums = np.concatenate([forms.pack(drawn.gram), drawn.moment])
         return Totals(self.count, sums, self.fingerprint)
 
     def statistics(self, generator: np.random.Generator) -> Statistics:

@@ -19,7 +19,7 @@ from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.wave_form import WaveForm
+from blurfit.theory.forms import WaveForm
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
 

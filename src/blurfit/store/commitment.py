@@ -29,7 +29,7 @@ seeds without shares, or shares without seeds, would end a collection for good b
 them. So there is no such limit **where anyone may take part**: what is promised against a database
 that invents contributors is nothing, with the limit or without it, and the agreement's words say
 so. Nor is there one **where databases add noise of their own**: then the promise against either of
-them counts on nobody else in the set (`blurfit.theory.database_noise`).
+them counts on nobody else in the set (`blurfit.theory.moments`).
 
 **With proofs** (`blurfit.agreement.proving`) a set holds only people whose proofs were found valid
 here, and leaves out those whose proofs were not. A database that lies about its half of a proof can

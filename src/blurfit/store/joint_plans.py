@@ -30,7 +30,7 @@ is given away, and never a second one, by either side (`blurfit.store.commitment
 over the wave's fingerprint, so a set of one wave is none of another. Σv is a function of the set,
 and is written down by the first in the transaction that opens the next wave, and never again; the
 second takes no other text for that wave. So a wave has one release, and by the theorem of
-`blurfit.theory.waves` everything that is ever published keeps (ε, δ) for a person of one wave,
+`blurfit.theory.planning` everything that is ever published keeps (ε, δ) for a person of one wave,
 against readers and, as far as the masks hide, against either database: what it sees of wave j can
 be made up from Σv of wave j (`blurfit.contributor.blur`), for every j, one after the other.
 

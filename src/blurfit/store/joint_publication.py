@@ -28,7 +28,7 @@ and which of the people it holds the first does not. (`blurfit.contributor.blur`
 **Noise of their own** (`database_noise`): each draws D when it fixes the set, writes it down in the
 same transaction, and adds it to its sum. So the first gets Σ mask + D₂ and never Σv without D₂, and
 what is published has D₁ as well: the promise holds against either database as long as the other is
-honest, even if it *invents* contributors (`blurfit.theory.database_noise`).
+honest, even if it *invents* contributors (`blurfit.theory.moments`).
 
 **A side that lies.** Another set than the one that was fixed is refused for ever, by either. What
 protects the members of a set is that n of them are honest people. A database that *invents*

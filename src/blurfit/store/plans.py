@@ -40,7 +40,7 @@ from blurfit.store.plan_rows import (
     plan_in,
     row_of,
 )
-from blurfit.theory.waves import StageKind
+from blurfit.theory.planning import StageKind
 
 WaveState = Literal["planned", "collecting", "closing", "released", "dropped"]
 

@@ -16,7 +16,7 @@ from blurfit.learning.sums import Totals
 from blurfit.store import blocks, commitment, proved_sums
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment
-from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.moments import MomentCalibration
 
 
 def sums_over(connection: Connection, collection: Collection) -> tuple[Commitment, WordArray]:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, ndtr
 
-from blurfit.theory.roots import root_of_increasing
+from blurfit.theory.numerics import root_of_increasing
 from blurfit.validate import inside_unit_interval, nonnegative
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -69,7 +69,7 @@ def log_delta_of(mu: float, epsilon: float) -> float:
 
 
 def mu_of(epsilon: float, delta: float) -> float:
-    """The largest μ whose release is (ε, δ)-DP: the root of δ(ε; μ) = δ, which increases in μ.
+    """Return the largest μ whose release is (ε, δ)-DP: the root of δ(ε; μ) = δ, increasing in μ.
 
     >>> mu_of(epsilon=1.0, delta=delta_of(mu=1.0, epsilon=1.0))
     1.0...
@@ -88,7 +88,7 @@ def _mu_of(epsilon: float, delta: float) -> float:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """The least ε ≥ 0 such that a μ-GDP release is (ε, δ)-DP; 0 if δ alone covers it.
+    """Return the least ε ≥ 0 such that a μ-GDP release is (ε, δ)-DP; 0 if δ alone covers it.
 
     Where δ is close to δ(0) = erf(μ/√8), which for δ ≤ ½ needs μ < 1.35, the profile hardly depends
     on ε, so there we solve for the drop instead: δ(0) − δ(ε) = ∫_0^ε e^t Φ(−μ/2 − t/μ) dt, because

@@ -1,10 +1,10 @@
 """What the noise on p has to hide, and how much of δ that spends: δ_b of the certified theorem.
 
-Given the noise on q, the gradient at w changes by g(w) = Mw − π between neighbours, where
-M = q̃q̃ᵀ − q̃'q̃'ᵀ and π = p − p' are both fixed and only Mw moves with w, hence with the noise
-b ~ N(0, σ_b²I). With P the projection on the plane of q̃ and q̃', e = ±π/‖π‖, α ∈ [0, π/2] the angle
-between e and that plane, ξ = b/σ_b, and bounds ‖π‖ ≤ σ_b·a (`fixed`) and η‖M‖ ≤ σ_b·b (`moving`),
-the privacy loss without the determinant's part is at most
+Given the noise on q, the gradient at w changes by g(w) = Mw − π between neighbours, where M = q̃q̃ᵀ
+− q̃'q̃'ᵀ and π = p − p' are both fixed and only Mw moves with w, hence with the noise b ~ N(0,
+σ_b²I). With P the projection on the plane of q̃ and q̃', e = ±π/‖π‖, α ∈ [0, π/2] the angle between
+e and that plane, ξ = b/σ_b, and bounds ‖π‖ ≤ σ_b·a (`fixed`) and η‖M‖ ≤ σ_b·b (`moving`), the
+privacy loss without the determinant's part is at most
 
     L_α = ½(a² + b² + 2ab·cos α) + a·ξ·e + b·Y,      Y = ‖Pξ‖,
 
@@ -50,7 +50,7 @@ import numpy as np
 from scipy.special import erfcx
 
 from blurfit.arrays import FloatArray
-from blurfit.theory.roots import root_of_increasing
+from blurfit.theory.numerics import root_of_increasing
 
 _ROOT_3 = math.sqrt(3)
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
@@ -111,7 +111,7 @@ def least_sigma_b(
     *,
     sharp: bool = True,
 ) -> float:
-    """The least σ_b that spends no more than δ_b, for ‖π‖ ≤ `fixed` and η‖M‖ ≤ `moving`."""
+    """Return the least σ_b that spends no more than δ_b, for ‖π‖ ≤ `fixed` and η‖M‖ ≤ `moving`."""
     target, whole = math.log(gradient_delta), fixed + moving
     share = fixed / whole
 
@@ -137,7 +137,7 @@ def least_epsilon(
     *,
     sharp: bool = True,
 ) -> float:
-    """The least ε ≥ 0 that J, a and b keep with δ_b: the inverse of `log_gradient_delta` in ε."""
+    """Return the least ε ≥ 0 that J, a and b keep with δ_b: `log_gradient_delta` inverted in ε."""
     target, m = math.log(gradient_delta), fixed + moving
 
     def saved(epsilon: float) -> float:

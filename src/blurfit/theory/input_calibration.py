@@ -1,31 +1,111 @@
-"""Noise that keeps a promise: what `calibrate` returns, and how anyone can check it.
+"""Calibrate input perturbation, and verify what somebody else has calibrated.
 
-A calibration carries every number that its guarantee follows from, so whoever receives one need not
-trust the sender: `verify` finds the promise kept by the numbers as they are stated. Each of them is
-rounded to the safe side when it is made, and checked by inequality (`blurfit.theory.stated`): the
-theorem's quantities bound the exact ones (`CurvatureLoss.verify`), and the noise on p, with what
-they leave of ε, spends no more than its share of δ.
+`calibrate` goes from a promise to noise, and its inverse `guarantee` from noise to a promise. Both
+take public facts only. What `calibrate` returns is rounded to the safe side, and has been verified
+as whoever reads it will.
+
+**An `InputCalibration`** carries every number that its guarantee follows from, so whoever receives
+one need not trust the sender: `verify` finds the promise kept by the numbers as they are stated.
+Each of them is rounded to the safe side when it is made, and checked by inequality
+(`blurfit.theory.guarantees`): the theorem's quantities bound the exact ones
+(`CurvatureLoss.verify`), and the noise on p, with what they leave of ε, spends no more than its
+share of δ.
+
+**As the paper prints it** (Algorithm 1, Corollaries 1 and 2, Theorem 1): `published_scales` and
+`published_claim` are the numbers that a reader of the paper computes. Theorem 1 does not hold as
+stated (docs/errata.md), so they are no promise: `calibrate(rule="published")` says what is proved
+of the same noise beside it.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Literal
 
-from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.theory import certified, excess_risk, paper, search
+from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.theory import certified
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
-from blurfit.theory.paper import LocalClaim
-from blurfit.theory.setting import LEAST_DELTA, LocalGuarantee, ModelGuarantee, Rule, Setting
-from blurfit.theory.stated import require_above, require_close, require_equal, require_local
+from blurfit.theory.guarantees import (
+    LEAST_DELTA,
+    RULES,
+    LocalGuarantee,
+    ModelGuarantee,
+    Neighbours,
+    Rule,
+    Setting,
+    calibration_from,
+    local_guarantee,
+    require_above,
+    require_close,
+    require_equal,
+    require_local,
+    require_one,
+    rounded_down,
+    rounded_up,
+)
+from blurfit.theory.moments import LocalTarget
 from blurfit.validate import (
     inside_unit_interval,
     nonnegative,
+    one_of,
     positive,
     whole,
     within_floating_point,
 )
+
+
+@dataclass(frozen=True)
+class LocalClaim:
+    """Corollary 1's (ε, δ) for one submission. Its proof needs ε < 1, and its ε is usually far
+    above.
+    """
+
+    epsilon: float
+    delta: float
+
+
+def least_quorum(delta: float) -> int:
+    """Return the least n with 1 − 2√(ln(4/γ)/n) > 0, γ = δ/2, that is n > 4 ln(8/δ)."""
+    return math.floor(4 * math.log(8 / delta)) + 1
+
+
+def published_scales(setting: Setting, epsilon: float, delta: float) -> Scales:
+    """σ_b of Algorithm 1, σ_u of Corollary 2 (appendix), and Δ_in = Δ − 2λ/ε with Theorem 2's Δ.
+
+    With γ = δ' = δ/2, a = √(ln(2/γ)/n) and v = 1 − 2√(ln(4/γ)/n):
+
+        σ_b² = ζ²(8 ln(2/δ') + 4ε)/ε²
+        σ_u = (√(2d)·a·λ + √(2d·a²·λ² + v·2λ/ε))/v
+        Δ = max(2λ/ε, √(ζ²·d·ln(1/δ))/(ε·η))
+
+    Algorithm 1 prints ln(2/γ) inside v; the proof needs Corollary 2's ln(4/γ). The paper asks for Δ
+    > 2λ/ε and leaves the constant of Theorem 2's Θ(·) open; we take 1, and ‖ŵ‖ = η because ŵ is not
+    known beforehand.
+    """
+    n, d = setting.quorum, setting.dimension
+    smoothness, zeta = setting.smoothness, setting.gradient_bound
+    if n < least_quorum(delta):
+        raise InfeasibleError(
+            f"Expected quorum={n} > 4·ln(8/delta) for rule='published' at delta={delta:g}. "
+            f"The least quorum that works is {least_quorum(delta)}; "
+            "rule='certified' has no such limit."
+        )
+    gamma = delta / 2
+    v = 1 - 2 * math.sqrt(math.log(4 / gamma) / n)
+    drift = math.sqrt(2 * d * math.log(2 / gamma) / n) * smoothness
+    sigma_u = (drift + math.sqrt(drift**2 + v * 2 * smoothness / epsilon)) / v
+    sigma_b = zeta * math.sqrt(8 * math.log(2 / gamma) + 4 * epsilon) / epsilon
+    needed = 2 * smoothness / epsilon
+    best = zeta * math.sqrt(d * math.log(1 / delta)) / (epsilon * setting.ball)
+    return Scales(sigma_u=sigma_u, sigma_b=sigma_b, ridge=max(needed, best) - needed)
+
+
+def published_claim(setting: Setting, noise: Scales, delta: float) -> LocalClaim:
+    """Corollary 1: (2c√n(λ/σ_u + ζ/σ_b), 2δ) with c = √(2 ln(1.25/δ)), as printed."""
+    c = math.sqrt(2 * math.log(1.25 / delta))
+    reach = setting.smoothness / noise.sigma_u + setting.gradient_bound / noise.sigma_b
+    return LocalClaim(epsilon=2 * c * math.sqrt(setting.quorum) * reach, delta=2 * delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +164,7 @@ class InputCalibration:
     def guarantee(
         self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
     ) -> ModelGuarantee:
-        """What this noise keeps with `count` honest records: see `blurfit.guarantee`.
+        """Return what this noise keeps with `count` honest records: see `blurfit.guarantee`.
 
         δ defaults to the target's, the count to the quorum.
         """
@@ -102,8 +182,8 @@ class InputCalibration:
         """
         positive(sigma_u=self.sigma_u, sigma_b=self.sigma_b)
         require_equal("neighbours", self.model.neighbours, self.setting.neighbours)
-        require_local(self.local, search.local_mu(self.setting, self.scales))
-        risk = None if penalised else excess_risk.input_excess_risk(self.setting, self.scales)
+        require_local(self.local, certified.local_mu(self.setting, self.scales))
+        risk = None if penalised else certified.input_excess_risk(self.setting, self.scales)
         if risk is None or self.excess_risk is None:
             require_equal("excess_risk", self.excess_risk, risk)
         else:
@@ -124,7 +204,7 @@ class InputCalibration:
         self.loss.verify(exact, self.ridge)
         spent = log_gradient_delta(
             self.model.epsilon - self.loss.determinant_loss,
-            *search.standardised(self.setting, self.sigma_b, self.loss),
+            *certified.standardised(self.setting, self.sigma_b, self.loss),
             self.setting.dimension,
         )
         _promise(self.shares.total <= self.model.delta, self.model, "shares")
@@ -134,26 +214,26 @@ class InputCalibration:
         unused = (self.split, self.loss, shares.spectrum)  # its ridge is not negative
         require_equal("split, loss and shares.spectrum", unused, (None, None, 0.0))
         inside_unit_interval(gram=shares.gram, record=shares.record, gradient=shares.gradient)
-        scales = paper.scales(self.setting, self.model.epsilon, self.model.delta)
+        scales = published_scales(self.setting, self.model.epsilon, self.model.delta)
         for name, value in asdict(scales).items():
             require_close(name, getattr(self, name), value)
-        claim = paper.local_claim(self.setting, scales, self.model.delta)
+        claim = published_claim(self.setting, scales, self.model.delta)
         require_equal("local_claim", self.local_claim is None, False)
         for name, value in asdict(claim).items():
             require_close(f"local_claim.{name}", getattr(self.local_claim, name), value)
         stated = (self.kept.neighbours, self.kept.releases, self.kept.proved)
         require_equal("kept", stated, (self.setting.neighbours, 1, True))
-        kept = search.kept_epsilon(self.setting, self.scales, shares)
+        kept = certified.kept_epsilon(self.setting, self.scales, shares)
         _promise(shares.total <= self.kept.delta, self.kept, "the paper's noise")
         _promise(kept <= self.kept.epsilon, self.kept, "the paper's noise")
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers and words, for JSON; `from_dict` reads it."""
+        """Write all of it as plain numbers and words, for JSON; `from_dict` reads it."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "InputCalibration":
-        """The inverse of `to_dict`; refuses missing and unknown fields. Then call `verify`."""
+        """Read what `to_dict` wrote; refuse missing and unknown fields. Then call `verify`."""
         parts = {
             "setting": Setting,
             "model": ModelGuarantee,
@@ -163,18 +243,8 @@ class InputCalibration:
             "loss": CurvatureLoss,
             "local_claim": LocalClaim,
         }
-        try:
-            return cls(
-                **{
-                    name: parts[name](**value) if name in parts and value is not None else value
-                    for name, value in fields.items()
-                }
-            )
-        except TypeError as error:
-            raise InvalidValueError(
-                f"Expected a calibration as `to_dict` writes it: {error}. Was it written by "
-                "another version of blurfit?"
-            ) from error
+        optional = ("shares", "loss", "local_claim")
+        return calibration_from(cls, parts, fields, optional)
 
 
 @within_floating_point()
@@ -189,28 +259,16 @@ def kept_by_input(
     """ε at δ, or δ at ε, of the model from `count` records: by the theorem, at its best shares of
     δ, which are no worse than `shares`.
     """
-    _check_question(count, epsilon, delta)
-    if epsilon is None:
-        assert delta is not None
-        epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count, shares)
-    else:
-        delta, _ = search.least_kept_delta(setting, scales, epsilon, count, shares)
-    stated = min(1.0, max(delta, LEAST_DELTA))
-    return ModelGuarantee(epsilon, stated, setting.neighbours, releases=1)
-
-
-def _check_question(count: int | None, epsilon: float | None, delta: float | None) -> None:
-    if (epsilon is None) == (delta is None):
-        raise InvalidValueError(
-            f"Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
-            "fixed, and the other is computed."
-        )
-    if epsilon is not None:
-        nonnegative(epsilon=epsilon)
-    if delta is not None:
-        inside_unit_interval(delta=delta)
+    require_one(epsilon, delta)
     if count is not None:
         whole(count=count)
+    if epsilon is None:
+        assert delta is not None
+        epsilon, _ = certified.least_kept_epsilon(setting, scales, delta, count, shares)
+    else:
+        delta, _ = certified.least_kept_delta(setting, scales, epsilon, count, shares)
+    stated = min(1.0, max(delta, LEAST_DELTA))
+    return ModelGuarantee(epsilon, stated, setting.neighbours, releases=1)
 
 
 def _promise(holds: bool, promised: ModelGuarantee, culprit: str) -> None:
@@ -219,3 +277,173 @@ def _promise(holds: bool, promised: ModelGuarantee, culprit: str) -> None:
             f"The noise does not keep epsilon={promised.epsilon:g}, delta={promised.delta:g}: "
             f"{culprit} is too small. Do not send anything blurred with it."
         )
+
+
+@within_floating_point()
+def calibrate(
+    epsilon: float,
+    delta: float,
+    *,
+    dimension: int,
+    quorum: int,
+    q_bound: float,
+    p_bound: float,
+    weight_bound: float | None = None,
+    rule: Rule = "certified",
+    neighbours: Neighbours = "replace",
+    split: float | None = None,
+    local_epsilon: float | None = None,
+    local_delta: float | None = None,
+    local_share: float | None = None,
+    alpha: float = 1.0,
+    debias: bool = True,
+) -> InputCalibration:
+    """Return the least noise that keeps the promise, from public facts alone.
+
+    Args:
+        epsilon: ε of the published model (times `alpha`).
+        delta: δ of the published model, at least 1e-290.
+        dimension: d, the length of q and p.
+        quorum: n, the least number of honest records; no model may be published below it.
+        q_bound: R_q ≥ ‖q‖ for every record.
+        p_bound: R_p ≥ ‖p‖ for every record.
+        weight_bound: η; the model is sought in ‖w‖ ≤ η.
+        rule: "certified" is proved; "published" is what the paper prints.
+        neighbours: what one person may change: "replace" their record by any other, or "zero-out"
+            it (by q = 0, p = 0).
+        split: J's share of ε, between 0 and 1; None minimises `excess_risk`.
+        local_epsilon: a target for a single submission too; raises the noise until it is kept
+            exactly.
+        local_delta: δ of the submission's guarantee; defaults to `delta`, but must be said with
+            `local_epsilon`.
+        local_share: with a local target, the share of a submission's μ² = μ_q² + μ_p² that the
+            noise on q may spend; None minimises `excess_risk`.
+        alpha: the paper's balance between model and submission: ε ← αε, in (0, 1].
+        debias: let a negative ridge take back what the noise adds to the curvature, as far as it is
+            certain.
+
+    Raises:
+        InvalidValueError: a value that its parameter cannot have.
+        InfeasibleError: values that do not go together; the message has the remedy, such as the
+            least quorum that works.
+        NotCertifiedError: values so extreme that floating point cannot hold what follows.
+
+    >>> found = calibrate(1, 1e-6, dimension=14, quorum=2**21, q_bound=1, p_bound=1, weight_bound=1)
+    >>> found.sigma_b < 15, found.model.releases
+    (True, 1)
+    """
+    positive(epsilon=epsilon, alpha=alpha)
+    inside_unit_interval(delta=delta)
+    one_of(RULES, rule=rule)
+    if alpha > 1:
+        raise InvalidValueError(
+            f"Expected alpha={alpha!r} <= 1: it only ever strengthens the promise."
+        )
+    setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
+    target = ModelGuarantee(alpha * epsilon, delta, neighbours, 1)
+    local = LocalTarget.of(local_epsilon, local_delta, delta)
+    if rule == "published":
+        _refuse_for("rule='published'", split=split, local_epsilon=local_epsilon)
+        _refuse_for("rule='published'", local_share=local_share)
+        return _calibrate_published(setting, target, local)
+    if split is not None:
+        inside_unit_interval(split=split)
+    if local_share is not None:
+        inside_unit_interval(local_share=local_share)
+        if local_epsilon is None:
+            raise InvalidValueError(
+                f"Expected local_epsilon with local_share={local_share!r}: without a local target "
+                "there is nothing to share."
+            )
+    found = _calibrate_certified(setting, target, local, split, local_share, debias)
+    found.verify()  # the last line of defence: what a search returned is evaluated again
+    return found
+
+
+def guarantee(
+    *,
+    dimension: int,
+    quorum: int,
+    q_bound: float,
+    p_bound: float,
+    weight_bound: float | None = None,
+    neighbours: Neighbours = "replace",
+    sigma_u: float,
+    sigma_b: float,
+    ridge: float = 0.0,
+    count: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> ModelGuarantee:
+    """Return what given noise keeps, the inverse of `calibrate`: ε at δ, or δ at ε.
+
+    `quorum` is what each record was blurred for (variance σ²/quorum), `count` how many honest
+    records there are (default: the quorum).
+    """
+    setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
+    nonnegative(sigma_u=sigma_u)
+    positive(sigma_b=sigma_b)
+    return kept_by_input(setting, Scales(sigma_u, sigma_b, ridge), count, epsilon, delta)
+
+
+def _calibrate_certified(
+    setting: Setting,
+    target: ModelGuarantee,
+    local: LocalTarget,
+    split: float | None,
+    local_share: float | None,
+    debias: bool,
+) -> InputCalibration:
+    choice = certified.choose(
+        setting,
+        target.epsilon,
+        target.delta,
+        split=split,
+        local_mu=local.mu,
+        local_share=local_share,
+        debias=debias,
+    )
+    parts = {"split": choice.split, "shares": choice.shares, "loss": choice.loss}
+    claims = {"model": target, "kept": target, "local_claim": None}
+    return _stated("certified", setting, choice.scales, local, **parts, **claims)
+
+
+def _calibrate_published(
+    setting: Setting, target: ModelGuarantee, local: LocalTarget
+) -> InputCalibration:
+    scales = published_scales(setting, target.epsilon, target.delta)
+    _, shares = certified.least_kept_epsilon(setting, scales, target.delta)
+    shares = DeltaShares(*map(rounded_down, astuple(shares)))
+    kept = rounded_up(certified.kept_epsilon(setting, scales, shares))
+    claims = {
+        "model": replace(target, proved=False),
+        "kept": replace(target, epsilon=kept),
+        "local_claim": published_claim(setting, scales, target.delta),
+    }
+    return _stated(
+        "published", setting, scales, local, split=None, shares=shares, loss=None, **claims
+    )
+
+
+def _stated(
+    rule: Rule, setting: Setting, scales: Scales, local: LocalTarget, **others: Any
+) -> InputCalibration:
+    """Complete a calibration by what follows from its noise, rounded to the safe side."""
+    return InputCalibration(
+        rule=rule,
+        setting=setting,
+        local=local_guarantee(certified.local_mu(setting, scales), local.delta),
+        excess_risk=rounded_up(certified.input_excess_risk(setting, scales)),
+        sigma_u=scales.sigma_u,
+        sigma_b=scales.sigma_b,
+        ridge=scales.ridge,
+        **others,
+    )
+
+
+def _refuse_for(what: str, **values: Any) -> None:
+    for name, value in values.items():
+        if value is not None:
+            raise InvalidValueError(
+                f"Expected no {name}={value!r} with {what}: it has no such parameter."
+            )

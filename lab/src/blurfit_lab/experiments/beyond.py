@@ -11,11 +11,10 @@ from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
-from blurfit.theory.calibrate import calibrate
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.joint import sensitivity
-from blurfit.theory.moment_calibration import Reach, calibrate_moment
-from blurfit.theory.public_weights import public_weights
+from blurfit.theory.input_calibration import calibrate
+from blurfit.theory.moments import Reach, calibrate_moment, sensitivity
+from blurfit.theory.planning import public_weights
 from blurfit_lab.experiments.cells import SweepCell, Untuned, cell_names, seeded
 from blurfit_lab.experiments.cohort import Cohort
 from blurfit_lab.experiments.figures import DELTA, QUORUMS

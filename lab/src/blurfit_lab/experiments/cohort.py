@@ -21,7 +21,7 @@ from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Schema
 from blurfit.simulation import Census, make_census
 from blurfit.simulation.entropy import generator_for
-from blurfit.theory import triangle
+from blurfit.theory import forms
 from blurfit_lab.datasets import adult, load_acs, load_adult, load_ipums
 from blurfit_lab.datasets.acs import FILENAME
 from blurfit_lab.rivals.risk import LogisticRisk, minimiser
@@ -215,7 +215,7 @@ class Cohort:
     def _running(self) -> FloatArray:
         """Row k: the packed sums of zzᵀ over the first k blocks, z = (x, y, l)."""
         d = self.x.shape[1] + 2
-        upper = triangle.places(d)
+        upper = forms.places(d)
         sums = np.zeros((self._blocked // BLOCK + 1, len(upper[0])))
         z = np.empty((BLOCKS_AT_ONCE * BLOCK, d))
         for first in range(0, self._blocked, len(z)):
@@ -234,7 +234,7 @@ class Cohort:
         z = np.column_stack(
             [self.x[self._blocked :], self.y[self._blocked :], self.label[self._blocked :]]
         )
-        upper = triangle.places(z.shape[1])
+        upper = forms.places(z.shape[1])
         return np.asarray(self._running[-1] + (z.T @ z)[upper])
 
     def _between(self, start: int, count: int) -> FloatArray:
@@ -247,7 +247,7 @@ class Cohort:
 
     def _unpack(self, packed: FloatArray, count: int) -> WindowSums:
         d = self.x.shape[1] + 2
-        full = triangle.unpack(packed, d)
+        full = forms.unpack(packed, d)
         return WindowSums(count, full[:-2, :-2], full[:-2, -2], float(full[-2, -2]), full[:-2, -1])
 
     def _rows(self, start: int, count: int) -> list[tuple[FloatArray, FloatArray]]:

@@ -30,8 +30,8 @@ from blurfit.estimators import (
 )
 from blurfit.simulation.entropy import Generator
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.setting import NEIGHBOURS, Neighbours
-from blurfit.theory.waves import choose_plan
+from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
+from blurfit.theory.planning import choose_plan
 from blurfit_lab.experiments.cells import Untuned, seeded
 from blurfit_lab.experiments.cohort import Cohort
 from blurfit_lab.experiments.contests import contests

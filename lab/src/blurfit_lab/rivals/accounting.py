@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from blurfit.errors import NotCertifiedError
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.roots import root_of_increasing
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.numerics import root_of_increasing
 from blurfit.validate import inside_unit_interval, positive, whole
 
 _INTERVAL = 1e-4  # of the grid of privacy losses

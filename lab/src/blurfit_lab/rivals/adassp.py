@@ -39,9 +39,9 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.learning.sums import Statistics
-from blurfit.theory import triangle
+from blurfit.theory import forms
 from blurfit.theory.gaussian import delta_of, mu_of
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.rivals.risk import Risk, SquaredRisk
 from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor
 
@@ -127,7 +127,7 @@ class AdaSSPRegressor(ApproximateRival, RivalRegressor):
         lowest -= k * reach.eigenvalue * math.sqrt(math.log(6 / self.delta))
         forecast = k * reach.gram * math.sqrt(d * math.log(2 * d * d / FAILURE))
         ridge = max(0.0, forecast - max(0.0, lowest))
-        Z = triangle.unpack(generator.standard_normal(triangle.size(d)), d)
+        Z = forms.unpack(generator.standard_normal(forms.size(d)), d)
         gram = sums.gram + k * reach.gram * Z + ridge * np.eye(d)
         moment = sums.moment + k * reach.moment * generator.standard_normal(d)
         return np.asarray(np.linalg.lstsq(gram, moment, rcond=None)[0])

@@ -40,7 +40,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from blurfit.arrays import FloatArray
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor
 
 Correction = Literal["code", "theorem"]

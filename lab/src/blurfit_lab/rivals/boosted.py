@@ -31,7 +31,7 @@ from typing import Literal
 import numpy as np
 
 from blurfit.arrays import FloatArray
-from blurfit.theory import triangle
+from blurfit.theory import forms
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit_lab.rivals.adassp import Sensitivities
 from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor
@@ -98,7 +98,7 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
         lowest = float(np.linalg.eigvalsh(gram)[0])
         lowest += sigma * reach.eigenvalue * (float(generator.standard_normal()) - TAIL)
         ridge = max(0.0, TAIL * sigma * reach.gram * math.sqrt(d) - max(0.0, lowest))
-        Z = triangle.unpack(generator.standard_normal(d * (d + 1) // 2), d)
+        Z = forms.unpack(generator.standard_normal(d * (d + 1) // 2), d)
         inverse = np.linalg.pinv(gram + sigma * reach.gram * Z + ridge * np.eye(d), hermitian=True)
         weights = np.zeros(d)
         for _ in range(self.rounds):

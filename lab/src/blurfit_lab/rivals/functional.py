@@ -26,8 +26,8 @@ import numpy as np
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.sums import Statistics
-from blurfit.theory import triangle
-from blurfit.theory.setting import Neighbours
+from blurfit.theory import forms
+from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.rivals.risk import LogisticRisk, Risk, SquaredRisk
 from blurfit_lab.rivals.rival import PureRival, RivalClassifier, RivalRegressor
 
@@ -77,7 +77,7 @@ class FunctionalMechanism(PureRival):
         """From G = Σxxᵀ and c = Σyx: noise, ridge, and the trimmed spectrum."""
         d = sums.dimension
         scale = polynomial.sensitivity(d, self.neighbours) / self.epsilon
-        noise = triangle.unpack(generator.laplace(0.0, scale, triangle.size(d)), d)
+        noise = forms.unpack(generator.laplace(0.0, scale, forms.size(d)), d)
         # The coefficient of w_j² is ½A_jj, that of w_j·w_l is A_jl: the diagonal's noise doubles.
         A = polynomial.square * sums.gram + noise + np.diag(np.diag(noise))
         b = polynomial.slope * sums.moment + generator.laplace(0.0, scale, d)

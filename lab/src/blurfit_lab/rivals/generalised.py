@@ -44,8 +44,8 @@ from scipy.special import erfcx
 
 from blurfit.arrays import FloatArray
 from blurfit.theory.gaussian import delta_of, mu_of
-from blurfit.theory.roots import root_of_increasing
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.numerics import root_of_increasing
 from blurfit.validate import positive
 from blurfit_lab.rivals.huber import huber_minimiser
 from blurfit_lab.rivals.normals import gaussian as gaussian_noise

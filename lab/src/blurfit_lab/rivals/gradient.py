@@ -29,7 +29,7 @@ import numpy as np
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 from blurfit.validate import positive
 from blurfit_lab.rivals.accounting import least_noise_multiplier
 from blurfit_lab.rivals.descent import (

@@ -31,7 +31,7 @@ from scipy.special import ndtr
 
 from blurfit.arrays import FloatArray
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.rivals.adassp import ACCOUNTINGS, Accounting
 from blurfit_lab.rivals.mixing import delta_kept, least, lift_of, renyi_gamma, sketch
 from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor

@@ -35,7 +35,7 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import chi2
 
 from blurfit.arrays import FloatArray
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(240)
 _TAIL = 1e-17  # of χ², which is left out of the integral and added to δ

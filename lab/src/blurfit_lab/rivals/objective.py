@@ -34,7 +34,7 @@ import numpy as np
 from blurfit.arrays import FloatArray
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.gradient_delta import least_sigma_b
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative
 from blurfit_lab.rivals.normals import exponential_in_norm
 from blurfit_lab.rivals.normals import gaussian as gaussian_noise

@@ -23,7 +23,7 @@ import numpy as np
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 from blurfit.validate import positive
 from blurfit_lab.rivals.normals import exponential_in_norm
 from blurfit_lab.rivals.risk import Risk, minimiser

@@ -25,7 +25,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.guarantees import Neighbours
 
 ROWS_AT_ONCE = 8192  # stay in the processor's cache
 RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up

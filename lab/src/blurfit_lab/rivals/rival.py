@@ -35,7 +35,7 @@ from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.schema.vectors import coefficients
 from blurfit.simulation.entropy import generator_for
-from blurfit.theory.setting import NEIGHBOURS, Neighbours
+from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, one_of, positive, whole
 from blurfit_lab.rivals.risk import LogisticRisk, Risk, SquaredRisk
 

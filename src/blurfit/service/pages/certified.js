@@ -64,7 +64,7 @@ function energyIsEnough(energy, d, radius, s, probability) {
   if (noncentrality <= EXACT_NONCENTRALITY) {
     return noncentralUpperTail(x, d, noncentrality) <= probability;
   }
-  // two bounds, each proved in `blurfit.theory.quantiles`; one of them is enough
+  // two bounds, each proved in `blurfit.theory.numerics`; one of them is enough
   const scaled = (energy / radius ** 2) * EXACT_NONCENTRALITY;
   if (noncentralUpperTail(scaled, d, EXACT_NONCENTRALITY) <= probability) return true;
   const across = d > 1 ? ceiling(probability * SHARE_OF_REST, d - 1) : 0;

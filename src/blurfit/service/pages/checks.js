@@ -36,7 +36,7 @@ export function atLeast(name, stated, needed) {
 }
 
 /** How much further than necessary a stated number may lie on its safe side: as in
- * `blurfit.theory.stated`, whose docstring says why an honest agreement is never refused. */
+ * `blurfit.theory.guarantees`, whose docstring says why an honest agreement is never refused. */
 export const BEYOND = 2 ** -24;
 
 /** No less than what follows from the noise, and hardly more. */

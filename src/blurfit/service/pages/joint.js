@@ -1,6 +1,6 @@
 // The one vector z = (c, ω·v) that a record becomes under `moment`, which of its products are sent,
-// and how far they reach: mirrors `blurfit.schema.vectors`, `blurfit.theory.joint_form` and
-// `blurfit.theory.joint`, whose proofs it rests upon. Products are made operation by operation as
+// and how far they reach: mirrors `blurfit.schema.vectors`, `blurfit.theory.forms` and
+// `blurfit.theory.moments`, whose proofs it rests upon. Products are made operation by operation as
 // in Python, so that both round alike.
 
 import { INTERCEPT, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";

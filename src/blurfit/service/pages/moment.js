@@ -1,4 +1,4 @@
-// What the noise of a `moment` collection keeps: mirrors `blurfit.theory.moment_calibration`. The
+// What the noise of a `moment` collection keeps: mirrors `blurfit.theory.moments`. The
 // sums of a quorum of records are Δ/σ-GDP, one submission is √n·Δ₁/σ-GDP. How far records reach is
 // never taken from the agreement: `joint.js` computes it from the schema and the weights.
 

@@ -1,5 +1,5 @@
 // Newton's quadratic of a record around an announced model, and how far one person can move its
-// sum: mirrors `blurfit.theory.newton`, whose proofs it rests upon.
+// sum: mirrors `blurfit.theory.maps`, whose proofs it rests upon.
 
 const NUDGE = 1 + 1e-12;
 const FREE_CURVATURE = Math.sqrt((37 + 14 * Math.sqrt(7)) / 3); // τ*, up to which Δ = 2/τ

@@ -1,5 +1,5 @@
 // Only the products with the target, where public rows stand for those of the features: mirrors
-// `blurfit.theory.target_form`, whose proofs it rests upon.
+// `blurfit.theory.forms`, whose proofs it rests upon.
 
 import { radiusOf, sensitivity } from "./joint.js";
 import { INTERCEPT, columnsFor, isLabel } from "./schema.js";

@@ -1,4 +1,4 @@
-// The numbers that a later wave's map makes of a record: mirrors `blurfit.theory.wave_form`.
+// The numbers that a later wave's map makes of a record: mirrors `blurfit.theory.forms`.
 //
 //   residual   upper triangle of zzᵀ but c²
 //   Newton's   upper triangle of M, then p, whose noise is τ times as large

@@ -91,7 +91,7 @@ export function modelInWords(agreement) {
 }
 
 /** How often in 100, at most, somebody guesses right who tells two answers apart by what is
- * published: mirrors `blurfit.theory.guessing`, rounded up. */
+ * published: mirrors `blurfit.theory.guarantees`, rounded up. */
 function guessesFromModel(agreement) {
   const { calibration } = agreement;
   let { epsilon, delta } = promiseOf(agreement);
@@ -279,7 +279,7 @@ export function noiseInWords(agreement) {
   const { target } = schema;
   // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.numbers.moment_parts`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
-  // with noise of the databases themselves: `blurfit.theory.database_noise`
+  // with noise of the databases themselves: `blurfit.theory.moments`
   const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
   const onMean = (calibration.sigma * Math.sqrt(all / quorum + draws)) / each / all;
   const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : width(target) / 2;

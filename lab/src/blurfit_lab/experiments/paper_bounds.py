@@ -1,25 +1,21 @@
-"""What privacy costs in accuracy: the paper's bounds as printed, and a forecast that is proved.
+"""What privacy costs in accuracy by the paper's bounds, as it prints them.
 
 | here | paper | meaning |
 | --- | --- | --- |
 | `regularisation_bounds` | Lemma 1 | ϰ ≤ Δ₀ ≤ κ, for one fixed w |
 | `excess_risk_with_probability` | Lemma 2 | excess empirical risk, with probability 1 − γ − β |
-| `expected_excess_risk` | Theorem 2 | its expectation (Eq. 21), and the rate in n |
-| `input_excess_risk` | – | certified, for every Q and over the whole ball |
+| `expected_excess_risk` | Theorem 2 | its expectation (Eq. 21) |
+| `expected_excess_rate` | Theorem 2 | its rate in n |
 
-The paper's bounds use ‖Q‖_F ≤ √d·λ, which is false (docs/errata.md): they are here to be compared
-with.
+They use ‖Q‖_F ≤ √d·λ, which is false (docs/errata.md): they are here to be compared with.
+`blurfit.theory.certified.input_excess_risk` is the forecast that is proved.
 """
 
 import math
 from dataclasses import dataclass
 
-from blurfit.theory.certified import Scales
-from blurfit.theory.quantiles import chi_square_ceiling
-from blurfit.theory.setting import Setting
+from blurfit.theory.guarantees import Setting
 from blurfit.validate import inside_unit_interval, positive
-
-FORECAST_FAILURE = 0.1
 
 
 @dataclass(frozen=True)
@@ -107,38 +103,6 @@ def expected_excess_rate(
     """Theorem 2's rate ζ‖ŵ‖√(d ln(1/δ))/(εn), without the constant that O(·) hides."""
     d, n = setting.dimension, setting.quorum
     return setting.gradient_bound * weight_norm * math.sqrt(d * math.log(1 / delta)) / (epsilon * n)
-
-
-def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST_FAILURE) -> float:
-    """Certified: with probability 1 − β, J(w) − J(ŵ) ≤ (2η‖b‖ + ½η²(κ₊ − κ₋) + η²‖C‖)/n.
-
-    The noisy objective differs from the true one by (b·w + ½wᵀ(K + C)w)/n, K = UᵀU + Δ_in·I and
-    C = UᵀQ + QᵀU, and w minimises the noisy one, so J(w) − J(ŵ) ≤ (b·(ŵ − w) + ½ŵᵀ(K + C)ŵ −
-    ½wᵀ(K + C)w)/n. In the ball ½ŵᵀKŵ − ½wᵀKw ≤ ½η²(κ₊ − κ₋), κ₊ the largest eigenvalue of K and κ₋
-    the smallest if that is negative, else 0; and the rest is at most 2η‖b‖ + η²‖C‖. Then, each but
-    for β/3, with t = √(2 ln(6/β)):
-
-    * ‖b‖² ≤ σ_b² · upper quantile of χ²_d;
-    * the singular values of U lie within σ_u/√n·(√n ± (√d + t)) (Davidson and Szarek 2001, Theorem
-      II.13);
-    * with Q = VΣWᵀ, ‖UᵀQ‖ = ‖GΣ‖ for the d × d Gaussian G = UᵀV, of mean at most
-      σ_u/√n·(‖Σ‖√d + ‖Σ‖_F) and ‖Σ‖-Lipschitz in G. (Chevet 1978. For unit vectors x, y compare
-      yᵀGΣx with ‖Σ‖·g·y + h·Σx: E of the squared differences is larger for the latter by
-      2(1 − y·y')(‖Σ‖² − Σx·Σx') ≥ 0, and Sudakov–Fernique does the rest.) Both norms are at most
-      √n·R_q, because ‖Q‖_F² = Σ‖q‖²: ‖UᵀQ‖ ≤ σ_u·R_q·(√d + 1 + t).
-
-    `calibrate(split=None)` minimises this number: it reads public facts only.
-    """
-    inside_unit_interval(failure=failure)
-    n, d, eta = setting.quorum, setting.dimension, setting.ball
-    t = math.sqrt(2 * math.log(6 / failure))
-    linear = noise.sigma_b * math.sqrt(chi_square_ceiling(failure / 3, d))
-    spread = (math.sqrt(d) + t) / math.sqrt(n)
-    largest = noise.sigma_u**2 * (1 + spread) ** 2 + noise.ridge
-    smallest = noise.sigma_u**2 * max(0.0, 1 - spread) ** 2 + noise.ridge
-    cross = 2 * noise.sigma_u * setting.q_bound * (math.sqrt(d) + 1 + t)
-    spread_of_k = max(0.0, largest) - min(0.0, smallest)
-    return (2 * eta * linear + eta**2 * (spread_of_k / 2 + cross)) / n
 
 
 def _linear_noise(setting: Setting, epsilon: float, delta: float, total_ridge: float) -> float:

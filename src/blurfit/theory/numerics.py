@@ -1,17 +1,25 @@
-"""Quantiles rounded to the safe side: the stated probability is never exceeded.
+"""Numerical methods that the theory rests on: roots, minima, and quantiles on the safe side.
 
+**Quantiles** are rounded so that the stated probability is never exceeded.
 A library's quantile is a number near the true one, on either side of it. Here each is nudged
 outwards, and its probability is evaluated again. Where that fails, and wherever the library's
 distribution function itself is known to err, a tail bound with a proof takes the quantile's place.
 """
 
 import math
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtri
 
+from blurfit.errors import NotCertifiedError
+
+Point = npt.NDArray[np.float64]  # any real numbers: logarithms, log-odds
+
+_TOLERANCE = 4 * np.finfo(float).eps
 _NUDGE = 1e-12
 _SLACK = 1 + 1e-9  # to which the library's own distribution functions are trusted
 # SciPy cuts the series of the incomplete gamma function after 2000 terms. With m degrees of freedom
@@ -24,6 +32,87 @@ _EXACT_NONCENTRALITY = 1e6
 # 0 as well, and takes a quantile that is exceeded 10²⁹ times too often. Here γ² is 10⁻²⁰⁰.
 LEAST_EXACT_PROBABILITY = 1e-100
 _SHARE_OF_REST = 0.01
+
+
+def root_of_increasing(
+    function: Callable[[float], float], guess: float, tolerance: float = 0.0, step: float = 0.25
+) -> float:
+    """Return the x > 0 at which an increasing function changes its sign, to `tolerance` of itself.
+
+    The search runs over ln x: it brackets the root by doubling steps around the guess, the first of
+    which is `step`, and finishes with Brent's method.
+    """
+    if not 0 < guess < math.inf:  # so neither is NaN, from which no search would come back
+        raise NotCertifiedError(f"Expected a finite guess={guess!r} > 0 to search from.")
+    known: dict[float, float] = {}  # Brent's method asks for both ends of its bracket once more
+
+    def of_logarithm(logarithm: float) -> float:
+        if logarithm not in known:
+            known[logarithm] = function(math.exp(logarithm))
+        return known[logarithm]
+
+    low = high = math.log(guess)
+    at_guess = of_logarithm(low)
+    if at_guess > 0:
+        while at_guess > 0:
+            high, low, step = low, low - step, 2 * step
+            if low < -700:
+                raise NotCertifiedError(
+                    "The root is below 1e-304, which floating point cannot tell from zero."
+                )
+            at_guess = of_logarithm(low)
+    else:
+        while at_guess < 0:
+            low, high, step = high, high + step, 2 * step
+            if high > 700:
+                raise NotCertifiedError(
+                    "The root is above 1e304, beyond the range of floating point."
+                )
+            at_guess = of_logarithm(high)
+    return math.exp(brent(of_logarithm, low, high, xtol=max(tolerance, 1e-300)))
+
+
+def brent(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    xtol: float = 2e-12,
+    rtol: float = _TOLERANCE,
+    maxiter: int = 100,
+) -> float:
+    """Return the root between two points of different sign, by Brent's method."""
+    from scipy.optimize import brentq  # half a second to import, and verifying never needs it
+
+    return float(brentq(function, low, high, xtol=xtol, rtol=rtol, maxiter=maxiter))
+
+
+def descend(
+    function: Callable[[Point], float],
+    start: Point,
+    *,
+    steps: int,
+    reach: float = 0.7,
+    tolerance: float = 1e-2,
+) -> Point:
+    """Return a point near the minimum by Nelder and Mead's simplex, after at most so many steps.
+
+    It needs no derivatives, is deterministic, and is meant for a handful of parameters. `reach` is
+    the first simplex's size. Optima are flat here, so a few dozen steps do.
+    """
+    from scipy.optimize import minimize  # half a second to import
+
+    found = minimize(
+        function,
+        start,
+        method="Nelder-Mead",
+        options={
+            "maxfev": steps,
+            "xatol": tolerance,
+            "fatol": 1e-5,
+            "initial_simplex": np.vstack([start, start + reach * np.eye(len(start))]),
+        },
+    )
+    return np.asarray(found.x)
 
 
 def chi_square_floor(probability: float, freedom: float) -> float:
@@ -90,7 +179,7 @@ def _noncentral_ceiling(probability: float, dimension: int, noncentrality: float
 
 @cache
 def _noncentral_chi_square() -> tuple[Any, Any]:
-    """`scipy.stats.ncx2.isf` and `.sf`.
+    """Return `scipy.stats.ncx2.isf` and `.sf`.
 
     Those check and broadcast what they are given, which takes twenty times as long as the functions
     beneath them (and `scipy.stats` half a second to import), and a search calls them hundreds of

@@ -1,0 +1,493 @@
+"""Forms: which numbers a record becomes, which of them are sent, and how far one person moves them.
+
+**`JointForm`** is the one vector that a record becomes, and which of its products are sent.
+z = (c, ω₁v₁, …, ω_kv_k): a public constant, and each column times a public weight. The columns of a
+number and of a sign have |v| ≤ 1; the levels of a categorical are one-hot, so that all of them
+together have norm 1, however many there are. A number that need not be said is a group of two, of
+which one is always 0: the number, and a level that is 1 for whoever does not say. In any group at
+most one column differs from 0, by at most 1. With one weight for each question, therefore,
+
+    ‖u‖² = ‖(ω₁v₁, …)‖² ≤ ρ² = Σ ω² over questions,
+
+which is the bound that `blurfit.theory.moments` calibrates noise for.
+
+What is sent of zzᵀ is its upper triangle, row by row, without what everybody knows: the constant's
+own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group.
+Leaving entries out cannot raise the sensitivity.
+
+**`TargetForm`** sends only the products with the target: d numbers a person instead of d²/2, beside
+public rows. Where rows of the features are public, Σyx (and Σy² for a number's spread) is all that
+is read of the contributors (`blurfit.learning.public_features`). So the rest of zzᵀ need not be
+sent: of z = (x, t), with x = (c, ω₁v₁, …) of the constant and the features, ‖x‖ ≤ R, and t of the
+target's columns, ‖t‖ ≤ b, what is sent is x·tᵀ and t², in the geometry of `blurfit.theory.moments`,
+where x·tᵀ counts twice.
+
+**Sensitivity.** Of two records (x, t) and (x', t') let
+
+    F = 2‖x·tᵀ − x't'ᵀ‖² + Σ(t_k² − t'_k²)².
+
+* `zero-out` (t' = 0): F = 2t²‖x‖² + t⁴ ≤ 2b²R² + b⁴; without the last for a sign, whose square is
+  known and is not sent.
+* `replace`, one column. ‖xt − x't'‖ ≤ (|t| + |t'|)R. With s = |t| + |t'| and e = ||t| − |t'||, F ≤
+  s²(2R² + e²), and s ≤ 2b − e. At e = 0 that is 8b²R². With e = hb, 0 ≤ h ≤ 1, it is no more than
+  that if (1 − h/2)²(1 + kh²) ≤ 1, k = b²/(2R²). As (1 − h/2)⁻² ≥ 1 + h + ¾h² ≥ 1 + 7h²/4, it is for
+  k ≤ 7/4. So **Δ² = 8b²R² for b² ≤ 3.5R²**: y² is free; it is attained by t = b, t' = −b and one
+  x of length R. Beyond, e ≤ b and s² ≤ 4b² give Δ² = 8b²R² + 4b⁴, an upper bound.
+* `replace`, levels: t = b·e_k. Two levels: F = 2b²(‖x‖² + ‖x'‖²) + 2b⁴ ≤ 4b²R² + 2b⁴. One level:
+  F = 2b²‖x − x'‖² ≤ 8b²ρ², ρ² = R² − c². Δ² is the larger.
+* `replace`, a number that need not be said (a number and a level, of which one is 0): ‖x·tᵀ −
+  x't'ᵀ‖ ≤ 2bR, and the squares differ by at most 2b⁴ in all: Δ² = 8b²R² + 2b⁴, an upper bound. ∎
+
+What is sent is a part of zzᵀ, so Δ of the whole bounds it too, and the smaller of both is taken.
+For one column that is Δ = 2√2·bR against √2(R² + b²): the same noise at b = R, and less otherwise.
+
+**`WaveForm`** is what a contributor of a later wave sends: the numbers that an announced map makes
+of a record. Like the first wave's, a form lists the numbers, their weights in the norm in which
+noise is alike in all directions, and how far a record reaches in it:
+
+| map | numbers, in this order | count 1 | count 2 | count 1/τ² |
+| --- | --- | --- | --- | --- |
+| residual | upper triangle of zzᵀ but c² | diagonal | beside it | |
+| Newton's | upper triangle of M, then p | diagonal | beside it | p |
+
+**Whatever map is announced, a record stays within the reach.** Write ‖·‖ for that norm.
+
+* Residual. z = (c, u) with u = (a·f', b·g'), f' = f/max(‖f‖, r√p) and |g'| ≤ 1, so that ‖u‖² ≤
+  a² + b² ≤ 1 for *every* f and g: nothing of m, W, β, β₀, r or the scale enters. Two records differ
+  by ‖zzᵀ − z'z'ᵀ‖_F ≤ Δ(c, 1) of `theory.moments.sensitivity`, whose constant entry is 0.
+* Newton's. (M, p) = (h·uuᵀ, −g·u/max(1, ‖x‖)) with ‖u‖ ≤ 1, and (g, h) are the loss's slopes at
+  *some* score: those of logistic loss lie on one curve whatever the score is, and Poisson's are
+  clipped into a rectangle. `theory.maps` proves Δ(τ) for all such pairs, whatever x and the score
+  are, and however they depend on each other.
+
+So Δ follows from (c), or from the loss and τ: from a handful of numbers in the agreement, which
+`verify` checks. m, W, β and r may have been chosen by an enemy who knows everything but the noise.
+∎ In floating point: the map is total (`theory.maps`), and each number that is sent is a product of
+at most four factors, each at most 1 + (p + 8)·2⁻⁵² too large; Δ as computed therefore exceeds Δ by
+a factor of less than 1 + (4p + 40)·2⁻⁵², where an agreement allows 1 + 2⁻¹².
+
+**τ is at least 1.** The grid of an agreement follows from the noise on M. With a τ below 1 the
+noise on p would be finer than that grid assumes, so such a map is refused.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from blurfit.arrays import FloatArray, fixed
+from blurfit.errors import InvalidValueError
+from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.maps import NewtonMap, PoissonNewton, ResidualMap, WaveMap
+from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensitivity
+from blurfit.validate import one_of, positive, whole
+
+IndexArray = npt.NDArray[np.intp]
+ColumnKind = Literal["numeric", "sign", "level"]
+KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
+LEAST_BALANCE, LARGEST_BALANCE = 1.0, 1e6  # τ of a Newton map
+_FREE = 3.5  # b²/R² up to which y² costs nothing
+
+
+def size(dimension: int) -> int:
+    """Return how many numbers the upper triangle of a (d, d) matrix has: d(d+1)/2."""
+    return dimension * (dimension + 1) // 2
+
+
+@lru_cache(maxsize=64)
+def places(dimension: int) -> tuple[IndexArray, IndexArray]:
+    """Return the row and the column of each number of a triangle, to index a matrix with."""
+    rows, columns = np.triu_indices(dimension)
+    return fixed(rows), fixed(columns)
+
+
+def pack(symmetric: npt.ArrayLike) -> FloatArray:
+    """Write a symmetric matrix as its upper triangle, row by row: M₁₁, M₁₂, …, M₁d, M₂₂, …, Mdd.
+
+    A symmetric matrix says everything twice; a message says it once. A stack (…, d, d) becomes a
+    stack of triangles; `unpack` is the inverse.
+
+    >>> pack([[1.0, 2.0], [2.0, 3.0]])
+    array([1., 2., 3.])
+    """
+    M = np.asarray(symmetric, dtype=np.float64)
+    if M.ndim < 2 or M.shape[-1] != M.shape[-2] or not np.array_equal(M, np.swapaxes(M, -1, -2)):
+        raise InvalidValueError(
+            f"Expected symmetric.shape={M.shape} to be (…, d, d) and each matrix to equal its "
+            "transpose; (M + M.T) / 2 does."
+        )
+    rows, columns = places(M.shape[-1])
+    return M[..., rows, columns]
+
+
+def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
+    """Return the symmetric matrix (or the stack of them) whose triangle `pack` wrote."""
+    whole(dimension=dimension)
+    triangle = np.asarray(packed, dtype=np.float64)
+    if triangle.shape[-1:] != (size(dimension),):
+        raise InvalidValueError(
+            f"Expected packed.shape={triangle.shape} to end in {size(dimension)}, "
+            f"which is d(d+1)/2 for dimension={dimension}."
+        )
+    rows, columns = places(dimension)
+    M = np.empty((*triangle.shape[:-1], dimension, dimension))
+    M[..., rows, columns] = triangle
+    M[..., columns, rows] = triangle
+    return M
+
+
+@dataclass(frozen=True)
+class JointColumn:
+    """One column of z: v in [−1, 1] ("numeric"), ±1 ("sign") or 0/1 ("level" of the group's K).
+
+    `group` names the question that a level belongs to, and a number that need not be said: at most
+    one column of a group differs from 0, and all have one weight.
+    """
+
+    name: str
+    weight: float
+    kind: ColumnKind = "numeric"
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        positive(weight=self.weight)
+        one_of(KINDS, kind=self.kind)
+        if {"level": self.group is None, "sign": self.group is not None}.get(self.kind):
+            raise InvalidValueError(
+                f"Expected a group for a level, and none for a sign, got kind={self.kind!r}, "
+                f"group={self.group!r} of column {self.name!r}."
+            )
+
+
+@dataclass(frozen=True)
+class JointForm:
+    """The columns of z after the constant, and what is sent of their products.
+
+    >>> form = JointForm(0.5, (JointColumn("age", 0.8), JointColumn("married", 0.6, "sign")))
+    >>> form.names
+    ('1·age', '1·married', 'age·age', 'age·married')
+    >>> form.products(np.array([[0.5, -1.0]])).round(3).tolist()
+    [[0.2, -0.3, 0.16, -0.24]]
+    """
+
+    constant: float
+    columns: tuple[JointColumn, ...]
+
+    def __post_init__(self) -> None:
+        positive(constant=self.constant)
+        names = [column.name for column in self.columns]
+        if not names or len(set(names)) != len(names):
+            raise InvalidValueError(f"Expected columns of different names, got {names}.")
+        for group, weights in self._weights_of_groups().items():
+            if len(weights) > 1:
+                raise InvalidValueError(
+                    f"Expected one weight for all levels of {group!r}, got {sorted(weights)}."
+                )
+
+    @property
+    def radius(self) -> float:
+        """ρ, which no ‖u‖ exceeds: one ω² for each question, however many columns it has."""
+        groups = self._weights_of_groups().values()
+        alone = (column.weight for column in self.columns if column.group is None)
+        return math.sqrt(
+            math.fsum(weight**2 for weight in (*alone, *(max(group) for group in groups)))
+        )
+
+    def reach(self, neighbours: Neighbours) -> Reach:
+        """Return how far one person moves the sums, and how far apart two submissions can be."""
+        c, radius = self.constant, self.radius
+        return Reach(sensitivity(c, radius, neighbours), submission_sensitivity(c, radius))
+
+    @property
+    def size(self) -> int:
+        """How many rows the matrix Σzzᵀ has: the constant's, and one for each column."""
+        return len(self.columns) + 1
+
+    @property
+    def scale(self) -> FloatArray:
+        """(c, ω₁, …): z = scale·(1, v)."""
+        return np.array([self.constant, *(column.weight for column in self.columns)])
+
+    @property
+    def width(self) -> int:
+        """How many numbers are sent."""
+        return len(self._sent[0])
+
+    @property
+    def counts(self) -> FloatArray:
+        """How often each number that is sent counts in the squared norm: twice off the diagonal."""
+        rows, columns = self._sent
+        return np.where(rows == columns, 1.0, 2.0)
+
+    @property
+    def bound(self) -> float:
+        """The largest norm of the numbers of one record: ‖zzᵀ‖ without the constant's own entry."""
+        return self.reach("zero-out").sums
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each number that is sent is the product of, 1 being the constant."""
+        labels = ("1", *(column.name for column in self.columns))
+        rows, columns = self._sent
+        return tuple(f"{labels[i]}·{labels[j]}" for i, j in zip(rows, columns, strict=True))
+
+    def products(self, values: FloatArray) -> FloatArray:
+        """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
+        z = np.empty((*values.shape[:-1], self.size))
+        z[..., 0] = self.constant
+        np.multiply(values, [column.weight for column in self.columns], out=z[..., 1:])
+        rows, columns = self._sent
+        found: FloatArray = z[..., rows] * z[..., columns]
+        return found
+
+    def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
+        """Σzzᵀ from the sums of what was sent by `count` people, and what everybody knows."""
+        found = np.zeros((self.size, self.size))
+        rows, columns = self._sent
+        found[rows, columns] = found[columns, rows] = sums
+        found[0, 0] = self.constant**2 * count
+        for row, column in enumerate(self.columns, start=1):
+            if column.kind == "sign":
+                found[row, row] = column.weight**2 * count
+        return found
+
+    def take(self, matrix: FloatArray) -> FloatArray:
+        """Return the numbers of a matrix that would be sent: `matrix` backwards."""
+        rows, columns = self._sent
+        found: FloatArray = matrix[..., rows, columns]
+        return found
+
+    @cached_property
+    def _sent(self) -> tuple[IndexArray, IndexArray]:
+        rows, columns = np.triu_indices(self.size)
+        groups = np.array([None, *(column.group for column in self.columns)], dtype=object)
+        signs = np.array([True, *(column.kind == "sign" for column in self.columns)])
+        known = (rows == columns) & signs[rows]
+        known |= (rows != columns) & (groups[rows] == groups[columns]) & (groups[rows] != None)  # noqa: E711
+        return fixed(rows[~known]), fixed(columns[~known])
+
+    def _weights_of_groups(self) -> dict[str, set[float]]:
+        found: dict[str, set[float]] = {}
+        for column in self.columns:
+            if column.group is not None:
+                found.setdefault(column.group, set()).add(column.weight)
+        return found
+
+
+@dataclass(frozen=True)
+class TargetForm(JointForm):
+    """A form of which only products with the last `outputs` columns, the target's, are sent.
+
+    >>> columns = JointColumn("age", 0.6), JointColumn("male", 0.6, "sign"), JointColumn("y", 0.9)
+    >>> TargetForm(0.4, columns).names
+    ('1·y', 'age·y', 'male·y', 'y·y')
+    """
+
+    outputs: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.outputs < len(self.columns):
+            raise InvalidValueError(
+                f"Expected outputs={self.outputs} to be some of the {len(self.columns)} columns, "
+                "the last ones, and at least one feature before them."
+            )
+
+    @property
+    def target(self) -> tuple[JointColumn, ...]:
+        """The target's columns."""
+        return self.columns[-self.outputs :]
+
+    def reach(self, neighbours: Neighbours) -> Reach:
+        """Return how far one person moves the sums, and how far apart two submissions can be."""
+        full = super().reach(neighbours)  # of zzᵀ, of which this is a part
+        submission = min(self._replaced() * NUDGE, full.submission)
+        zeroed = min(self._zeroed() * NUDGE, full.sums)
+        return Reach(submission if neighbours == "replace" else zeroed, submission)
+
+    def matrix(self, sums: object, count: int) -> FloatArray:
+        """Refuse: most of Σzzᵀ was never sent."""
+        del sums, count
+        raise InvalidValueError("Only products with the target were sent: Σzzᵀ is not known.")
+
+    def beside(self, sums: FloatArray, features: FloatArray, count: int) -> FloatArray:
+        """Σzzᵀ with the target's rows as they were sent, and for the rest `count` times E[(1, v)
+        (1, v)ᵀ] of public rows, (p + 1, p + 1).
+        """
+        found = np.zeros((self.size, self.size))
+        p = len(features)
+        scale = self.scale[:p]
+        found[:p, :p] = count * features * np.outer(scale, scale)
+        rows, columns = self._sent
+        found[rows, columns] = found[columns, rows] = sums
+        return found
+
+    def _replaced(self) -> float:
+        b, length, inner = self._lengths()
+        first = self.target[0]
+        if self.outputs == 1:
+            extra = 0.0 if first.kind == "sign" or b**2 <= _FREE * length**2 else 4 * b**4
+            return math.sqrt(8 * (b * length) ** 2 + extra)
+        if all(column.kind == "level" for column in self.target):
+            return math.sqrt(max(4 * (b * length) ** 2 + 2 * b**4, 8 * (b * inner) ** 2))
+        return math.sqrt(8 * (b * length) ** 2 + 2 * b**4)
+
+    def _zeroed(self) -> float:
+        b, length, _ = self._lengths()
+        known = self.target[0].kind == "sign"
+        return math.sqrt(2 * (b * length) ** 2 + (0.0 if known else b**4))
+
+    def _lengths(self) -> tuple[float, float, float]:
+        """b, R, and ρ of the features without the constant."""
+        b = max(column.weight for column in self.target)
+        inner = JointForm(self.constant, self.columns[: -self.outputs]).radius
+        return b, math.hypot(self.constant, inner), inner
+
+    @cached_property
+    def _sent(self) -> tuple[IndexArray, IndexArray]:
+        rows, columns = super()._sent
+        first = self.size - self.outputs
+        kept = columns >= first
+        return fixed(rows[kept]), fixed(columns[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class WaveForm:
+    """The numbers of a later wave.
+
+    Args:
+        chart: The announced map.
+        columns: The names of a record's encoded columns, the target's last.
+        kept: Which of them the map speaks of, in its order.
+
+    >>> from blurfit.theory.maps import Whitening
+    >>> chart = ResidualMap(Whitening([0.5], [[2.0]], [1.0]), radius=1, scale=0.5, bound=2)
+    >>> form = WaveForm(chart, ("age", "income"), (0,))
+    >>> form.names
+    ('1·age', '1·error', 'age·age', 'age·error', 'error·error')
+    >>> form.products(np.array([[0.75, 1.0]])).round(3).tolist()
+    [[0.1, 0.038, 0.16, 0.06, 0.022]]
+    """
+
+    chart: WaveMap
+    columns: tuple[str, ...]
+    kept: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        dimension = self.chart.whitening.dimension
+        if len(self.kept) != dimension:
+            raise InvalidValueError(
+                f"Expected a map of {len(self.kept)} columns, as the schema has them without the "
+                f"target and the last level of each categorical, and got one of {dimension}."
+            )
+        if not self.is_newton:
+            return
+        balance = self.chart.loss.balance  # type: ignore[union-attr]
+        if not LEAST_BALANCE <= balance <= LARGEST_BALANCE:
+            raise InvalidValueError(
+                f"Expected balance={balance!r} between {LEAST_BALANCE:g} and {LARGEST_BALANCE:g}: "
+                "the grid would be too coarse for the noise of another."
+            )
+
+    @property
+    def is_newton(self) -> bool:
+        """Whether a Newton step is collected, and not residuals."""
+        return isinstance(self.chart, NewtonMap)
+
+    def reach(self, neighbours: Neighbours) -> Reach:
+        """Return how far one person moves the sums, and how far apart two submissions can be."""
+        return Reach(self.chart.sensitivity(neighbours), self.chart.sensitivity("replace"))
+
+    @property
+    def bound(self) -> float:
+        """The largest norm of the numbers of one record."""
+        return self.reach("zero-out").sums
+
+    @property
+    def width(self) -> int:
+        """How many numbers are sent."""
+        return len(self.counts)
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """How often each number counts in the squared norm: 1, 2 beside the diagonal, 1/τ²."""
+        rows, columns = self._upper
+        found = np.where(rows == columns, 1.0, 2.0)
+        if not isinstance(self.chart, NewtonMap):
+            return fixed(found)
+        return fixed(np.concatenate([found, np.full(self._rows, self.chart.loss.balance**-2)]))
+
+    @property
+    def size(self) -> int:
+        """√Σ counts, rounded up: numbers that are off by a step each are off by so many steps."""
+        return math.ceil(math.sqrt(math.fsum(self.counts)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each number is about: white features by the column that ends each of them."""
+        features = [self.columns[place] for place in self.kept]
+        labels = [*features, "1"] if self.is_newton else ["1", *features, "error"]
+        rows, columns = self._upper
+        products = [f"{labels[i]}·{labels[j]}" for i, j in zip(rows, columns, strict=True)]
+        slopes = [f"slope·{label}" for label in labels] if self.is_newton else []
+        return (*products, *slopes)
+
+    def products(self, values: FloatArray) -> FloatArray:
+        """Return the numbers that are sent, not blurred yet: (…, width) from columns (…, k).
+
+        Nothing is raised for a value: what is not a number is mapped as well.
+        """
+        features, target = self._parts(values)
+        rows, columns = self._upper
+        if isinstance(self.chart, ResidualMap):
+            z = self.chart.vectors(features, target)
+            return np.asarray(z[..., rows] * z[..., columns])
+        u, (g, h) = self.chart.vectors(features), self.chart.slopes(features, target)
+        matrix = h[..., None] * (u[..., rows] * u[..., columns])
+        return np.concatenate([matrix, -g[..., None] * u], axis=-1)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""
+        features, target = self._parts(values)
+        if isinstance(self.chart, ResidualMap):
+            z = self.chart.vectors(features, target)
+            return np.asarray((z.T @ z)[self._upper])
+        matrix, linear = self.chart.sums(features, target)
+        return np.concatenate([matrix[self._upper], linear])
+
+    def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
+        """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""
+        rows, columns = self._upper
+        found = np.zeros((self._rows, self._rows))
+        found[rows, columns] = found[columns, rows] = np.asarray(sums)[: len(rows)]
+        if isinstance(self.chart, ResidualMap):
+            found[0, 0] = self.chart.constant**2 * count
+        return found
+
+    def linear(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
+        """Σp, where a Newton step is collected."""
+        rows, _ = self._upper
+        return np.asarray(sums)[len(rows) :] if self.is_newton else None
+
+    def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the features and the target as the map reads them: counts as they were given."""
+        target = values[..., -1]
+        if isinstance(self.chart, NewtonMap) and isinstance(self.chart.loss, PoissonNewton):
+            target = (target + 1) / 2 * self.chart.loss.count_bound
+        return values[..., list(self.kept)], target
+
+    @property
+    def _rows(self) -> int:
+        """Of the matrix: the constant's, each feature's, and for residuals the target's."""
+        return len(self.kept) + (1 if self.is_newton else 2)
+
+    @cached_property
+    def _upper(self) -> tuple[np.ndarray, np.ndarray]:
+        """The places of the upper triangle that are sent; zzᵀ begins with c², which is known."""
+        rows, columns = np.triu_indices(self._rows)
+        start = 0 if self.is_newton else 1
+        return fixed(rows[start:]), fixed(columns[start:])

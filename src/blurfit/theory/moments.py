@@ -1,0 +1,355 @@
+"""The moment mechanism: release the sums themselves, with exactly calibrated Gaussian noise.
+
+However a record becomes numbers (`blurfit.theory.forms`), it is the same mechanism: n honest
+contributors each add Gaussian noise of standard deviation σ/√n in a geometry in which one person
+moves the sums by at most Δ, so that
+
+    the sums are μ-GDP with μ = Δ/σ; those of N ≥ n records √(n/N)·Δ/σ-GDP; one submission is
+    √n·Δ₁/σ-GDP, where Δ₁ is how far apart two records can be.
+
+All of it is exact (Dong, Roth and Su 2022), and holds for everything computed from the sums.
+A form says how far its records reach (`Reach`); the calibration says what noise that takes. Whoever
+verifies one computes the reach from the form, and never takes it from the sender.
+
+**Joint moments** blur the products of all columns of a record at once, the target's among them. A
+record is one vector z = (c, u): a public constant c, and u with ‖u‖ ≤ ρ, each column times a public
+weight ω. Each contributor sends the upper triangle of zzᵀ + E, except for the constant entry c²,
+which everybody knows. E is symmetric, diagonal N(0, σ²/n), off-diagonal N(0, σ²/(2n)): in the
+Frobenius geometry, where each off-diagonal entry counts twice, this noise is isotropic with
+variance σ²/n. So n records together are a Gaussian mechanism of standard deviation σ.
+
+| here | usual symbol | meaning |
+| --- | --- | --- |
+| `constant` | c | the public first entry of z |
+| `radius` | ρ | bound on ‖u‖: ρ² = Σω²B² with B bounding a column; one ω² for each categorical |
+| `sigma` | σ | standard deviation of the noise on the diagonal, in the sum of n records |
+| `quorum`, `count` | n, N | least and actual number of honest records |
+
+**What is stated** (`blurfit.theory.guarantees`). Δ, Δ₁ and σ are rounded up, and then μ ≥ Δ/σ, the
+submission's μ ≥ √n·Δ₁/σ and its ε. A reader checks that each is no less than what follows, and that
+δ(ε; μ) ≤ δ for the stated μ.
+
+So that rounding never makes a stated promise weaker than the one that was asked for, σ is larger
+than its least value, Δ/μ*, by a 2⁻²⁵th (`FOR_ROUNDING`). The stated μ is at most
+μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵) < μ*, with room: it keeps (ε, δ) on every machine. The same holds
+for a submission, and of its ε as well. With h = ε/μ held fixed, ∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0,
+b = h + μ/2, since Φ(−b) < φ(b)/b (Mills): at one δ, λ ≤ 1 times the μ has at most λ times the ε. So
+the ε of the stated μ is below the one that was asked for by that factor, and is rounded up by
+(1 + 2⁻³⁰)(1 + 2⁻²⁷) once more: still below. ∎
+
+**Noise of the database itself** keeps readers out even where every other contributor lies. The
+promise of `moment` counts on n honest contributors, of whose noise (variance σ²/n each) the sums
+hold σ² in all. Whether they are honest nobody can check. If the database adds D ~ N(0, σ²) of its
+own to the sums, in the same geometry and on the same grid, once, this is no longer needed.
+
+**Theorem.** Let a database publish R = x + a + e + D, where x are the exact numbers of one honest
+person (another record of theirs moves them by at most Δ), e their own noise, a whatever all others
+sent, and D is drawn independently of all that, by an honest database, which publishes nothing else
+of them. Then R, and whatever is computed from it, is μ-GDP with μ = Δ/σ, whatever the others sent
+and whatever noise they know.
+
+*Proof.* Fix a and e, on neither of which their record has any influence: a is chosen by others, who
+have not seen x, and e is drawn independently of it. Given both, R is x + D shifted by a known
+vector: a Gaussian mechanism of deviation σ and sensitivity Δ, which is Δ/σ-GDP (Dong, Roth and Su
+2022, Theorem 1). That holds for each value of (a, e), so it holds for their mixture, even if an
+attacker is told both: GDP is closed under mixing with what does not depend on the record. ∎ On the
+grid D is a discrete Gaussian of s = σ/g steps, √n times as many as one contributor's: the
+thousandth of δ that is kept back for discrete noise (`blurfit.agreement.grid`) pays for it n times
+over. The screen, by which a submission may be refused, looks at x + e alone and is paid for there
+as well.
+
+So (ε, δ) against readers holds **if the database is honest, or if n contributors are**: two
+premises of which one suffices. Their noise is not counted together in the promise, which would need
+both. Against the database itself, which knows D, everything is as without.
+
+**Two databases** each add their own, D₁ and D₂, before sums are exchanged: the first to its sum of
+masked numbers, the second to its sum of masks. Readers see both. The first sees Σv + D₂, the second
+Σv + D₁. So against readers one honest database suffices, and against either database the other's
+honesty suffices: **even if it invents contributors**, whose noise it knows.
+
+**What it costs.** The contributors' noise is in the sums all the same, and counts for the errors:
+the variance is σ²(N/n + k) for N contributors and k databases, which at N = n is (1 + k) times as
+much: twice, or three times. For N much larger than n it fades.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.theory import gaussian
+from blurfit.theory.guarantees import (
+    LEAST_DELTA,
+    NEIGHBOURS,
+    LocalGuarantee,
+    ModelGuarantee,
+    Neighbours,
+    calibration_from,
+    local_guarantee,
+    require_above,
+    require_equal,
+    require_local,
+    require_one,
+    rounded_up,
+)
+from blurfit.validate import (
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+    whole,
+    within_floating_point,
+)
+
+NUDGE = 1 + 1e-12  # far above what rounding can take from a handful of operations
+FOR_ROUNDING = 1 + 2.0**-25  # more noise than the least, so that what is stated may be rounded
+_EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
+
+
+def sensitivity(constant: float, radius: float, neighbours: Neighbours = "replace") -> float:
+    """Δ: how far one person can move Σzzᵀ in the Frobenius norm.
+
+    * `replace`: Δ = √2(c² + ρ²) for c ≤ ρ, and 2√2·cρ beyond.
+    * `zero-out` (u becomes 0, and the record still counts): Δ² = (c² + ρ²)² − c⁴.
+
+    Proof. For records (c, u) and (c, u') let a, b ≤ ρ be the norms of u and u', and −s their
+    cosine. Then ‖zzᵀ − z'z'ᵀ‖² = 2c²‖u − u'‖² + ‖uuᵀ − u'u'ᵀ‖² is
+
+        F = 2c²(a² + b² + 2abs) + a⁴ + b⁴ − 2a²b²s²,
+
+    a parabola in s with its top at s = c²/(ab).
+
+    1. c² ≤ ab: F = 2c²(a² + b²) + 2c⁴ + a⁴ + b⁴, which grows with a and b.
+    2. c² > ab: s = 1 is best, F = 2c²(a + b)² + (a² − b²)², and ∂F/∂a = 4(a + b)(c² + a(a − b)) > 0
+       because c² > ab ≥ a(b − a); alike for b.
+
+    F is continuous where the cases meet, so a = b = ρ is best: 2(c² + ρ²)² if c ≤ ρ, else 8c²ρ². ∎
+    For `zero-out`, u' = 0: F = 2c²a² + a⁴ ≤ (c² + ρ²)² − c⁴. ∎
+
+    Both are attained for two columns and more; with one column, c < ρ, `replace` is an upper bound.
+    """
+    positive(constant=constant, radius=radius)
+    one_of(NEIGHBOURS, neighbours=neighbours)
+    if neighbours == "zero-out":
+        return radius * math.hypot(math.sqrt(2) * constant, radius) * NUDGE
+    if constant <= radius:
+        return math.sqrt(2) * (constant**2 + radius**2) * NUDGE
+    return 2 * math.sqrt(2) * constant * radius * NUDGE
+
+
+def submission_sensitivity(constant: float, radius: float) -> float:
+    """Δ₁: how far apart two records can be, for whoever sees a single submission.
+
+    It is always that of `replace`: a submission shows that somebody sent one, so the alternative is
+    another record, never none.
+    """
+    return sensitivity(constant, radius, "replace")
+
+
+def sensitivity_of_multiples(q_bound: float, p_bound: float, balance: float) -> float:
+    """Δ of (Σqqᵀ, Σp) in ‖M‖_F² + ‖p‖²/τ² where p is a multiple of q: p = κq, κ free, `replace`.
+
+    With ϱ = R_p²/(τ²R_q⁴),
+
+        Δ² = R_q⁴·max((2 + ϱ)²/2 [for ϱ ≤ 2], 1 + 4ϱ);
+
+    the two cross at ϱ = 2 − √2, and both lie below the 2 + 4ϱ of a p without direction. This is the
+    case of losses around a prior and of Newton's quadratic for any generalised linear model.
+
+    Proof. Let R_q = 1, norms a, b ≤ 1 of q and q', t ≥ 0 the absolute cosine. The p lie along the
+    q, each no longer than R_p, so ‖p − p'‖²/τ² ≤ 2ϱ(1 + t) and
+
+        F = a⁴ + b⁴ − 2a²b²t² + 2ϱ(1 + t),
+
+    which is convex in a² and in b²: its largest values are at 0 or 1. At a = b = 1 it is
+    2 − 2t² + 2ϱ(1 + t), best at t = min(1, ϱ/2): (2 + ϱ)²/2, or 4ϱ for ϱ > 2. At a = 1, b = 0 it is
+    1 + 2ϱ(1 + t) ≤ 1 + 4ϱ, approached by a short q' with a long p'. At a = b = 0 it is 4ϱ. ∎
+    """
+    positive(q_bound=q_bound, p_bound=p_bound, balance=balance)
+    energy = q_bound**2
+    ratio = (p_bound / (balance * energy)) ** 2
+    squared = 1 + 4 * ratio
+    if ratio <= 2:
+        squared = max(squared, (2 + ratio) ** 2 / 2)
+    return energy * math.sqrt(squared) * NUDGE
+
+
+def total_deviation(sigma: float, quorum: int, count: int, draws: int = 0) -> float:
+    """σ√(N/n + k): the deviation of all noise in the sums of N contributors and k databases.
+
+    With `count` the honest contributors and `draws` the honest databases, Δ divided by it is the
+    exact μ against somebody who knows all other noise: at most Δ/σ if N ≥ n or k ≥ 1.
+
+    >>> total_deviation(10.0, quorum=100, count=100, draws=1) / total_deviation(10.0, 100, 100)
+    1.4142135623730951
+    """
+    positive(sigma=sigma)
+    whole(quorum=quorum, count=count)
+    nonnegative(draws=draws)
+    return sigma * math.sqrt(count / quorum + draws)
+
+
+def variance_factor(quorum: int, count: int, draws: int) -> float:
+    """1 + k·n/N: how many times the variance of the noise the databases' own makes it.
+
+    >>> variance_factor(quorum=100, count=100, draws=2), variance_factor(100, 400, 1)
+    (3.0, 1.25)
+    """
+    whole(quorum=quorum, count=count)
+    nonnegative(draws=draws)
+    return 1 + draws * quorum / count
+
+
+class Reach(NamedTuple):
+    """Δ of the sums under an agreement's neighbouring relation, and Δ₁ of a single submission."""
+
+    sums: float
+    submission: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentCalibration:
+    """σ, and what it promises to whom: `model` for the sums and everything made of them, `local`
+    for a single submission. Make one with `calibrate_moment`.
+    """
+
+    mechanism: Literal["moment"] = "moment"
+    quorum: int
+    model: ModelGuarantee
+    local: LocalGuarantee
+    sigma: float
+    reach: Reach
+    mu: float
+
+    @property
+    def noise(self) -> float:
+        """σ/√n: the standard deviation of what one contributor adds to a number on the diagonal;
+        off the diagonal, where a number counts twice, it is this over √2.
+        """
+        return self.sigma / math.sqrt(self.quorum)
+
+    def total_noise(self, count: int, draws: int = 0) -> float:
+        """σ√(N/n + k): the standard deviation in the sums of N contributors and k databases."""
+        return total_deviation(self.sigma, self.quorum, count, draws)
+
+    @within_floating_point()
+    def guarantee(
+        self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
+    ) -> ModelGuarantee:
+        """ε at δ (the agreement's, unless you say), or δ at ε, with `count` honest records. No δ
+        below 1e-290 is stated.
+        """
+        records = self.quorum if count is None else count
+        whole(count=records)
+        mu = self.reach.sums / self.sigma * math.sqrt(self.quorum / records) * _EVALUATION_ROUNDING
+        if epsilon is None and delta is None:
+            delta = self.model.delta
+        require_one(epsilon, delta)
+        if epsilon is None:
+            assert delta is not None
+            epsilon = gaussian.epsilon_of(mu, delta)
+        else:
+            delta = max(gaussian.delta_of(mu, epsilon), LEAST_DELTA)
+        return ModelGuarantee(epsilon, delta, self.model.neighbours, "any")
+
+    @within_floating_point()
+    def verify(self, reach: Reach) -> None:
+        """Evaluate the promise from σ, for records that reach so far.
+
+        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number does
+        not bound what follows from the others.
+        """
+        positive(sigma=self.sigma)
+        whole(quorum=self.quorum)
+        require_equal("mechanism", self.mechanism, "moment")
+        require_equal("releases", (self.model.releases, self.model.proved), ("any", True))
+        require_above("reach of the sums", self.reach.sums, reach.sums)
+        require_above("reach of a submission", self.reach.submission, reach.submission)
+        require_above("mu", self.mu, reach.sums / self.sigma)
+        require_local(self.local, _submission_mu(reach, self.sigma, self.quorum))
+        if gaussian.delta_of(self.mu, self.model.epsilon) > self.model.delta:
+            raise NotCertifiedError(
+                f"The noise does not keep epsilon={self.model.epsilon:g}, "
+                f"delta={self.model.delta:g}: sigma={self.sigma!r} is too small. Do not send "
+                "anything blurred with it."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write all of it as plain numbers and words, for JSON; `from_dict` reads it."""
+        return asdict(self) | {"reach": self.reach._asdict()}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "MomentCalibration":
+        """Read what `to_dict` wrote; refuse missing and unknown fields. Then call `verify`."""
+        parts = {"model": ModelGuarantee, "local": LocalGuarantee, "reach": Reach}
+        return calibration_from(cls, parts, fields)
+
+
+@dataclass(frozen=True)
+class LocalTarget:
+    """δ of the statement about a submission, and the μ that it must not exceed, if any is asked."""
+
+    delta: float
+    mu: float | None
+
+    @classmethod
+    def of(cls, epsilon: float | None, delta: float | None, model_delta: float) -> "LocalTarget":
+        """Return the target that the parameters `local_epsilon` and `local_delta` ask for."""
+        if delta is not None:
+            inside_unit_interval(local_delta=delta)
+        if epsilon is None:
+            return cls(model_delta if delta is None else delta, None)
+        positive(local_epsilon=epsilon)
+        if delta is None:
+            raise InvalidValueError(
+                f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has "
+                "two numbers. Give local_delta=1e-6, say."
+            )
+        return cls(delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING)
+
+
+@within_floating_point()
+def calibrate_moment(
+    epsilon: float,
+    delta: float,
+    *,
+    reach: Reach,
+    quorum: int,
+    neighbours: Neighbours = "replace",
+    local_epsilon: float | None = None,
+    local_delta: float | None = None,
+) -> MomentCalibration:
+    """Return the least σ that keeps (ε, δ) for sums that one person moves by at most `reach`.
+
+    `local_epsilon` at `local_delta` asks for a promise about a single submission too, and raises σ
+    to √n·Δ₁/μ_l where that is more.
+
+    >>> found = calibrate_moment(1, 1e-6, reach=Reach(2.0, 2.0), quorum=10_000)
+    >>> round(found.sigma, 2), found.model.releases
+    (8.45, 'any')
+    """
+    positive(epsilon=epsilon)
+    inside_unit_interval(delta=delta)
+    whole(quorum=quorum)
+    positive(**reach._asdict())
+    one_of(NEIGHBOURS, neighbours=neighbours)
+    reach = Reach(*map(rounded_up, reach))
+    sigma = reach.sums / gaussian.mu_of(epsilon, delta) * FOR_ROUNDING
+    local = LocalTarget.of(local_epsilon, local_delta, delta)
+    if local.mu is not None:
+        sigma = max(sigma, math.sqrt(quorum) * reach.submission / local.mu)
+    sigma = rounded_up(sigma)
+    found = MomentCalibration(
+        quorum=quorum,
+        model=ModelGuarantee(epsilon, delta, neighbours, "any"),
+        local=local_guarantee(_submission_mu(reach, sigma, quorum), local.delta),
+        sigma=sigma,
+        reach=reach,
+        mu=rounded_up(reach.sums / sigma),
+    )
+    found.verify(reach)
+    return found
+
+
+def _submission_mu(reach: Reach, sigma: float, quorum: int) -> float:
+    return math.sqrt(quorum) * reach.submission / sigma
