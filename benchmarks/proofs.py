@@ -17,7 +17,7 @@ from rich.table import Table
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.contributor.blur import share
-from blurfit.messages.masks import sum_of_masks
+from blurfit.messages.shares import sum_of_masks
 from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER
 

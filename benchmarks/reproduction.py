@@ -19,7 +19,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.simulation import make_census
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit_lab.experiments.cohort import Cohort, Window
-from blurfit_lab.experiments.methods import INPUT, Promise, agreement, from_sums
+from blurfit_lab.experiments.figures import INPUT, Promise, agreement, from_sums
 
 TRIALS = 100
 

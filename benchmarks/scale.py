@@ -31,7 +31,7 @@ from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn import Work, totals
 from blurfit.learning.sums import Totals
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 from blurfit.simulation.sampler import exact_totals, sampler_for
 
 FloatArray = npt.NDArray[np.float64]

@@ -24,8 +24,7 @@ from served import running
 
 from blurfit import Agreement, Store, perturb_table
 from blurfit.contributor.blur import share
-from blurfit.messages.masks import sum_of_masks
-from blurfit.messages.shares import Role, Shares
+from blurfit.messages.shares import Role, Shares, sum_of_masks
 from blurfit.protocol.wire import BINARY
 from blurfit.service.app import Limits, Service
 from blurfit.store import commitment, shared_sums

@@ -29,7 +29,7 @@ BY_THE_HELPER = {
     "contributor/account.py",
     "files/release_memory.py",
     "files/release_receipts.py",
-    "messages/submission_writer.py",
+    "messages/files.py",
     "private_files.py",
     "store/backup.py",
     "store/connecting.py",

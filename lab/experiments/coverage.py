@@ -32,7 +32,7 @@ from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
 from blurfit.simulation import make_census
-from blurfit.simulation.bare_waves import collect_in_waves
+from blurfit.simulation.waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import LogisticNewton, NewtonMap
 from blurfit.theory.planning import Kind, Stages, Task, choose_plan

@@ -32,7 +32,7 @@ from blurfit.learning.inference import Inference, infer, refusal
 from blurfit.learning.shrinkage import information, linear_bayes, reading, shrink
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.simulation import Census, make_census
-from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
+from blurfit.simulation.sampler import clean_sums, draw_joint_sums
 from blurfit.theory.forms import JointColumn
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.moments import sensitivity

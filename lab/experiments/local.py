@@ -17,9 +17,9 @@ from rich.table import Table
 
 from blurfit import Agreement, learn, perturb_table
 from blurfit.agreement.terms import MECHANISMS
+from blurfit.forecast.choices import advise
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import propose_terms
-from blurfit.forecast.tuning import advise
 from blurfit.learning.sums import Totals, block_sums, total
 from blurfit.schema.vectors import values
 from blurfit.simulation import Census

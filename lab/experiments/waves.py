@@ -28,23 +28,22 @@ from blurfit.arrays import FloatArray
 from blurfit.learning.waves import on_curve
 from blurfit.schema.vectors import values as encoded
 from blurfit.simulation import Census, make_census
-from blurfit.simulation.bare_waves import collect_in_waves, score
-from blurfit.simulation.whole_plan import fit_in_waves
+from blurfit.simulation.waves import collect_in_waves, fit_in_waves, score
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import LogisticNewton
 from blurfit.theory.planning import Kind, Task, choose_plan, information
 from blurfit_lab.datasets import UCI_SETS, load_acs, load_adult, load_uci
-from blurfit_lab.experiments import goals
-from blurfit_lab.experiments.averages import table
-from blurfit_lab.experiments.methods import WAVES
-from blurfit_lab.experiments.reliability import binned
+from blurfit_lab.experiments import standings
+from blurfit_lab.experiments.beyond import binned
+from blurfit_lab.experiments.figures import WAVES
+from blurfit_lab.experiments.standings import table
 
 DELTA, TEST_ROWS, GENERATED_ROWS = 0.01, 2**16, 2**19
 SIZES = tuple(2**k for k in (9, 11, 13, 15, 17))
 EPSILONS = (0.1, 1.0)
 GOALS: dict[tuple[Task, float, int], float] = {
     ("number" if one.problem == "linear" else "label", one.epsilon, one.n): abs(one.bound)
-    for one in goals.GOALS
+    for one in standings.GOALS
     if one.line == WAVES
 }
 SUBSETS = {

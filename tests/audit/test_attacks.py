@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from blurfit.audit.attacks import along, candidates, linear, lowest_bit, quadratic
-from blurfit.audit.count_bounds import choose_event, counted_epsilon
+from blurfit.audit.examination import (
+    along,
+    candidates,
+    choose_event,
+    counted_epsilon,
+    linear,
+    lowest_bit,
+    quadratic,
+)
 
 TRIALS = 4000
 

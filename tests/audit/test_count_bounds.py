@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from blurfit import InvalidValueError
-from blurfit.audit.count_bounds import (
+from blurfit.audit.examination import (
     Event,
     choose_event,
     counted_epsilon,

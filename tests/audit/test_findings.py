@@ -7,11 +7,10 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
-from blurfit.audit import CONFIDENCE, releases
-from blurfit.audit import findings as module
+from blurfit.audit import CONFIDENCE, agreements
+from blurfit.audit import agreements as module
+from blurfit.audit.agreements import audit, audit_agreement, collection_pairs, number_of_attacks
 from blurfit.audit.examination import examine
-from blurfit.audit.findings import audit, audit_agreement, number_of_attacks
-from blurfit.audit.pairs import collection_pairs
 from blurfit.estimators import InputPerturbationRegressor
 from blurfit.theory.gaussian import epsilon_of
 from support.broken import louder
@@ -35,7 +34,7 @@ def sums_of(agreement: Agreement, pair):
 
     def draw(which: bool, count: int) -> np.ndarray:
         record = pair.second if which else pair.first
-        return releases.sums(agreement, record, pair.crowd, count, generator)
+        return agreements.sums(agreement, record, pair.crowd, count, generator)
 
     return draw
 
@@ -71,7 +70,7 @@ def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float, tr
     """
     agreement = propose(1, epsilon=epsilon, quorum=4, delta=1e-6)
     pair = collection_pairs(agreement)[0]
-    known = module.along((pair.first - pair.second) / releases.noise_scales(agreement) ** 2)
+    known = module.along((pair.first - pair.second) / agreements.noise_scales(agreement) ** 2)
     draw = sums_of(agreement, pair)
     found = examine(
         draw,

@@ -2,9 +2,8 @@
 
 import pytest
 
-from blurfit.audit import findings
-from blurfit.audit.findings import audit_agreement
-from blurfit.audit.pairs import exact_mu, lying_crowd
+from blurfit.audit import agreements
+from blurfit.audit.agreements import audit_agreement, exact_mu, lying_crowd
 from blurfit.theory.moments import total_deviation
 from support.broken import small_agreement
 
@@ -27,7 +26,7 @@ def test_the_exact_privacy_of_the_one_honest_person(terms, draws) -> None:
 
 def test_both_are_shown(monkeypatch) -> None:
     """By the sums, of which models are made: those are few, and attacked all the same."""
-    monkeypatch.setattr(findings, "CHEAP", 150)
+    monkeypatch.setattr(agreements, "CHEAP", 150)
     plain, noisy = (small_agreement(2, quorum=4, database_noise=noise) for noise in (False, True))
     lying = {}
     for name, agreement in (("plain", plain), ("noisy", noisy)):

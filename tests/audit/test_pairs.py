@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema
-from blurfit.audit.pairs import collection_pairs, exact_mu, farthest_answers, submission_pairs
+from blurfit.audit.agreements import collection_pairs, exact_mu, farthest_answers, submission_pairs
 from blurfit.theory.forms import JointColumn, JointForm
 
 TARGET = Numeric("y", -1, 1)

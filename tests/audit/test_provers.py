@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit.audit.provers import lies
-from blurfit.proofs.circuits import ShortVector
-from blurfit.proofs.flp import Flp
+from blurfit.proofs.flp import Flp, ShortVector
 from support.sharing import propose
 
 AGREEMENT = propose(proofs=True, quorum=400)

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 from blurfit import Agreement, InfeasibleError, Numeric, Schema, learn
-from blurfit.audit import releases as module
-from blurfit.audit.releases import Crowd, models, noise_scales, submissions, sums
+from blurfit.audit import agreements as module
+from blurfit.audit.agreements import Crowd, models, noise_scales, submissions, sums
 from blurfit.learning.sums import Totals
 
 SCHEMA = Schema([Numeric("a", -1, 1), Numeric("b", -1, 1)], Numeric("y", -1, 1), intercept=False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit.audit.pairs import farthest_under_a_map
+from blurfit.audit.agreements import farthest_under_a_map
 from support.broken_waves import Sequence, broken_waves
 
 KINDS = ("residual", "newton")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from blurfit import Agreement, Numeric, Schema, Store
 from blurfit.audit.provers import verdicts
 from blurfit.contributor.blur import PROOF_BYTES, blur, proved_with
-from blurfit.messages.sealing import new_key, public_key, unseal
+from blurfit.messages.shares import new_key, public_key, unseal
 from blurfit.proofs.field import MODULUS
 from blurfit.protocol import tokens
 from blurfit.service.app import Service

@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.messages.sealing import new_key, public_key, unseal
+from blurfit.messages.shares import new_key, public_key, unseal
 
 MARK = "5c" * 32
 SEAL = """async ([message, key, mark, place]) => {

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from blurfit import Agreement, Store
 from blurfit.agreement.databases import largest_steps
 from blurfit.agreement.promises import condition_in_words
-from blurfit.messages.masks import expand
+from blurfit.messages.shares import expand
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread

@@ -6,7 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from blurfit import Agreement
-from blurfit.audit import findings as attacks
+from blurfit.audit import agreements as attacks
 from blurfit.audit.examination import Finding
 from blurfit.cli import main
 

@@ -12,7 +12,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.proof_costs import ProofCosts
 from blurfit.cli import main
 from blurfit.commands.proposals import read_proposal
-from blurfit.forecast import tuning
+from blurfit.forecast import choices
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.toml"
 SMALL = ["--contributors", "1000,100000", "--epsilon", "1", "--draws", "8"]
@@ -52,7 +52,7 @@ def test_public_data_and_spectrum_are_populations(tmp_path: Path) -> None:
 
 
 def test_advice(monkeypatch) -> None:
-    monkeypatch.setattr(tuning, "EVALUATIONS", 12)
+    monkeypatch.setattr(choices, "EVALUATIONS", 12)
     result = run(
         *[str(SURVEY), "--contributors", "2000", "--epsilon", "1", "--draws", "8"],
         *["--mechanism", "moment", "--advise", "--json"],

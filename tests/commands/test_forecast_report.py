@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 
 from blurfit.commands.forecast_report import advice_in_words, liars_in_words, number, report
-from blurfit.forecast.results import Case, Forecast
-from blurfit.forecast.tuning import Advice
+from blurfit.forecast.choices import Advice
+from blurfit.forecast.sweep import Case, Forecast
 
 
 def case(mechanism, n: int, factor: float, local: float | None = None) -> Case:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit import PublishedModel, PublishedMoments, Store, perturb_table
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 
 _TO_A_FILE = ["contribute", "agreement.json", "people.csv", "--out"]
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}

@@ -5,7 +5,7 @@ import math
 from rich.console import Console
 
 from blurfit.commands.public_report import public_answer, public_report
-from blurfit.forecast.beside import Beside, PublicForecast
+from blurfit.forecast.choices import Beside, PublicForecast
 
 HELPS = Beside(5000, 1.0, None, alone=1.75, with_public_rows=1.25, without_privacy=1.0)
 HARMS = Beside(5000, 1.0, 2.0, alone=1.25, with_public_rows=1.5, without_privacy=1.0)

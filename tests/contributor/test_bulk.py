@@ -17,7 +17,7 @@ from blurfit.contributor.journal import Journal
 from blurfit.contributor.sending import blur_table, default_journal
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn import learn_files
-from blurfit.messages.submission_files import open_submissions
+from blurfit.messages.files import open_submissions
 from blurfit.schema.table_files import TableFile
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

@@ -14,8 +14,7 @@ from blurfit.contributor import receipt as module
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, checked, roles, withdraw
 from blurfit.errors import ServiceError
-from blurfit.messages.receipts import secrets_of
-from blurfit.messages.signing import Signer, about_submissions, new_key
+from blurfit.messages.signing import Signer, about_submissions, new_key, secrets_of
 from blurfit.protocol.wire import Acknowledgement
 from support import ed25519
 from support.stores import PEOPLE, propose

@@ -24,10 +24,9 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
     base,
-    by_input,
-    by_moment,
+    mechanisms,
 )
-from blurfit.estimators.defaults import public_ball
+from blurfit.estimators.mechanisms import public_ball
 from blurfit.learning import shrinkage
 from blurfit.learning.sums import Totals
 from blurfit.model.published import PublishedModel
@@ -310,8 +309,7 @@ def test_the_sums_are_those_of_the_protocol(monkeypatch, kind, words) -> None:
         seen.append(clean)
         return blurred(agreement, clean, random_state)
 
-    for module in (by_moment, by_input):
-        monkeypatch.setattr(module, "blurred", tell)
+    monkeypatch.setattr(mechanisms, "blurred", tell)
     X, y = data(kind)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     bounds = {"a": (0.2, 0.7), "b": (-1, 1), "c": (0, 3)}
@@ -330,7 +328,7 @@ def test_the_sums_are_those_of_the_protocol(monkeypatch, kind, words) -> None:
 def test_sums_of_input_without_an_intercept(monkeypatch, kind) -> None:
     seen = []
     monkeypatch.setattr(
-        by_input, "blurred", lambda agreement, clean, _: seen.append(clean) or clean
+        mechanisms, "blurred", lambda agreement, clean, _: seen.append(clean) or clean
     )
     X, y = data(kind)
     fitted = make(kind, fit_intercept=False).fit(X, y)

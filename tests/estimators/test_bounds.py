@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from blurfit import Binary, Categorical, InvalidValueError, Numeric, Schema
-from blurfit.estimators.bounds import bounded_columns, feature_columns
+from blurfit.estimators.rows import bounded_columns, feature_columns
 
 NAMES = ["age", "hours", "children"]
 

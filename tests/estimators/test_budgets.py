@@ -23,8 +23,7 @@ from blurfit.estimators import (
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
-    by_input,
-    by_moment,
+    mechanisms,
 )
 from blurfit.theory.gaussian import mu_of
 
@@ -88,13 +87,12 @@ def test_a_rule_that_is_not_proved_spends_what_is_proved() -> None:
     assert budget.spent().epsilon > 1.0
 
 
-@pytest.mark.parametrize("module", [by_moment, by_input])
-def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch, module) -> None:
+@pytest.mark.parametrize("kind", [MomentPerturbationRegressor, InputPerturbationRegressor])
+def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch, kind) -> None:
     def never(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(module, "blurred", never)
-    kind = MomentPerturbationRegressor if module is by_moment else InputPerturbationRegressor
+    monkeypatch.setattr(mechanisms, "blurred", never)
     model = kind(**NUMBER)
     with Budget(epsilon=1.0, delta=1e-6), pytest.raises(BudgetExceededError):
         model.fit(X, Y)

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 
 from blurfit import InvalidValueError, NotPrivateWarning
 from blurfit.estimators import InputPerturbationClassifier, MomentPerturbationClassifier
-from blurfit.estimators.guarantee import CLASSES_READ, SEEDED
+from blurfit.estimators.base import CLASSES_READ, SEEDED
 
 # Seeded, so that they can be repeated: what is said about that is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from blurfit.estimators import one_pass
-from blurfit.estimators.one_pass import joint_totals
+from blurfit.estimators import rows as module
+from blurfit.estimators.rows import joint_totals
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
@@ -28,7 +28,7 @@ def columns_of(count: int) -> list[Numeric]:
 @pytest.mark.parametrize("rows", [1, 255, 256, 257, 10_000])
 @pytest.mark.parametrize("layout", ["rows", "columns", "gaps", "read-only"])
 def test_against_the_schemas_encoding(monkeypatch, layout, rows) -> None:
-    monkeypatch.setattr(one_pass, "NUMBERS_AT_ONCE", 64)  # so blocks have 256 rows, parts 4096
+    monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 64)  # so blocks have 256 rows, parts 4096
     generator = np.random.default_rng(rows)
     columns = columns_of(5)
     values = 4 * generator.standard_normal((rows, 5))  # many are outside of the bounds
@@ -56,7 +56,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch) -> None:
     )
     found = []
     for threads in (1, 3, None):
-        monkeypatch.setattr(one_pass.os, "cpu_count", lambda threads=threads: threads)
+        monkeypatch.setattr(module.os, "cpu_count", lambda threads=threads: threads)
         found.append(joint_totals(values, targets, columns_of(6)).matrix(200_000))
     for other in found[1:]:
         assert np.array_equal(found[0], other)

@@ -8,15 +8,9 @@ from sklearn.linear_model import PoissonRegressor
 
 from blurfit import Budget, BudgetExceededError, InvalidValueError
 from blurfit.errors import InfeasibleError
-from blurfit.estimators import (
-    MomentPerturbationClassifier,
-    MomentPerturbationRegressor,
-    by_moment,
-    row_waves,
-)
+from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
 from blurfit.model.course import follows, learn_plan
-from blurfit.simulation.entropy import operating_system_generator
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation.sampler import exact_totals, operating_system_generator
 from support.plans import FEATURES, people, plan
 
 seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
@@ -39,7 +33,7 @@ def classifier(**parameters) -> MomentPerturbationClassifier:
 
 def test_everybody_is_in_one_wave_and_each_wave_has_its_quorum() -> None:
     chosen = plan("label", quorum=1000, waves=3)
-    waves = row_waves.divide(chosen, operating_system_generator())
+    waves = mechanisms.divide(chosen, operating_system_generator())
     assert tuple(map(len, waves)) == chosen.quorums
     assert sorted(np.concatenate(waves)) == list(range(1000))
 
@@ -50,7 +44,7 @@ def test_every_row_is_as_likely_as_its_neighbour_to_be_in_a_wave() -> None:
     draws, generator = 4000, np.random.default_rng(0)
     seen, together = np.zeros(50), 0
     for _ in range(draws):
-        first = row_waves.divide(chosen, generator)[0]
+        first = mechanisms.divide(chosen, generator)[0]
         seen[first] += 1
         together += {0, 1} <= set(first.tolist())
     share = chosen.quorums[0] / 50
@@ -69,8 +63,8 @@ def divisions(monkeypatch: pytest.MonkeyPatch) -> list:
         found.append(original(*arguments))
         return found[-1]
 
-    original = row_waves.divide
-    monkeypatch.setattr(row_waves, "divide", divide)
+    original = mechanisms.divide
+    monkeypatch.setattr(mechanisms, "divide", divide)
     return found
 
 
@@ -132,7 +126,7 @@ def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch: pytest.MonkeyPatch)
     def never(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(by_moment, "blurred", never)
+    monkeypatch.setattr(mechanisms, "blurred", never)
     with Budget(epsilon=0.5, delta=1e-6), pytest.raises(BudgetExceededError):
         classifier(waves=2).fit(*voters())
 
@@ -199,8 +193,8 @@ def test_sums_are_those_that_contributors_would_send(task) -> None:
         part = {name: np.asarray(column)[:5000] for name, column in X.items()}
         part[agreement.schema.target.name] = np.asarray(y)[:5000]
         values = X[:5000].assign(region=X["region"][:5000].map(regions.index)).to_numpy()
-        signal = by_moment.Signal(agreement.schema.target, np.asarray(y)[:5000])
-        got = by_moment.clean_totals(agreement, values, signal)
+        signal = mechanisms.Signal(agreement.schema.target, np.asarray(y)[:5000])
+        got = mechanisms.clean_moment_totals(agreement, values, signal)
         expected = exact_totals(agreement, part)
         np.testing.assert_allclose(got.sums, expected.sums, rtol=1e-9, atol=1e-8)
         assert got.fingerprint == expected.fingerprint

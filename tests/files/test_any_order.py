@@ -19,7 +19,7 @@ from blurfit import BlurfitError, Store, Submissions, perturb_table
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import release_files
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 from blurfit.model.moments import PublishedMoments
 from blurfit.store import withdrawal
 from blurfit.store.backup import backup, restore

@@ -9,7 +9,7 @@ from blurfit import ConflictError, InfeasibleError, PublishedMoments, Store, per
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import release_files
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 from support.stores import PEOPLE, propose, totals_of
 
 

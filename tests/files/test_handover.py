@@ -15,7 +15,7 @@ from blurfit import (
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import learn_files
-from blurfit.messages.submission_files import open_submissions
+from blurfit.messages.files import open_submissions
 from blurfit.model.release import Release
 from blurfit.store import tables
 from support.stores import PEOPLE

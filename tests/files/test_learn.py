@@ -19,8 +19,8 @@ from blurfit.files import duplicates, learn
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import Work, learn_files, totals
-from blurfit.messages import submission_files
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages import files
+from blurfit.messages.files import Writer
 from support.stores import propose
 
 ROWS = 600
@@ -50,7 +50,7 @@ def write(path: Path, agreement, table: Submissions) -> str:
 @pytest.fixture
 def small(monkeypatch) -> None:
     """Row groups, tasks and partitions of a few rows: many of each."""
-    monkeypatch.setattr(submission_files, "MOST_ROWS", 37)
+    monkeypatch.setattr(files, "MOST_ROWS", 37)
     monkeypatch.setattr(learn, "GROUPS_AT_ONCE", 2)
     monkeypatch.setattr(duplicates, "AT_ONCE", 100)
 

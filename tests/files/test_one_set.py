@@ -25,7 +25,7 @@ from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import Work, learn_files, totals
 from blurfit.files.release_receipts import ReleaseReceipt
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 from blurfit.model.moments import PublishedMoments
 from blurfit.service.serving import in_a_thread
 from blurfit.store.backup import backup, restore

@@ -12,7 +12,7 @@ from blurfit import ConflictError, InvalidValueError, Submissions, perturb_table
 from blurfit.files.scan import Stretch, agreed, apart, merge, records, repeated, scan
 from blurfit.files.sources import identify
 from blurfit.learning.sums import total
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 from support.stores import PEOPLE, totals_of
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Binary, InvalidValueError, Numeric, Schema
-from blurfit.forecast.beside import (
+from blurfit.forecast.choices import (
     Beside,
     forecast_agreement_beside,
     forecast_beside,

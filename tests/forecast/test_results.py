@@ -6,7 +6,7 @@ import math
 import matplotlib as mpl
 import pytest
 
-from blurfit.forecast.results import Case, Forecast
+from blurfit.forecast.sweep import Case, Forecast
 
 mpl.use("Agg")
 

@@ -3,10 +3,10 @@
 import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError
-from blurfit.forecast import tuning as module
+from blurfit.forecast import choices as module
+from blurfit.forecast.choices import advise
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import propose_terms
-from blurfit.forecast.tuning import advise
 from blurfit.simulation import make_census
 
 
@@ -24,7 +24,7 @@ def people(census) -> Population:
 def shorter_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of what a search gains, it gains early, and all candidates meet the same luck."""
     monkeypatch.setattr(module, "EVALUATIONS", 20)
-    monkeypatch.setattr(module, "DRAWS", 12)
+    monkeypatch.setattr(module, "TUNING_DRAWS", 12)
 
 
 @pytest.mark.parametrize(

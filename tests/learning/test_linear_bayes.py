@@ -6,8 +6,8 @@ from joint_people import NOISE, TRUTH, collected, people
 
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointColumn
-from blurfit.simulation.bare_waves import score
-from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
+from blurfit.simulation.sampler import clean_sums, draw_joint_sums
+from blurfit.simulation.waves import score
 from blurfit.theory.moments import sensitivity
 from blurfit.theory.planning import public_weights
 

@@ -7,8 +7,8 @@ from joint_people import TRUTH, collected, people
 from blurfit.learning import shrinkage as module
 from blurfit.learning.shrinkage import linear_bayes, posterior_mean
 from blurfit.learning.sums import JointColumn, JointSums
-from blurfit.simulation.bare_waves import score
-from blurfit.simulation.joint_sampler import clean_sums
+from blurfit.simulation.sampler import clean_sums
+from blurfit.simulation.waves import score
 
 
 def test_the_gradient_is_that_of_the_energy() -> None:

@@ -6,7 +6,7 @@ import pytest
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import _laplace, _stretch, cut_of, wave_estimates
 from blurfit.learning.waves import WaveSums
-from blurfit.simulation.bare_waves import Collected, collect_in_waves, draw_wave
+from blurfit.simulation.waves import Collected, collect_in_waves, draw_wave
 from blurfit.theory.maps import ResidualMap, Whitening
 from blurfit.theory.planning import Stage, Stages
 

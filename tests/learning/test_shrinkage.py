@@ -8,7 +8,7 @@ from joint_people import collected
 
 from blurfit.learning.shrinkage import information, linear_bayes, posterior_mean, reading, shrink
 from blurfit.learning.sums import JointColumn, JointSums
-from blurfit.simulation.joint_sampler import clean_sums
+from blurfit.simulation.sampler import clean_sums
 
 
 def test_psi_is_read_off_the_noise() -> None:

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
-from blurfit.simulation.bare_waves import Collected, collect_in_waves
+from blurfit.simulation.waves import Collected, collect_in_waves
 from blurfit.theory.planning import Stage, Stages
 
 BETA = np.array([0.2, 1.0, -0.8, 0.5, 0.0])

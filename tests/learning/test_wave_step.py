@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import WaveSums, coordinates, learn_wave, next_map, step_sums
-from blurfit.simulation.bare_waves import score
+from blurfit.simulation.waves import score
 from blurfit.theory.maps import LogisticNewton, ResidualMap
 from support.beliefs import QUIET, belief_of, features, labels
 

@@ -5,7 +5,7 @@ import pytest
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import on_curve
-from blurfit.simulation.bare_waves import assign, collect_in_waves, draw_wave, score
+from blurfit.simulation.waves import assign, collect_in_waves, draw_wave, score
 from blurfit.theory import moments
 from blurfit.theory.planning import Stage, Stages, choose_plan
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.messages.layout import BATCH_MAGIC, MAGIC, Layout, batch_of, check_mark, rows_in
+from blurfit.messages.submissions import BATCH_MAGIC, MAGIC, Layout, batch_of, check_mark, rows_in
 
 MARK = "0123456789abcdef" * 4
 LAYOUT = Layout(MARK, 3)

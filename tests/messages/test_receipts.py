@@ -7,7 +7,7 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit.contributor.noise import new_secret
-from blurfit.messages.receipts import identifiers_of, secrets_of
+from blurfit.messages.signing import identifiers_of, secrets_of
 
 
 def test_by_hand() -> None:

@@ -6,9 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, perturb_table
-from blurfit.messages import submission_files
-from blurfit.messages.submission_files import open_submissions
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages import files
+from blurfit.messages.files import Writer, open_submissions
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 
@@ -43,7 +42,7 @@ def read(path, agreement=AGREEMENT):
 
 @pytest.mark.parametrize("mechanism", ["input", "moment"])
 def test_what_was_written_is_read(path, mechanism, monkeypatch) -> None:
-    monkeypatch.setattr(submission_files, "MOST_ROWS", 16)
+    monkeypatch.setattr(files, "MOST_ROWS", 16)
     agreement = propose(mechanism=mechanism)
     table = perturb_table(agreement, {c: np.linspace(0, 100, 50) for c in ("age", "income")})
     with Writer(path, agreement.layout, released="ab") as writer:
@@ -70,7 +69,7 @@ def test_numbers_are_read_in_place(tmp_path) -> None:
 def test_large_row_groups_of_others_are_read_in_parts(tmp_path, monkeypatch) -> None:
     path = tmp_path / "blurred.parquet"
     write(path)
-    monkeypatch.setattr(submission_files, "MOST_ROWS", 16)
+    monkeypatch.setattr(files, "MOST_ROWS", 16)
     with open_submissions(path, AGREEMENT.layout) as file:
         assert file.groups == 1
         assert max(len(identifiers) for identifiers, _ in file.parts(0)) <= 16
@@ -168,7 +167,7 @@ def test_a_flipped_bit_in_parquet_is_noticed(tmp_path, seed) -> None:
 
 
 def test_the_row_group_is_named(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(submission_files, "MOST_ROWS", 16)
+    monkeypatch.setattr(files, "MOST_ROWS", 16)
     path = tmp_path / "blurred.parquet"
     write(path)
     data = bytearray(path.read_bytes())
@@ -205,7 +204,7 @@ def test_columns_that_unpack_to_more_than_their_rows_are_refused(tmp_path, monke
         table.append_column("picture", wide), path, compression="zstd", use_dictionary=["picture"]
     )
     np.testing.assert_array_equal(read(path)[0], TABLE.identifiers)
-    monkeypatch.setattr(submission_files, "_COLUMNS", [*submission_files._COLUMNS, "picture"])
+    monkeypatch.setattr(files, "_COLUMNS", [*files._COLUMNS, "picture"])
     with pytest.raises(InvalidValueError, match=r"row group 0 of .* to unpack to what its 50 rows"):
         open_submissions(path, AGREEMENT.layout)
 

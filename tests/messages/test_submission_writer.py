@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, perturb_table
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)

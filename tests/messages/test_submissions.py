@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from blurfit.errors import InvalidValueError
-from blurfit.messages.layout import BATCH_MAGIC, MAGIC, Layout
-from blurfit.messages.submissions import Submission, Submissions, rows_of
+from blurfit.messages.submissions import (
+    BATCH_MAGIC,
+    MAGIC,
+    Layout,
+    Submission,
+    Submissions,
+    rows_of,
+)
 
 IDENTIFIER, FINGERPRINT = "00ff" * 8, "a1" * 32
 FORMS = [("to_json", "from_json"), ("to_bytes", "from_bytes")]

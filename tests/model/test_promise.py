@@ -28,7 +28,7 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
-from blurfit.estimators.guarantee import CLASSES_READ, SEEDED
+from blurfit.estimators.base import CLASSES_READ, SEEDED
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn import release_files
 from blurfit.model.card import as_card

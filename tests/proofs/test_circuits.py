@@ -6,7 +6,7 @@ import pytest
 from blurfit.audit.provers import false_encodings
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.proofs import field
-from blurfit.proofs.circuits import ShortVector
+from blurfit.proofs.flp import ShortVector
 from support.proofs import (
     CEILING,
     CIRCUIT,

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from blurfit.proofs import field
-from blurfit.proofs.prio3 import HELPER, LEADER, Halves, Prio3
-from blurfit.proofs.xof import Xof
+from blurfit.proofs.prio3 import HELPER, LEADER, Halves, Prio3, Xof
 from support.proofs import CIRCUIT, KEY, PRIO3, identifiers, shared, vectors, verdicts
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "vdaf.json").read_text())

@@ -3,7 +3,7 @@
 import numpy as np
 
 from blurfit.proofs.field import MODULUS
-from blurfit.proofs.xof import Xof, _elements
+from blurfit.proofs.prio3 import Xof, _elements
 
 
 class Stream:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from blurfit.messages.masks import expand
+from blurfit.messages.shares import expand
 from blurfit.randomness import bits
 
 

@@ -15,11 +15,10 @@ from blurfit import (
     Schema,
     perturb_table,
 )
-from blurfit.audit.pairs import farthest_answers
+from blurfit.audit.agreements import farthest_answers
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
-from blurfit.estimators.one_pass import joint_totals
-from blurfit.estimators.rows import _table
+from blurfit.estimators.rows import _table, joint_totals
 from blurfit.model.learner import moments_of
 from blurfit.schema.table_files import TableFile
 from blurfit.schema.vectors import kind_of, values

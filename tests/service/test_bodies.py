@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb, perturb_table
-from blurfit.messages.sealing import OVERHEAD
+from blurfit.messages.shares import OVERHEAD
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol import tokens
 from blurfit.protocol.problems import RequestError

@@ -12,8 +12,7 @@ from blurfit.contributor.client import Client
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, withdraw
 from blurfit.errors import ServiceError
-from blurfit.messages.receipts import secrets_of
-from blurfit.messages.signing import Signer, about_submissions, new_key
+from blurfit.messages.signing import Signer, about_submissions, new_key, secrets_of
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Limits, Service
 from blurfit.store import blocks, withdrawal

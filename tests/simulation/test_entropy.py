@@ -4,8 +4,8 @@ from randomgen import ChaCha
 from scipy.stats import kstest
 
 from blurfit import InvalidValueError
-from blurfit.simulation import entropy
-from blurfit.simulation.entropy import generator_for, operating_system_generator
+from blurfit.simulation import sampler
+from blurfit.simulation.sampler import generator_for, operating_system_generator
 
 
 def test_each_call_has_a_key_of_its_own() -> None:
@@ -20,7 +20,7 @@ def test_the_key_is_the_operating_systems_and_cryptographic(monkeypatch) -> None
         asked.append(bits)
         return 7
 
-    monkeypatch.setattr(entropy.secrets, "randbits", randbits)
+    monkeypatch.setattr(sampler.secrets, "randbits", randbits)
     generator = operating_system_generator()
     assert asked == [256]
     assert generator.random() == np.random.Generator(ChaCha(key=7, rounds=20)).random()

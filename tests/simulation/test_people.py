@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from blurfit.simulation import people as generated
-from blurfit.simulation.people import draw_population
+from blurfit.simulation import census as generated
+from blurfit.simulation.census import draw_population
 
 COUNT = 60_000
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Categorical, Numeric, Schema, learn
-from blurfit.simulation.sampler import exact_totals, sampler_for
-from blurfit.simulation.weights import weights_of
+from blurfit.simulation.sampler import exact_totals, sampler_for, weights_of
 
 FEATURES = [Numeric("a", -1, 1), Numeric("b", 0, 5), Categorical("c", ["x", "y", "z"])]
 SCHEMAS = {

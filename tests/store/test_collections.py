@@ -9,7 +9,7 @@ from blurfit import perturb_table
 from blurfit.contributor.blur import blur, shared_with
 from blurfit.errors import UnknownCollectionError
 from blurfit.learning.sums import total
-from blurfit.messages.masks import expand
+from blurfit.messages.shares import expand
 from blurfit.store import collections, migrations
 from blurfit.store.collections import LARGEST, Collection
 from blurfit.store.transactions import Transactions

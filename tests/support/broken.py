@@ -15,12 +15,15 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.audit import releases
-from blurfit.audit.attacks import Score
-from blurfit.audit.examination import Draw, Finding, examine
-from blurfit.audit.findings import beside_a_colluder
-from blurfit.audit.pairs import Pair, collection_pairs, submission_pairs
-from blurfit.audit.releases import Crowd
+from blurfit.audit import agreements
+from blurfit.audit.agreements import (
+    Crowd,
+    Pair,
+    beside_a_colluder,
+    collection_pairs,
+    submission_pairs,
+)
+from blurfit.audit.examination import Draw, Finding, Score, examine
 from blurfit.contributor.noise import to_grid
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration
@@ -95,12 +98,12 @@ def _of(pair: Pair, draw: Callable[[FloatArray, int], FloatArray]) -> Draw:
 def _sums(agreement: Agreement, pair: Pair, honest: int | None = None) -> Draw:
     crowd = pair.crowd if honest is None else Crowd(honest - 1, pair.crowd.pull)
     generator = np.random.default_rng(SEED)
-    return _of(pair, lambda r, n: releases.sums(agreement, r, crowd, n, generator))
+    return _of(pair, lambda r, n: agreements.sums(agreement, r, crowd, n, generator))
 
 
 def _models(agreement: Agreement, pair: Pair) -> Draw:
     generator = np.random.default_rng(SEED)
-    return _of(pair, lambda r, n: releases.models(agreement, r, pair.crowd, n, generator))
+    return _of(pair, lambda r, n: agreements.models(agreement, r, pair.crowd, n, generator))
 
 
 def _promise(agreement: Agreement) -> tuple[float, float]:
@@ -142,7 +145,7 @@ def _two_releases() -> Broken:
     ridges = agreement.calibration.ridge + np.array([0.0, 1.0])
 
     def twice(record: FloatArray, count: int) -> FloatArray:
-        gram, moment = releases.sums(agreement, record, pair.crowd, count, generator).T
+        gram, moment = agreements.sums(agreement, record, pair.crowd, count, generator).T
         return np.asarray(moment[:, None] / (gram[:, None] + ridges))
 
     def once(record: FloatArray, count: int) -> FloatArray:
@@ -165,9 +168,9 @@ def _one_more_person() -> Broken:
     everyone_else = replace(pair.crowd, honest=pair.crowd.honest - 1)
 
     def twice(record: FloatArray, count: int) -> FloatArray:
-        nobody = releases.nobody(agreement)
-        without = releases.sums(agreement, nobody, everyone_else, count, generator)
-        return np.hstack([without, without + releases.submissions(agreement, record, count)])
+        nobody = agreements.nobody(agreement)
+        without = agreements.sums(agreement, nobody, everyone_else, count, generator)
+        return np.hstack([without, without + agreements.submissions(agreement, record, count)])
 
     return Broken(
         _of(pair, twice),
@@ -195,7 +198,7 @@ def _diagonal_like_the_rest() -> Broken:
     pair = collection_pairs(agreement)[0]
     form, generator = agreement.form, np.random.default_rng(SEED)
     less = np.where(form.counts == 1, 1 / np.sqrt(2), 1.0)
-    scales = releases.noise_scales(agreement) * np.sqrt(agreement.quorum)
+    scales = agreements.noise_scales(agreement) * np.sqrt(agreement.quorum)
 
     def drawn(factor: FloatArray | float) -> Draw:
         def seen(record: FloatArray, count: int) -> FloatArray:
@@ -238,7 +241,7 @@ def _constant_row_twice() -> Broken:
     row = np.array([name.startswith("1·") for name in agreement.form.names])
 
     def twice(record: FloatArray, count: int) -> FloatArray:
-        seen = (releases.sums(agreement, record, pair.crowd, count, generator) for _ in range(2))
+        seen = (agreements.sums(agreement, record, pair.crowd, count, generator) for _ in range(2))
         first, second = seen
         return np.hstack([first, second[:, row]])
 
@@ -270,7 +273,7 @@ def _shared_seed() -> Broken:
     pair, local = submission_pairs(agreement)[0], agreement.calibration.local
 
     def shared(record: FloatArray, count: int) -> FloatArray:
-        target = releases.submissions(agreement, record, count)
+        target = agreements.submissions(agreement, record, count)
         return np.hstack([target, target - record])
 
     broken = _of(pair, shared)
@@ -282,13 +285,13 @@ def _floats() -> Broken:
     """A record of one against one of zero: 1 + noise is a multiple of 2⁻⁵³, noise alone is not."""
     agreement = small_agreement(1, local_epsilon=1.0, local_delta=1e-6)
     pair, local = submission_pairs(agreement)[1], agreement.calibration.local
-    generator, scales = np.random.default_rng(SEED), releases.noise_scales(agreement)
+    generator, scales = np.random.default_rng(SEED), agreements.noise_scales(agreement)
 
     def floats(record: FloatArray, count: int) -> FloatArray:
         return np.asarray(record + scales * generator.standard_normal((count, len(scales))))
 
     broken = _of(pair, floats)
-    honest = _of(pair, lambda record, count: releases.submissions(agreement, record, count))
+    honest = _of(pair, lambda record, count: agreements.submissions(agreement, record, count))
     return Broken(broken, honest, (local.epsilon, local.delta), 40_000)
 
 

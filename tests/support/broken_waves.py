@@ -14,11 +14,9 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
-from blurfit.audit import releases
-from blurfit.audit.attacks import Score
-from blurfit.audit.examination import Draw
-from blurfit.audit.pairs import collection_pairs, farthest_under_a_map
-from blurfit.audit.releases import Crowd
+from blurfit.audit import agreements
+from blurfit.audit.agreements import Crowd, collection_pairs, farthest_under_a_map
+from blurfit.audit.examination import Draw, Score
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap, Whitening
 from support.broken import SEED, Broken
@@ -86,7 +84,7 @@ class Sequence:
 
     def nobody(self, wave: int) -> FloatArray:
         """A record of zeros."""
-        return releases.nobody(self.first if wave == 1 else self.later[0])
+        return agreements.nobody(self.first if wave == 1 else self.later[0])
 
     def in_first(self, **options: bool) -> Draw:
         """The target is in wave 1."""
@@ -146,8 +144,8 @@ def broken_waves(kind: str) -> dict[str, Broken]:
 def _known(course: Sequence, waves: tuple[int, ...]) -> Score:
     """How the two neighbours differ in these waves, under the map that was announced."""
     width = course.first.width
-    past = (course.one.first - course.one.second) / releases.noise_scales(course.first) ** 2
-    scales = releases.noise_scales(course.later[0])
+    past = (course.one.first - course.one.second) / agreements.noise_scales(course.first) ** 2
+    scales = agreements.noise_scales(course.later[0])
     later = np.array([one - other for one, other in course.two]) / scales**2
 
     def score(seen: FloatArray) -> FloatArray:
@@ -161,5 +159,5 @@ def _known(course: Sequence, waves: tuple[int, ...]) -> Score:
 def _sums(
     agreement: Agreement, record: FloatArray, trials: int, generator: np.random.Generator
 ) -> FloatArray:
-    crowd = Crowd(PEOPLE - 1, releases.nobody(agreement))
-    return releases.sums(agreement, record, crowd, trials, generator)
+    crowd = Crowd(PEOPLE - 1, agreements.nobody(agreement))
+    return agreements.sums(agreement, record, crowd, trials, generator)

@@ -4,9 +4,8 @@ import secrets
 
 import numpy as np
 
-from blurfit.proofs.circuits import ShortVector
-from blurfit.proofs.prio3 import HELPER, LEADER, Prio3
-from blurfit.proofs.xof import Xof
+from blurfit.proofs.flp import ShortVector
+from blurfit.proofs.prio3 import HELPER, LEADER, Prio3, Xof
 
 WEIGHTS, DIGITS, CEILING = (1, 2, 2, 1, 2), 3, 300
 CIRCUIT = ShortVector(WEIGHTS, DIGITS, CEILING)

@@ -1,7 +1,7 @@
 """The operating system's bits, replayed: a test draws the same noise in every run.
 
 What a test says of noise then holds always or never, instead of nearly always. Noise itself takes
-no seed (`blurfit.randomness.bits`, `blurfit.simulation.entropy`), so the modules' own view of the
+no seed (`blurfit.randomness.bits`, `blurfit.simulation.sampler`), so the modules' own view of the
 operating system is exchanged, which only code that reaches into them can do. Identifiers and the
 secrets of receipts are replayed with it: their order decides which bucket or block a row is in. A
 table is blurred by one thread instead of as many as there are processors: which of several draws
@@ -18,7 +18,7 @@ import pytest
 
 from blurfit.contributor import blur, noise
 from blurfit.randomness import bits
-from blurfit.simulation import entropy
+from blurfit.simulation import sampler
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def drawn_from(name: str) -> Iterator[None]:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bits, "os", SimpleNamespace(urandom=numbers.randbytes))
-        patch.setattr(entropy, "secrets", SimpleNamespace(randbits=numbers.getrandbits))
+        patch.setattr(sampler, "secrets", SimpleNamespace(randbits=numbers.getrandbits))
         patch.setattr(blur, "os", SimpleNamespace(cpu_count=lambda: 1))
         for module in (noise, blur):
             patch.setattr(module, "secrets", secrets)

@@ -19,7 +19,7 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
     name = "experiment"
 
     def _choice(self) -> "click.Choice[str]":
-        from blurfit_lab.experiments.catalogue import EXPERIMENTS
+        from blurfit_lab.experiments.page import EXPERIMENTS
 
         return click.Choice(list(EXPERIMENTS))
 
@@ -87,14 +87,10 @@ def reproduce(
     reliability; all of them if none is given. rivals2026 is a head-to-head with the best methods of
     2026, with a page of its own. An interrupted run continues where it stopped.
     """
-    from blurfit_lab.experiments.catalogue import EXPERIMENTS, ONE_PAGE, PAPER
     from blurfit_lab.experiments.cohort import Cohort
-    from blurfit_lab.experiments.page import write_page
-    from blurfit_lab.experiments.plots import draw
-    from blurfit_lab.experiments.provenance import Provenance
-    from blurfit_lab.experiments.rivals_page import NAME, write_rivals_page
-    from blurfit_lab.experiments.runner import run
-    from blurfit_lab.experiments.trials import read_csv
+    from blurfit_lab.experiments.page import EXPERIMENTS, ONE_PAGE, PAPER, write_page
+    from blurfit_lab.experiments.plots import NAME, draw, write_rivals_page
+    from blurfit_lab.experiments.runner import Provenance, read_csv, run
 
     chosen = names or ONE_PAGE
     facts = Provenance.read(out)

@@ -9,7 +9,7 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit_lab.datasets import load_acs
-from blurfit_lab.datasets.acs import FILENAME
+from blurfit_lab.datasets.census import FILENAME
 
 ROWS = {
     "age": pa.array([41, 96, 17, 60, 70], pa.uint8()),

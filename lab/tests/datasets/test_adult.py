@@ -10,7 +10,7 @@ import pytest
 from blurfit import InvalidValueError
 from blurfit.schema.columns import Binary
 from blurfit_lab.datasets import load_adult
-from blurfit_lab.datasets.adult import CATEGORIES, FILENAME
+from blurfit_lab.datasets.uci import CATEGORIES, FILENAME
 
 ROWS = {
     "age": pa.array([38, 17, 90], pa.uint8()),

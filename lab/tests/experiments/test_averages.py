@@ -2,8 +2,8 @@
 
 import pytest
 
-from blurfit_lab.experiments.averages import Key, means, power, slope
-from blurfit_lab.experiments.trials import Row
+from blurfit_lab.experiments.runner import Row
+from blurfit_lab.experiments.standings import Key, means, power, slope
 
 
 def test_means_and_their_errors() -> None:

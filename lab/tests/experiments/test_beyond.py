@@ -2,9 +2,9 @@
 
 import pytest
 
-from blurfit_lab.experiments.averages import Key, means
 from blurfit_lab.experiments.beyond import BIASED, DEBIASED, ExcessRisk, LocalTarget, PublicNumbers
-from blurfit_lab.experiments.methods import INPUT, NO_PRIVACY, PUBLISHED_INPUT
+from blurfit_lab.experiments.figures import INPUT, NO_PRIVACY, PUBLISHED_INPUT
+from blurfit_lab.experiments.standings import Key, means
 
 pytestmark = pytest.mark.usefixtures("short_chains")
 

@@ -1,7 +1,6 @@
 """Every experiment has a name, a picture and a section."""
 
-from blurfit_lab.experiments.catalogue import EXPERIMENTS, ONE_PAGE, PAPER
-from blurfit_lab.experiments.sections import SECTIONS, TITLES
+from blurfit_lab.experiments.page import EXPERIMENTS, ONE_PAGE, PAPER, SECTIONS, TITLES
 
 
 def test_names() -> None:

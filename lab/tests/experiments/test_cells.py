@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit_lab.experiments.cells import SweepCell, cell_names
+from blurfit_lab.experiments.runner import SweepCell, cell_names
 
 
 @pytest.mark.parametrize("cell", [SweepCell(0.1, 2**13, 20), SweepCell(16.0, 1, 3)])

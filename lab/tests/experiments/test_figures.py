@@ -10,10 +10,18 @@ import pytest
 
 from blurfit.simulation import make_census
 from blurfit_lab.experiments.cohort import Cohort
-from blurfit_lab.experiments.figures import FIGURES, RIDGES, PaperFigure
-from blurfit_lab.experiments.methods import CONSTANT, LINES, MOMENT, NO_PRIVACY, TUNED, WAVES
-from blurfit_lab.experiments.runner import run
-from blurfit_lab.experiments.trials import read_csv
+from blurfit_lab.experiments.figures import (
+    CONSTANT,
+    FIGURES,
+    LINES,
+    MOMENT,
+    NO_PRIVACY,
+    RIDGES,
+    TUNED,
+    WAVES,
+    PaperFigure,
+)
+from blurfit_lab.experiments.runner import read_csv, run
 
 GOLDEN = Path(__file__).parent / "golden"
 SMALL = tuple(

@@ -1,17 +1,18 @@
 """Goals are compared in the right direction, and leads by pairs of trials."""
 
-from blurfit_lab.experiments.averages import Key, Mean
-from blurfit_lab.experiments.goals import (
+from blurfit_lab.experiments.figures import MOMENT, NO_PRIVACY, OBJECTIVE, OUTPUT, WAVES
+from blurfit_lab.experiments.runner import Row
+from blurfit_lab.experiments.standings import (
     GOALS,
     PRIVATE_RIVALS,
     Goal,
+    Key,
+    Mean,
     goals_table,
     leads,
     standings,
     verdict,
 )
-from blurfit_lab.experiments.methods import MOMENT, NO_PRIVACY, OBJECTIVE, OUTPUT, WAVES
-from blurfit_lab.experiments.trials import Row
 
 
 def test_goals() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from blurfit.errors import NotPrivateWarning
 from blurfit.estimators import MomentPerturbationRegressor
-from blurfit_lab.experiments import contests, head_to_head
-from blurfit_lab.experiments.contests import Contest
+from blurfit_lab.experiments import head_to_head
+from blurfit_lab.experiments.figures import NO_PRIVACY
 from blurfit_lab.experiments.head_to_head import (
     EPSILONS,
     FOR_LABELS,
@@ -19,6 +19,7 @@ from blurfit_lab.experiments.head_to_head import (
     PUBLIC_FEATURES,
     RIVAL_LINES,
     WAVES,
+    Contest,
     HeadToHead,
     Task,
     error_of,
@@ -27,21 +28,20 @@ from blurfit_lab.experiments.head_to_head import (
     private_mean,
     takes,
 )
-from blurfit_lab.experiments.methods import NO_PRIVACY
 
 pytestmark = pytest.mark.usefixtures("short_chains")
 
 
 @pytest.fixture
 def small(monkeypatch) -> HeadToHead:
-    monkeypatch.setattr(contests, "TESTED", 128)
-    monkeypatch.setattr(contests, "PUBLIC", 200)
+    monkeypatch.setattr(head_to_head, "TESTED", 128)
+    monkeypatch.setattr(head_to_head, "PUBLIC", 200)
     monkeypatch.setattr(
         head_to_head,
         "contests",
         lambda _: {
-            "people": Contest("people", contests._numbers, training=256),
-            "rich": Contest("rich", contests._labels, label=True, training=256),
+            "people": Contest("people", head_to_head._numbers, training=256),
+            "rich": Contest("rich", head_to_head._labels, label=True, training=256),
         },
     )
     return HeadToHead()

@@ -7,8 +7,8 @@ from blurfit.estimators import InputPerturbationRegressor
 from blurfit.model.learner import learn
 from blurfit.schema.schema import Encoded
 from blurfit.simulation.sampler import exact_totals, sampler_for
-from blurfit_lab.experiments import methods
-from blurfit_lab.experiments.methods import Promise
+from blurfit_lab.experiments import figures
+from blurfit_lab.experiments.figures import Promise
 from blurfit_lab.rivals import NonPrivateClassifier, ObjectivePerturbationRegressor
 
 PROMISE = Promise(1.0, 0.01)
@@ -18,8 +18,8 @@ PROMISE = Promise(1.0, 0.01)
 def test_from_sums_is_what_an_estimator_would_publish(people) -> None:
     window = people.window(1024, 0)
     sums = people.training_sums(window)
-    contract = methods.agreement(methods.INPUT, people, PROMISE, 1024, label=False)
-    found = methods.from_sums(contract, sums, None, np.random.default_rng(5), label=False)
+    contract = figures.agreement(figures.INPUT, people, PROMISE, 1024, label=False)
+    found = figures.from_sums(contract, sums, None, np.random.default_rng(5), label=False)
     chosen = (window.start + np.arange(1024)) % (len(people) // 32 * 32)
     X = people.x[chosen][:, :-1] / people.intercept  # encoded columns in [−1, 1]
     model = InputPerturbationRegressor(
@@ -35,8 +35,8 @@ def test_moment_is_what_a_database_would_publish(people, label: bool, epsilon: f
     """From the raw records, by the schema's own kinds of columns: posterior mean, and not."""
     window = people.window(512, 0)
     promise = Promise(epsilon, 0.01)
-    contract = methods.agreement(methods.MOMENT, people, promise, 512, label=label)
-    found = methods.from_sums(
+    contract = figures.agreement(figures.MOMENT, people, promise, 512, label=label)
+    found = figures.from_sums(
         contract, people.training_sums(window), None, np.random.default_rng(5), label=label
     )
     chosen = (window.start + np.arange(512)) % (len(people) // 32 * 32)
@@ -54,11 +54,11 @@ def test_moment_is_what_a_database_would_publish(people, label: bool, epsilon: f
 
 
 def test_published_input_and_its_ridge(people) -> None:
-    contract = methods.agreement(methods.PUBLISHED_INPUT, people, PROMISE, 1024, label=True)
+    contract = figures.agreement(figures.PUBLISHED_INPUT, people, PROMISE, 1024, label=True)
     assert contract.calibration.rule == "published"
     sums = people.training_sums(people.window(1024, 0))
     free, held = (
-        methods.from_sums(contract, sums, ridge, np.random.default_rng(0), label=True)
+        figures.from_sums(contract, sums, ridge, np.random.default_rng(0), label=True)
         for ridge in (0.0, 1e5)
     )
     assert np.linalg.norm(held) < 0.1 * np.linalg.norm(free)
@@ -66,13 +66,13 @@ def test_published_input_and_its_ridge(people) -> None:
 
 @pytest.mark.parametrize("label", [False, True])
 def test_a_ridge_of_moment_holds_the_slopes_and_leaves_the_intercept_free(people, label) -> None:
-    contract = methods.agreement(methods.MOMENT, people, Promise(1e6, 0.01), 1024, label=label)
+    contract = figures.agreement(figures.MOMENT, people, Promise(1e6, 0.01), 1024, label=label)
     window = people.window(1024, 0)
     sums = people.training_sums(window)
     chosen = (window.start + np.arange(1024)) % (len(people) // 32 * 32)
     x, y = people.x[chosen], (people.label if label else people.y)[chosen]
     for ridge in (0.0, 10.0):  # hardly any noise: it is that of least squares, without the mean
-        found = methods.from_sums(contract, sums, ridge, np.random.default_rng(0), label=label)
+        found = figures.from_sums(contract, sums, ridge, np.random.default_rng(0), label=label)
         features = x[:, :-1] - x[:, :-1].mean(axis=0)
         gram = features.T @ features + ridge * np.eye(13)
         expected = np.linalg.solve(gram, features.T @ y)
@@ -81,25 +81,25 @@ def test_a_ridge_of_moment_holds_the_slopes_and_leaves_the_intercept_free(people
 
 
 def test_objective_perturbation_is_the_rivals(people) -> None:
-    risk = methods.squared_risk(people.training_sums(people.window(1024, 0)))
-    problem = methods.perturbed(methods.OBJECTIVE, risk, PROMISE, None, np.random.default_rng(1))
+    risk = figures.squared_risk(people.training_sums(people.window(1024, 0)))
+    problem = figures.perturbed(figures.OBJECTIVE, risk, PROMISE, None, np.random.default_rng(1))
     expected = ObjectivePerturbationRegressor(epsilon=1.0, delta=0.01).release(
         risk, np.random.default_rng(1)
     )
-    assert methods.minimised(risk, [problem])[0] == pytest.approx(expected)
+    assert figures.minimised(risk, [problem])[0] == pytest.approx(expected)
 
 
 def test_what_two_lines_ask_alike_is_the_same(people) -> None:
     risk = people.training_risk(people.window(512, 0))
     nothing = np.random.default_rng(0)
     problems = [
-        methods.perturbed(methods.NO_PRIVACY, risk, PROMISE, ridge, nothing)
+        figures.perturbed(figures.NO_PRIVACY, risk, PROMISE, ridge, nothing)
         for ridge in (1.0, None, 1.0)
     ]
-    found = methods.minimised(risk, problems)
+    found = figures.minimised(risk, problems)
     assert found[0].tolist() == found[2].tolist() != found[1].tolist()
     assert found[0] == pytest.approx(NonPrivateClassifier(ridge=1.0).release(risk, nothing))
-    assert methods.minimised(risk, []).shape == (0, 14)
+    assert figures.minimised(risk, []).shape == (0, 14)
 
 
 def test_the_constant_is_the_mean(people) -> None:
@@ -107,5 +107,5 @@ def test_the_constant_is_the_mean(people) -> None:
     sums = people.training_sums(window)
     chosen = (window.start + np.arange(512)) % (len(people) // 32 * 32)
     for label, target in ((False, people.y), (True, people.label)):
-        scores = people.x[:3] @ methods.constant(people, sums, label=label)
+        scores = people.x[:3] @ figures.constant(people, sums, label=label)
         assert scores == pytest.approx(np.full(3, target[chosen].mean()))

@@ -2,16 +2,11 @@
 
 import pytest
 
-from blurfit_lab.experiments.beyond import ExcessRisk, PublicNumbers
-from blurfit_lab.experiments.catalogue import ONE_PAGE
-from blurfit_lab.experiments.methods import LINES, MOMENT, NO_PRIVACY, WAVES
-from blurfit_lab.experiments.page import QUESTIONS, write_page
+from blurfit_lab.experiments.beyond import MORE_LINES, ExcessRisk, PublicNumbers
+from blurfit_lab.experiments.figures import LINES, MOMENT, NO_PRIVACY, WAVES
+from blurfit_lab.experiments.page import ONE_PAGE, QUESTIONS, TITLES, write_page
 from blurfit_lab.experiments.plots import draw
-from blurfit_lab.experiments.provenance import Provenance
-from blurfit_lab.experiments.rivals import MORE_LINES
-from blurfit_lab.experiments.runner import run
-from blurfit_lab.experiments.sections import TITLES
-from blurfit_lab.experiments.trials import Row, read_csv, write_csv
+from blurfit_lab.experiments.runner import Provenance, Row, read_csv, run, write_csv
 
 pytestmark = pytest.mark.usefixtures("short_chains")
 

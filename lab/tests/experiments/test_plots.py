@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from blurfit_lab.experiments.catalogue import ONE_PAGE
-from blurfit_lab.experiments.methods import INPUT, MOMENT, NO_PRIVACY, PUBLISHED_INPUT, WAVES
+from blurfit_lab.experiments.figures import INPUT, MOMENT, NO_PRIVACY, PUBLISHED_INPUT, WAVES
+from blurfit_lab.experiments.page import ONE_PAGE
 from blurfit_lab.experiments.plots import _drawers, draw
-from blurfit_lab.experiments.trials import Row
+from blurfit_lab.experiments.runner import Row
 
 VARIANTS = {
     "risk": ("",),

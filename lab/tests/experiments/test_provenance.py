@@ -1,6 +1,6 @@
 """Provenance are written and read, and made-up people are called so."""
 
-from blurfit_lab.experiments.provenance import Provenance
+from blurfit_lab.experiments.runner import Provenance
 
 
 def test_facts(tmp_path) -> None:

@@ -5,9 +5,9 @@ import pytest
 from scipy.special import expit
 from sklearn.calibration import calibration_curve
 
-from blurfit_lab.experiments.methods import MOMENT, NO_PRIVACY, WAVES
+from blurfit_lab.experiments.beyond import BINS, ERROR, Reliability, binned
+from blurfit_lab.experiments.figures import MOMENT, NO_PRIVACY, WAVES
 from blurfit_lab.experiments.plots import draw
-from blurfit_lab.experiments.reliability import BINS, ERROR, Reliability, binned
 
 pytestmark = pytest.mark.usefixtures("short_chains")
 

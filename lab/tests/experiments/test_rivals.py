@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from blurfit_lab.experiments import rivals
-from blurfit_lab.experiments.methods import LINES, NO_PRIVACY, Promise
-from blurfit_lab.experiments.rivals import (
+from blurfit_lab.experiments import beyond
+from blurfit_lab.experiments.beyond import (
     FOR_NUMBERS,
     FROM_ROWS,
     LOCAL,
@@ -15,12 +14,13 @@ from blurfit_lab.experiments.rivals import (
     more_weights,
     weights_from_rows,
 )
+from blurfit_lab.experiments.figures import LINES, NO_PRIVACY, Promise
 
 pytestmark = pytest.mark.usefixtures("short_chains")
 
 
 def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatch) -> None:
-    monkeypatch.setattr(rivals, "PUBLISHED_STEPS", 100)
+    monkeypatch.setattr(beyond, "PUBLISHED_STEPS", 100)
     small = Comparison("rivals", (512,), (1.0,), from_rows=True)
     cells = small.cells(people, 2)
     assert cells == ["linear:1.0:512:0:2", "logistic:1.0:512:0:2"]

@@ -4,19 +4,18 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from blurfit_lab.experiments.figures import CERTIFIED_OBJECTIVE, MOMENT
 from blurfit_lab.experiments.head_to_head import LINES, PRIVATE_MEAN, PUBLIC_FEATURES, WAVES
-from blurfit_lab.experiments.methods import CERTIFIED_OBJECTIVE, MOMENT
-from blurfit_lab.experiments.plots import draw
-from blurfit_lab.experiments.provenance import Provenance
-from blurfit_lab.experiments.rivals_page import (
+from blurfit_lab.experiments.plots import (
     BEGIN,
     END,
     NAME,
+    draw,
     draw_rivals,
     measured_text,
     write_rivals_page,
 )
-from blurfit_lab.experiments.trials import Row, write_csv
+from blurfit_lab.experiments.runner import Provenance, Row, write_csv
 
 
 @pytest.fixture

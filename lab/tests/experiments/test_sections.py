@@ -1,7 +1,6 @@
 """Sections belong to experiments; what they tell is tested in `test_page`."""
 
-from blurfit_lab.experiments.catalogue import EXPERIMENTS
-from blurfit_lab.experiments.sections import SECTIONS, TITLES
+from blurfit_lab.experiments.page import EXPERIMENTS, SECTIONS, TITLES
 
 
 def test_every_section_has_a_title_and_an_experiment() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from blurfit_lab.experiments.runner import Row
 from blurfit_lab.experiments.standings import (
     Cell,
     Record,
@@ -15,7 +16,6 @@ from blurfit_lab.experiments.standings import (
     under,
     worse,
 )
-from blurfit_lab.experiments.trials import Row
 
 
 def errors(ratio: float, trials: int = 50, noise: float = 0.5):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit_lab.experiments.trials import Row, TrialLog, read_csv, write_csv
+from blurfit_lab.experiments.runner import Row, TrialLog, read_csv, write_csv
 
 ROWS = [Row("moment", "default", 0.1, 128, 0, 1 / 3), Row("moment", "default", 0.1, 128, 1, 2e-17)]
 

@@ -7,8 +7,8 @@ import pytest
 from dp_accounting import rdp
 
 from blurfit.theory.gaussian import delta_of, mu_of
-from blurfit_lab.rivals import accounting
-from blurfit_lab.rivals.accounting import delta_of_steps, least_noise_multiplier
+from blurfit_lab.rivals import gradient
+from blurfit_lab.rivals.gradient import delta_of_steps, least_noise_multiplier
 
 
 @pytest.mark.parametrize(("neighbours", "distance"), [("replace", 2.0), ("zero-out", 1.0)])
@@ -53,7 +53,7 @@ def test_no_noise_is_returned_that_saves_less_than_nothing(slope, start) -> None
         tried.append(z)
         return 3 * math.log(z / 5)
 
-    found = accounting._least_kept(saved, 5 * start, slope)
+    found = gradient._least_kept(saved, 5 * start, slope)
     assert found is None or saved(found) >= 0
     assert min(tried, default=5) > 2
     if slope == 3:

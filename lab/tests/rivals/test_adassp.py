@@ -9,9 +9,9 @@ from scipy.stats import kstest, norm
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import AdaSSPRegressor
-from blurfit_lab.rivals.accounting import delta_of_steps
-from blurfit_lab.rivals.adassp import Sensitivities, noise_multiplier
-from blurfit_lab.rivals.risk import LogisticRisk
+from blurfit_lab.rivals.gradient import delta_of_steps
+from blurfit_lab.rivals.noisy_sums import Sensitivities, noise_multiplier
+from blurfit_lab.rivals.rival import LogisticRisk
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])

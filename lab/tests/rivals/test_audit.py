@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blurfit import Binary, Numeric, Schema
-from blurfit.audit.findings import audit
+from blurfit.audit.agreements import audit
 from blurfit.schema.vectors import coefficients
 from blurfit_lab import rivals
 from blurfit_lab.rivals.rival import PureRival

@@ -9,7 +9,7 @@ import pytest
 from blurfit import InvalidValueError
 from blurfit.theory.gaussian import mu_of
 from blurfit_lab.rivals import BinAggRegressor
-from blurfit_lab.rivals.binagg import Spending, private_tree
+from blurfit_lab.rivals.aggregates import Spending, private_tree
 
 
 @pytest.mark.parametrize("neighbours", ["zero-out", "replace"])

@@ -7,14 +7,14 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit_lab.rivals import BoostedAdaSSPRegressor
-from blurfit_lab.rivals.accounting import delta_of_steps
-from blurfit_lab.rivals.boosted import noise_multiplier
+from blurfit_lab.rivals.gradient import delta_of_steps
+from blurfit_lab.rivals.noisy_sums import boosted_noise_multiplier
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6)])
 @pytest.mark.parametrize("rounds", [1, 100])
 def test_all_releases_together_keep_the_promise_and_no_more(epsilon, delta, rounds) -> None:
-    sigma = noise_multiplier(epsilon, delta, rounds)
+    sigma = boosted_noise_multiplier(epsilon, delta, rounds)
     terms = {"steps": rounds + 2, "sampling_rate": 1.0, "neighbours": "zero-out"}
     assert delta_of_steps(sigma, epsilon, **terms) == pytest.approx(delta, rel=0.02)
     assert delta_of_steps(sigma / 1.02, epsilon, **terms) > delta
@@ -68,5 +68,7 @@ def test_the_moments_noise() -> None:
         model = BoostedAdaSSPRegressor(rounds=1, neighbours=neighbours, epsilon=1.0)
         generator = np.random.default_rng(2)
         drawn = [model._weights(x, y, generator)[0] * 4e12 for _ in range(3000)]
-        expected = reach * math.sqrt(3) / (math.sqrt(102) / noise_multiplier(1.0, 1e-6, 100))
+        expected = (
+            reach * math.sqrt(3) / (math.sqrt(102) / boosted_noise_multiplier(1.0, 1e-6, 100))
+        )
         assert np.std(drawn) == pytest.approx(expected, rel=0.05)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit_lab.rivals.descent import into_balls, logistic_slope, squared_slope
+from blurfit_lab.rivals.gradient import into_balls, logistic_slope, squared_slope
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from scipy.stats import kstest
 from blurfit import InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import FunctionalMechanismClassifier, FunctionalMechanismRegressor
-from blurfit_lab.rivals.functional import LOGISTIC, SQUARED, sums_of, trimmed_minimiser
-from blurfit_lab.rivals.risk import LogisticRisk, SquaredRisk, minimiser
+from blurfit_lab.rivals.noisy_sums import LOGISTIC, SQUARED, sums_of, trimmed_minimiser
+from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, minimiser
 
 
 def records(rows: int, columns: int = 3):

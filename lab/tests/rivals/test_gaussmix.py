@@ -5,7 +5,7 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit_lab.rivals import GaussMixRegressor
-from blurfit_lab.rivals.gaussmix import gamma_for, kept, mixtures
+from blurfit_lab.rivals.mixing import gamma_for, gaussmix_mixtures, kept
 
 
 @pytest.mark.parametrize("neighbours", ["zero-out", "replace"])
@@ -13,7 +13,7 @@ from blurfit_lab.rivals.gaussmix import gamma_for, kept, mixtures
 def test_both_calibrations_keep_the_promise_and_exact_wastes_nothing(
     epsilon, delta, neighbours
 ) -> None:
-    count = mixtures(8, delta)
+    count = gaussmix_mixtures(8, delta)
     published, exact = (
         gamma_for(epsilon, delta, 8, neighbours, how) for how in ("published", "exact")
     )

@@ -14,8 +14,8 @@ from blurfit_lab.rivals import (
     GeneralisedObjectivePerturbationRegressor,
     ObjectivePerturbationClassifier,
 )
-from blurfit_lab.rivals.generalised import MOST_NOISE, calibrate, delta_kept
-from blurfit_lab.rivals.risk import LogisticRisk
+from blurfit_lab.rivals.perturbation import MOST_NOISE, calibrate, delta_kept
+from blurfit_lab.rivals.rival import LogisticRisk
 
 
 @pytest.mark.parametrize(("neighbours", "freedom"), [("zero-out", 1), ("replace", 2)])

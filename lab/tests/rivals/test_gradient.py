@@ -11,13 +11,14 @@ from blurfit.audit.examination import examine
 from blurfit.learning.sums import Statistics
 from blurfit.theory.gaussian import mu_of
 from blurfit_lab.rivals import GradientPerturbationClassifier, GradientPerturbationRegressor
-from blurfit_lab.rivals.descent import logistic_slope, squared_slope
 from blurfit_lab.rivals.gradient import (
+    logistic_slope,
     modern_descent,
     published_descent,
     published_deviation,
+    squared_slope,
 )
-from blurfit_lab.rivals.risk import LogisticRisk, SquaredRisk, minimiser
+from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, minimiser
 
 # Accounted for once: a process remembers the noise that these terms need.
 SAMPLED = {"epsilon": 8.0, "delta": 0.1, "steps": 100, "sampling_rate": 0.5}

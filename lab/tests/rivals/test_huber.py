@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from blurfit_lab.rivals.huber import huber_minimiser
+from blurfit_lab.rivals.perturbation import huber_minimiser
 
 
 def problem(seed: int):

@@ -8,7 +8,7 @@ import pytest
 from blurfit import InvalidValueError
 from blurfit.theory.gaussian import delta_of
 from blurfit_lab.rivals import IterativeHessianMixingRegressor
-from blurfit_lab.rivals.ihm import mixtures, noise_for
+from blurfit_lab.rivals.mixing import hessian_mixtures, noise_for
 
 
 @pytest.mark.parametrize("neighbours", ["zero-out", "replace"])
@@ -16,7 +16,7 @@ from blurfit_lab.rivals.ihm import mixtures, noise_for
 def test_both_calibrations_keep_the_promise_and_exact_wastes_nothing(
     epsilon, delta, neighbours
 ) -> None:
-    count = mixtures(8, delta, 3)
+    count = hessian_mixtures(8, delta, 3)
     published, exact = (
         noise_for(epsilon, delta, 8, 3, neighbours, how) for how in ("published", "exact")
     )
@@ -37,8 +37,8 @@ def test_the_gradients_alone_are_gaussian() -> None:
 
 def test_published_noise_is_the_papers() -> None:
     """k = 6·max(d, ln(4T/ϱ)) with ϱ = δ/10."""
-    assert mixtures(40, 1e-6, 3) == 240
-    assert mixtures(5, 1e-6, 3) == int(6 * math.log(12 / 1e-7))
+    assert hessian_mixtures(40, 1e-6, 3) == 240
+    assert hessian_mixtures(5, 1e-6, 3) == int(6 * math.log(12 / 1e-7))
 
 
 def test_without_privacy_it_is_least_squares() -> None:

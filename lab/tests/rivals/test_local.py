@@ -7,8 +7,7 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit_lab.rivals import LocalGradientClassifier, LocalGradientRegressor
-from blurfit_lab.rivals.descent import squared_slope
-from blurfit_lab.rivals.local import local_descent, sent_directions, sent_length
+from blurfit_lab.rivals.gradient import local_descent, sent_directions, sent_length, squared_slope
 
 
 def test_in_one_dimension_it_is_randomised_response() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, kstest, uniform
 
-from blurfit_lab.rivals.normals import exponential_in_norm, on_sphere
+from blurfit_lab.rivals.rival import exponential_in_norm, on_sphere
 
 
 @pytest.mark.statistical

@@ -19,8 +19,8 @@ from blurfit_lab.rivals import (
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
 )
-from blurfit_lab.rivals.objective import certified, gaussian, laplace
-from blurfit_lab.rivals.risk import LogisticRisk, SquaredRisk, minimiser
+from blurfit_lab.rivals.perturbation import certified, gaussian, laplace
+from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, minimiser
 
 GRID = np.linspace(-400, 400, 160_001)
 # records (x, y) that all others leave alone, then the neighbours: one person's record in each

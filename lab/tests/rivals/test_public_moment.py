@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from blurfit_lab.rivals import AdaSSPRegressor, PublicMomentRegressor
-from blurfit_lab.rivals.public_moment import radius, whitening
+from blurfit_lab.rivals.noisy_sums import radius, whitening
 
 TERMS = {"bounds": (-1, 1), "target_bounds": (-1, 1), "random_state": 0}
 

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from blurfit import InfeasibleError
 from blurfit.learning.sums import Statistics
-from blurfit_lab.rivals.risk import LogisticRisk, SquaredRisk, minimiser
+from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, minimiser
 
 
 def records(rows: int, columns: int = 3, seed: int = 0):

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from blurfit import InvalidValueError
 from blurfit_lab.rivals import TukeyRegressor
-from blurfit_lab.rivals.tukey import draw, log_widths, safety
+from blurfit_lab.rivals.aggregates import draw, log_widths, safety
 
 
 def depths_of(points: np.ndarray, models: np.ndarray) -> np.ndarray:

@@ -45,8 +45,8 @@ from blurfit.agreement.verification import require_kept
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.messages.layout import Layout
 from blurfit.messages.shares import ShareLayout, SharePart
+from blurfit.messages.submissions import Layout
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
 from blurfit.theory.input_calibration import InputCalibration

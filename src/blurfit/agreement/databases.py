@@ -1,7 +1,7 @@
 """Shared trust: the two databases of an agreement, and when numbers can be shared at all.
 
 Each contributor's blurred numbers, in whole steps of the grid, are a vector v. The first database
-gets v + mask mod 2⁶⁴, the second the seed of the mask (`blurfit.messages.masks`). What they find
+gets v + mask mod 2⁶⁴, the second the seed of the mask (`blurfit.messages.shares`). What they find
 together is Σv mod 2⁶⁴, and it is Σv itself if |Σv| < 2⁶³. Both of these are checked when an
 agreement is made, and by everyone who receives one:
 
@@ -38,7 +38,7 @@ _LARGEST_NAME = 100
 @dataclass(frozen=True)
 class Database:
     """One of two databases: the name of whoever runs it, where its service is, and its public key
-    if shares are sealed to it (`blurfit.messages.sealing`).
+    if shares are sealed to it (`blurfit.messages.shares`).
 
     >>> Database("Statistics Office", "https://first.example")
     Database(name='Statistics Office', url='https://first.example', key=None)
@@ -66,7 +66,7 @@ class Database:
                 "Otherwise somebody who listens on the way could put the shares together."
             )
         if self.key is not None:
-            from blurfit.messages.sealing import require_key
+            from blurfit.messages.shares import require_key
 
             require_key(self.key)
 

@@ -16,7 +16,7 @@ do is bounded by the same radius, up to its being rounded.
 
 The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
 very same T, and computers differ in the last digits of a quantile; T itself is rounded up to a
-multiple of three, which its digits need (`blurfit.proofs.circuits`). Where it is so close to being
+multiple of three, which its digits need (`blurfit.proofs.flp`). Where it is so close to being
 rounded otherwise that they could differ in more, an agreement is refused: within 10⁻⁶ of it by
 whoever proposes one, within 10⁻⁷ by whoever reads it. Computers differ by far less than that.
 
@@ -38,10 +38,9 @@ import numpy as np
 from blurfit.agreement.radius import PROVED_RADIUS, radii, records_worth, refusal_probability
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.proofs.circuits import ShortVector
 from blurfit.proofs.field import MODULUS
-from blurfit.proofs.prio3 import Prio3
-from blurfit.proofs.xof import Xof
+from blurfit.proofs.flp import ShortVector
+from blurfit.proofs.prio3 import Prio3, Xof
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

@@ -2,7 +2,7 @@
 
 It is fitted again and again to each of two tables that differ in one row, and what it publishes
 (`coef_` and `intercept_`, or the attributes that you name) goes to the attackers of
-`blurfit.audit.attacks`. Nothing is known of how it works, so bounds are counted, never read as
+`blurfit.audit.examination`. Nothing is known of how it works, so bounds are counted, never read as
 Gaussian.
 
 | pair | the one row | the others |
@@ -32,9 +32,8 @@ from sklearn.base import clone  # type: ignore[import-untyped]
 
 from blurfit.arrays import FloatArray
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
-from blurfit.audit.attacks import Score, nearest
-from blurfit.audit.examination import Findings
-from blurfit.audit.findings import audit
+from blurfit.audit.agreements import audit
+from blurfit.audit.examination import Findings, Score, nearest
 from blurfit.errors import InvalidValueError, NotPrivateWarning
 from blurfit.validate import one_of, whole
 

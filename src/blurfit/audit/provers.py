@@ -14,9 +14,8 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import BoolArray, ByteArray, WordArray
 from blurfit.proofs import field
-from blurfit.proofs.circuits import ShortVector
-from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Prio3
-from blurfit.proofs.xof import SEED_BYTES, Xof
+from blurfit.proofs.flp import ShortVector
+from blurfit.proofs.prio3 import HELPER, LEADER, SEED_BYTES, SEED_WORDS, Prio3, Xof
 
 Change = Callable[[WordArray, WordArray, ByteArray], BoolArray]
 TRIES = 64

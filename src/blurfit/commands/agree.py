@@ -13,7 +13,7 @@ from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
-    from blurfit.forecast.beside import PublicForecast
+    from blurfit.forecast.choices import PublicForecast
 
 NEEDED = ("epsilon", "delta", "quorum")
 FEWEST_ROWS = 200  # public ones, of which half are read: fewer than a hundred are refused
@@ -151,7 +151,7 @@ def agree(
 def _worth(agreement: "Agreement", public: Path, terms: dict[str, Any]) -> "PublicForecast | None":
     """What the public rows are worth at the quorum; nothing where there are too few to tell."""
     from blurfit.commands.public import encoded_public
-    from blurfit.forecast.beside import forecast_beside, people_and_rows
+    from blurfit.forecast.choices import forecast_beside, people_and_rows
 
     schema = agreement.schema
     rows = encoded_public(public, schema)

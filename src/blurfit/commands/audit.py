@@ -93,7 +93,7 @@ def audit_command(
     """
     from rich.console import Console
 
-    from blurfit.audit.findings import audit_agreement, number_of_attacks
+    from blurfit.audit.agreements import audit_agreement, number_of_attacks
     from blurfit.audit.provers import Lie, lies
     from blurfit.commands.audit_report import proofs_in_words, report
 

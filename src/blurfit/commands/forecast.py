@@ -33,10 +33,9 @@ from blurfit.progress import Progress
 if TYPE_CHECKING:
     from blurfit.agreement.plan import Plan
     from blurfit.agreement.proof_costs import ProofCosts
-    from blurfit.forecast.beside import PublicForecast
+    from blurfit.forecast.choices import Advice, PublicForecast
     from blurfit.forecast.population import Population
-    from blurfit.forecast.results import Forecast
-    from blurfit.forecast.tuning import Advice
+    from blurfit.forecast.sweep import Forecast
 
 
 @click.command(
@@ -171,7 +170,7 @@ def forecast_command(
 def _forecast_plan(plan: "Plan", options: dict[str, Any], seed: int, *, as_json: bool) -> None:
     """What liars could do to a plan's model: its errors are not forecast."""
     from blurfit.commands.forecast_report import liars_in_words
-    from blurfit.forecast.liars import moved_in_waves
+    from blurfit.forecast.choices import moved_in_waves
     from blurfit.schema.schema import titles
 
     refuse_for_an_agreement(options, advising=False)
@@ -189,7 +188,7 @@ def _moved_by_liars(
 ) -> dict[str, float | None] | None:
     """By how much 1 % of liars could move each coefficient, where that can be told."""
     from blurfit.errors import InfeasibleError
-    from blurfit.forecast.liars import moved_by_liars
+    from blurfit.forecast.choices import moved_by_liars
 
     if proposal.agreement is None:
         return None
@@ -218,7 +217,7 @@ def _advice(
     watch: Progress,
 ) -> "list[Advice]":
     """The best terms for each line, at the largest size."""
-    from blurfit.forecast.tuning import EVALUATIONS, advise
+    from blurfit.forecast.choices import EVALUATIONS, advise
 
     lines = found.lines()
     progress = steps(watch, EVALUATIONS * len(lines))
@@ -247,21 +246,21 @@ def _beside(
 ) -> "PublicForecast":
     """Each collection alone and beside public rows: people like these, or as the options say."""
     from blurfit.commands.public import encoded_public, require_agreed
-    from blurfit.forecast import beside
+    from blurfit.forecast import choices
 
     rows = encoded_public(public, proposal.schema)
     if options["public_data"] is None and options["spectrum"] is None:
-        people, rows = beside.people_and_rows(
+        people, rows = choices.people_and_rows(
             proposal.schema, rows, explained=options["explained"], seed=common["seed"]
         )
     else:
         people = population_of(proposal, options)
     sizes = len(common["contributors"])
-    common = common | {"draws": min(common["draws"], beside.DRAWS)}
+    common = common | {"draws": min(common["draws"], choices.DRAWS)}
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising=False)
         require_agreed(public, proposal.agreement)
-        return beside.forecast_agreement_beside(
+        return choices.forecast_agreement_beside(
             proposal.agreement, people, rows, **common, progress=steps(watch, sizes)
         )
     asked = sweep_asked_for(proposal, "moment", options)
@@ -269,6 +268,6 @@ def _beside(
     if options["local_epsilon"] is not None:
         axes["local_epsilons"] = options["local_epsilon"]
     total = sizes * len(axes["epsilons"]) * len(axes["local_epsilons"])
-    return beside.forecast_beside(
+    return choices.forecast_beside(
         proposal.schema, people, rows, **common, **axes, progress=steps(watch, total)
     )

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from blurfit.agreement.terms import Mechanism
-from blurfit.forecast.results import LEVEL, Case, Forecast
-from blurfit.forecast.tuning import Advice
+from blurfit.forecast.choices import Advice
+from blurfit.forecast.sweep import LEVEL, Case, Forecast
 from blurfit.model.liars import SHARE, moved_in_words
 
 

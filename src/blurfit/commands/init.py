@@ -100,7 +100,7 @@ def made_up_people(count: int, seed: int) -> dict[str, Any]:
     """Generated people, with the columns of the example's schema."""
     import numpy as np
 
-    from blurfit.simulation.people import draw_population
+    from blurfit.simulation.census import draw_population
 
     drawn = draw_population(count, seed)
     marital = np.where(

@@ -10,7 +10,7 @@ _LITTLE = 0.01  # of the way, which is about what the draws of a forecast differ
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from blurfit.forecast.beside import Beside, PublicForecast
+    from blurfit.forecast.choices import Beside, PublicForecast
 
 
 def public_report(found: "PublicForecast") -> "RenderableType":

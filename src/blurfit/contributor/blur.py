@@ -13,7 +13,7 @@ protection, and lives in `blurfit.simulation` alone.
     first database:  v + mask(seed) mod 2⁶⁴        second database:  seed
 
 *The second* gets seeds, which have nothing to do with records. *The first* gets v + mask, which is
-uniform whatever v is, as long as AES-256 is what it is believed to be (`blurfit.messages.masks`).
+uniform whatever v is, as long as AES-256 is what it is believed to be (`blurfit.messages.shares`).
 Afterwards both learn Σv over one set C of at least n contributors, and from it the model. All that
 the first has seen can be made up from Σv alone: draw its shares uniformly, and let the sum of the
 masks be the sum of the shares minus Σv. So can all that the second has seen. Hence whatever (ε, δ)
@@ -48,9 +48,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray, WordArray
 from blurfit.contributor import noise
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.messages.masks import SEED_BYTES, SEED_WORDS, expand
-from blurfit.messages.receipts import identifiers_of, secrets_of
-from blurfit.messages.shares import Shares
+from blurfit.messages.shares import SEED_BYTES, SEED_WORDS, Shares, expand
+from blurfit.messages.signing import identifiers_of, secrets_of
 from blurfit.messages.submissions import Submission, Submissions
 
 Messages = tuple[bytes, ...]  # one for each database that gets something
@@ -76,7 +75,7 @@ def perturb(
     moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal and N(0, σ²/(2n)) off it
 
     A record gives a `Submission`, a table `Submissions`. Their identifiers are random, or follow
-    from a `secret` with which they can be withdrawn later (`blurfit.messages.receipts`).
+    from a `secret` with which they can be withdrawn later (`blurfit.messages.signing`).
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)

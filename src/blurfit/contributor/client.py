@@ -68,7 +68,7 @@ from blurfit.errors import (
     UnknownCollectionError,
     WaveClosedError,
 )
-from blurfit.messages.sealing import seal
+from blurfit.messages.shares import seal
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments

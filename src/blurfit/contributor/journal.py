@@ -40,7 +40,7 @@ nearly all who are late are refused. Once it is written
 down, 2 and 3 hold as above.
 
 **A receipt.** If one is asked for, the journal also holds its secret, from which identifiers follow
-(`blurfit.messages.receipts`), and the signatures so far: until the receipt is written.
+(`blurfit.messages.signing`), and the signatures so far: until the receipt is written.
 
 A single record's journal is one of a table with one row (`blurfit.contributor.client`).
 """

@@ -146,7 +146,7 @@ def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
 
 
 def new_secret() -> str:
-    """What a receipt's identifiers follow from (`blurfit.messages.receipts`): 256 random bits.
+    """What a receipt's identifiers follow from (`blurfit.messages.signing`): 256 random bits.
 
     >>> len(new_secret())
     64

@@ -29,10 +29,9 @@ from blurfit import private_files
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, ClosedError, InvalidValueError, ServiceError, StorageError
 from blurfit.json_reader import read_json
-from blurfit.messages.layout import BATCH_MAGIC, rows_in
-from blurfit.messages.receipts import identifiers_of, secrets_of
 from blurfit.messages.shares import Role
-from blurfit.messages.signing import about_submissions, is_signed
+from blurfit.messages.signing import about_submissions, identifiers_of, is_signed, secrets_of
+from blurfit.messages.submissions import BATCH_MAGIC, rows_in
 from blurfit.protocol.http import PATIENCE, Exchange
 from blurfit.protocol.wire import (
     MOST_SUBMISSIONS,

@@ -43,8 +43,7 @@ from blurfit.errors import (
     NotInvitedError,
     WaveClosedError,
 )
-from blurfit.messages.submission_files import SUFFIXES, open_submissions, rows_at_once
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import SUFFIXES, Writer, open_submissions, rows_at_once
 from blurfit.messages.submissions import Submissions
 from blurfit.progress import Progress, silent
 from blurfit.protocol.tokens import hashed

@@ -6,8 +6,8 @@
 | a class | `MomentPerturbationClassifier` | `InputPerturbationClassifier` |
 """
 
+from blurfit.estimators.base import FitGuarantee
 from blurfit.estimators.classifiers import InputPerturbationClassifier, MomentPerturbationClassifier
-from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.estimators.regressors import InputPerturbationRegressor, MomentPerturbationRegressor
 
 __all__ = [

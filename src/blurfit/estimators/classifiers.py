@@ -10,10 +10,8 @@ from sklearn.utils.multiclass import check_classification_targets  # type: ignor
 
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
-from blurfit.estimators.by_input import InputPerturbation
-from blurfit.estimators.by_moment import MomentPerturbation
-from blurfit.estimators.guarantee import CLASSES_READ
+from blurfit.estimators.base import CLASSES_READ, PerturbationEstimator, Signal, free_name
+from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
 from blurfit.estimators.rows import read_rows, refuse_unless_binary, without_answers, without_values
 from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Binary, Categorical

@@ -9,10 +9,13 @@ from sklearn.base import RegressorMixin  # type: ignore[import-untyped]
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
-from blurfit.estimators.bounds import bounded_columns
-from blurfit.estimators.by_input import InputPerturbation
-from blurfit.estimators.by_moment import MomentPerturbation
-from blurfit.estimators.rows import read_rows, refuse_unless_binary, without_answers
+from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
+from blurfit.estimators.rows import (
+    bounded_columns,
+    read_rows,
+    refuse_unless_binary,
+    without_answers,
+)
 from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema

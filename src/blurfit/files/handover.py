@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from blurfit.errors import NotPublishedError
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 from blurfit.progress import Progress, silent
 from blurfit.store import publication
 from blurfit.store.collections import Collection

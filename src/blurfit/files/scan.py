@@ -18,7 +18,7 @@ from blurfit.arrays import BoolArray, ByteArray, FloatArray, WordArray
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.files.sources import Identity, identify, open_stream
 from blurfit.learning.sums import Screen, block_sums, merged, rows_that_add_exactly
-from blurfit.messages.submission_files import SubmissionFile
+from blurfit.messages.files import SubmissionFile
 
 Parts = list[tuple[int, FloatArray]]
 

@@ -19,7 +19,7 @@ from urllib.request import url2pathname
 import httpx2 as httpx
 
 from blurfit.errors import InvalidValueError
-from blurfit.messages.submission_files import SUFFIXES
+from blurfit.messages.files import SUFFIXES
 from blurfit.optional import optional
 
 _HEAD, _TAIL = 2**16, 2**20

@@ -1,4 +1,7 @@
-"""Fully linear proofs: FlpBBCGGI19 of the VDAF draft (section 7.3), for many inputs at a time.
+"""Prove that a shared vector is short: fully linear proofs, and the circuit that says it.
+
+**The proof system.** Fully linear proofs: FlpBBCGGI19 of the VDAF draft (section 7.3), for many
+inputs at a time.
 
 A circuit says when a vector x is valid: it feeds affine functions of x into a *gadget* of degree
 D, `calls` times, and x is valid if certain affine functions of the results are zero. Let α be a
@@ -22,6 +25,35 @@ which one is not zero, and is zero with probability at most 1/|F|. **Zero knowle
 polynomial has a random seed, whose weight at t, (tᵖ − 1)/(p(t − 1)), is not zero as t is no root of
 unity; so w(t) is uniform, f(t) follows from it, and v is 0. A test point that is a root of unity is
 refused. A second test point for one and the same proof would tell more: there must never be one.
+
+**The circuit.** When a vector of whole numbers is short: its entries in range, and its norm below a
+ceiling.
+
+    v_j ∈ [−4ᵈ/2, 4ᵈ/2)  for all j        and        Σ_j w_j·v_j² ≤ T,   w_j public whole weights
+
+The vector is encoded as d digits x ∈ {0, 1, 2, 3} of each v_j + 4ᵈ/2, number by number, lowest
+first, and then the norm itself in digits whose weights are 1, 4, 16, … and for the last one such
+that all of them together make T: these can say every number from 0 to T, and none beyond (as in
+the draft's Sum and MultihotCountVec, section 7.4, for bits). T is a multiple of three, so that the
+last weight is whole. One output must be zero, with joint randomness r:
+
+    (Σ_j w_j·v_j·v_j − the norm as it is said)  +  Σ_i rⁱ·x_i·(x_i − 1)·(x_i − 2)·(x_i − 3), i ≥ 1.
+
+It is a sum over pairs (rⁱ·x, x) and (w·v, v) of polynomials of degree four and two, so that one
+gadget that takes some of each serves for all of it. (SumVec of the draft is like it with bits. A
+digit takes the place of two bits, and costs no more: an element of the share. With one r for all
+calls, the wires at the test point are products of matrices, which is many times as fast.)
+
+**That it proves what it says.** The output is a polynomial in r, of degree at most the number M of
+inputs, whose coefficients are zero only if every x is a digit and the norm is what it is said to
+be in the field: else it is zero with probability at most M/|F|. If they are zero, the v_j are whole
+numbers in their range, and
+
+    Σ_j w_j·4²ᵈ/4 < |F|    and    T < |F|                                        (no wrap-around)
+
+make both sides of the norm whole numbers from 0 to |F| − 1, which are equal in the field only if
+they are equal. The inequalities are checked here, when the circuit is made: that is, when an
+agreement is proposed and whenever it is verified.
 """
 
 from dataclasses import dataclass
@@ -30,7 +62,8 @@ from typing import Protocol
 
 import numpy as np
 
-from blurfit.arrays import BoolArray, WordArray
+from blurfit.arrays import BoolArray, IntArray, WordArray, fixed
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.proofs import field
 
 
@@ -165,3 +198,213 @@ class Flp:
         """Which verifiers, put together, are those of valid inputs (section 7.3.5)."""
         right = self.circuit.gadget(verifiers[..., 1:-1]) == verifiers[..., -1]
         return np.asarray((verifiers[..., 0] == 0) & right)
+
+
+_BASE, _DEGREE = 4, 4
+_MOST_WIRES = 76  # which with three proofs are 2 kB that the databases exchange for a vector
+_MOST_DIGITS = 15  # so that squares stay below 2⁶³ for NumPy, and 2³² contributors below |F|/2
+
+
+def from_digits(digits: WordArray) -> WordArray:
+    """Σ 4ˡ·digits_l along the last axis."""
+    found = digits[..., -1]
+    for place in range(digits.shape[-1] - 2, -1, -1):
+        twice = field.add(found, found)
+        found = field.add(field.add(twice, twice), digits[..., place])
+    return found
+
+
+@dataclass(frozen=True)
+class ShortVector:
+    """The circuit for vectors of `weights.size` numbers of so many digits, with a ceiling T."""
+
+    weights: tuple[int, ...]
+    digits: int
+    ceiling: int
+
+    def __post_init__(self) -> None:
+        largest = sum(self.weights) * self.half**2
+        fits = 0 < self.ceiling < field.MODULUS > largest and self.ceiling % 3 == 0
+        if not (0 < self.digits <= _MOST_DIGITS and fits):
+            raise InfeasibleError(
+                f"Expected numbers of at most {_MOST_DIGITS} digits to the base 4 whose norm stays "
+                f"below 2**64, and they have {self.digits} and a norm of up to "
+                f"{max(largest, self.ceiling):.4g}: such vectors cannot be proved to be short. "
+                "Propose the agreement without proofs."
+            )
+
+    @property
+    def length(self) -> int:
+        """How many numbers a vector has."""
+        return len(self.weights)
+
+    @property
+    def half(self) -> int:
+        """Half of the range of a number, which is added to it so that it has no sign."""
+        return 1 << (2 * self.digits - 1)
+
+    @property
+    def norm_digits(self) -> int:
+        """In which the norm is said."""
+        return -(-self.ceiling.bit_length() // 2)
+
+    @property
+    def inputs(self) -> int:
+        """How many elements an encoded vector has."""
+        return self.length * self.digits + self.norm_digits
+
+    @property
+    def outputs(self) -> int:
+        """What must be zero."""
+        return 1
+
+    @property
+    def joint(self) -> int:
+        """One element of joint randomness."""
+        return 1
+
+    @cached_property
+    def calls(self) -> int:
+        """Of the gadget: such that the proof is shortest among those with few enough wires."""
+        choices = [(1 << power) - 1 for power in range(2, 2 + self.inputs.bit_length())]
+        few = [calls for calls in choices if 2 * self._pairs(calls) <= _MOST_WIRES]
+        return min(few, key=lambda calls: 2 * self._pairs(calls) + _DEGREE * calls)
+
+    @cached_property
+    def chunk(self) -> int:
+        """Digits in one call of the gadget."""
+        return -(-self.inputs // self.calls)
+
+    @property
+    def arity(self) -> int:
+        """Of the gadget."""
+        return 2 * self._pairs(self.calls)
+
+    @property
+    def degree(self) -> int:
+        """Of the gadget."""
+        return _DEGREE
+
+    def wires(self, inputs: WordArray, joint: WordArray) -> WordArray:
+        """Pairs (rⁱ·x, x), and then pairs (w·v, v)."""
+        digits, numbers = self._in_chunks(inputs, 1)
+        scale = field.powers(joint[:, 0], 1 + self.calls * self.chunk)[:, 1:]
+        scaled = field.mul(digits, scale.reshape(digits.shape))
+        squares = np.stack([field.mul(numbers, self._weights), numbers], axis=-1)
+        pairs = np.concatenate([np.stack([scaled, digits], axis=-1), squares], axis=2)
+        return pairs.reshape(len(inputs), self.calls, self.arity)
+
+    def combined(
+        self, inputs: WordArray, joint: WordArray, share: int, weights: WordArray
+    ) -> WordArray:
+        """Σ_k weights_k·(wires of the call k), without writing the wires out.
+
+        The j-th digit of the call k has r^{kC + j + 1}, so its wires are
+        r^{j+1}·Σ_k weights_k·Rᵏ·x with R = r^C, and Σ_k weights_k·x.
+        """
+        digits, numbers = self._in_chunks(inputs, share)
+        scale = field.powers(joint[..., 0], self.chunk + 1)
+        scaled = field.mul(weights, field.powers(scale[..., -1], self.calls))
+        proofs = weights.shape[1]
+        found = field.combine(np.concatenate([scaled, weights], axis=1), field.limbs(digits))
+        squares = np.concatenate([field.mul(numbers, self._weights), numbers], axis=-1)
+        more = field.combine(weights, field.limbs(squares))
+        wires = np.empty((*weights.shape[:2], self.arity // 2, 2), dtype=np.uint64)
+        wires[..., : self.chunk, 0] = field.mul(found[:, :proofs], scale[..., 1:])
+        wires[..., : self.chunk, 1] = found[:, proofs:]
+        wires[..., self.chunk :, 0], wires[..., self.chunk :, 1] = np.split(more, 2, axis=-1)
+        return wires.reshape(*weights.shape[:2], self.arity)
+
+    def gadget(self, wires: WordArray) -> WordArray:
+        """Σ y·(x − 1)·(x − 2)·(x − 3) over the pairs of digits, and Σ y·x over those of numbers."""
+        scaled, plain = wires[..., 0::2], wires[..., 1::2].copy()
+        digits = plain[..., : self.chunk]
+        one = field.element(1)
+        below = field.sub(digits, one)
+        twice = field.sub(below, one)
+        plain[..., : self.chunk] = field.mul(field.mul(below, twice), field.sub(twice, one))
+        return field.dot(scaled, plain, axis=-1)
+
+    def check(self, inputs: WordArray, results: WordArray, share: int) -> WordArray:  # noqa: ARG002
+        """Whether all are digits, and the norm is as it is said."""
+        said = field.dot(inputs[:, self.length * self.digits :], self.norm_weights, axis=1)
+        return field.sub(field.total(results, axis=-1), said[:, None])[..., None]
+
+    def encode(self, vectors: IntArray) -> WordArray:
+        """Vectors as inputs; one that is not short is refused."""
+        half = self.half
+        if vectors.shape[1] != self.length or (vectors < -half).any() or (vectors >= half).any():
+            raise InvalidValueError(
+                f"Expected vectors of {self.length} whole numbers from {-half} to {half - 1}: only "
+                "these can be proved to be short."
+            )
+        norms = [
+            sum(w * v * v for w, v in zip(self.weights, row, strict=True))
+            for row in vectors.tolist()
+        ]
+        if max(norms) > self.ceiling:
+            raise InvalidValueError(
+                f"Expected vectors with a squared norm of at most {self.ceiling} squared steps, "
+                f"and one has {max(norms)}: noise as long as this is next to impossible. Blur the "
+                "record anew."
+            )
+        return np.hstack([self.digits_of(vectors), self._encoded_norms(norms)])
+
+    def digits_of(self, vectors: IntArray) -> WordArray:
+        """The digits of vectors in range, however long these are."""
+        shifted = (vectors + self.half).astype(np.uint64)
+        places = 2 * np.arange(self.digits, dtype=np.uint64)
+        digits: WordArray = (shifted[:, :, None] >> places) & np.uint64(_BASE - 1)
+        return digits.reshape(len(vectors), -1)
+
+    def truncate(self, inputs: WordArray) -> WordArray:
+        """The (shares of the) numbers, each with half its range added to it."""
+        digits = inputs[:, : self.length * self.digits]
+        return from_digits(digits.reshape(len(inputs), self.length, self.digits))
+
+    def decode(self, sums: WordArray, count: int) -> IntArray:
+        """Σv over so many vectors, from the sum of what `truncate` gives for both shares.
+
+        |Σv| ≤ count·4ᵈ/2 < |F|/2 for up to 2³² vectors, so that its sign is known.
+        """
+        centred = field.sub(sums, field.element(count * self.half))
+        negative = centred > np.uint64(field.MODULUS // 2)
+        below = (np.uint64(field.MODULUS) - centred).astype(np.int64)
+        return np.where(negative, -below, np.where(negative, 0, centred).astype(np.int64))
+
+    @cached_property
+    def norm_weights(self) -> WordArray:
+        """Of the digits in which the norm is said."""
+        powers = [_BASE**place for place in range(self.norm_digits - 1)]
+        return fixed(np.array([*powers, self.ceiling // 3 - sum(powers)], dtype=np.uint64))
+
+    def _pairs(self, calls: int) -> int:
+        """In one of so many calls: of digits, and of numbers."""
+        return -(-self.inputs // calls) - (-self.length // calls)
+
+    def _in_chunks(self, inputs: WordArray, share: int) -> tuple[WordArray, WordArray]:
+        """The (shares of the) digits and of the numbers, call by call, with zeros at the end."""
+        digits = np.zeros((len(inputs), self.calls * self.chunk), dtype=np.uint64)
+        digits[:, : self.inputs] = inputs
+        numbers = np.zeros((len(inputs), self._weights.size), dtype=np.uint64)
+        offset = field.element(share * self.half)
+        numbers[:, : self.length] = field.sub(self.truncate(inputs), offset)
+        shape = len(inputs), self.calls, -1
+        return digits.reshape(shape), numbers.reshape(shape)
+
+    @cached_property
+    def _weights(self) -> WordArray:
+        """Of the squares, call by call."""
+        weights = np.zeros((self.calls, -(-self.length // self.calls)), dtype=np.uint64)
+        weights.reshape(-1)[: self.length] = self.weights
+        return fixed(weights)
+
+    def _encoded_norms(self, norms: list[int]) -> WordArray:
+        """The lower digits say up to 4ᵐ − 1; what is beyond takes as few as can be of the last."""
+        last, places = int(self.norm_weights[-1]), range(self.norm_digits - 1)
+        most, rows = _BASE ** len(places) - 1, []
+        for norm in norms:
+            high = max(0, -(-(norm - most) // last))
+            rest = norm - high * last
+            rows.append([*((rest >> 2 * place) & 3 for place in places), high])
+        return np.array(rows, dtype=np.uint64)

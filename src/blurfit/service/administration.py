@@ -10,8 +10,7 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.dates import instant
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
-from blurfit.messages.sealing import OVERHEAD
-from blurfit.messages.shares import PART_OF, ROLES, Role
+from blurfit.messages.shares import OVERHEAD, PART_OF, ROLES, Role
 from blurfit.protocol import problems
 from blurfit.protocol.wire import (
     COLLECTIONS,

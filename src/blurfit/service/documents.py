@@ -105,7 +105,7 @@ class Signatures(Struct):
 
 
 class Secrets(Struct, forbid_unknown_fields=True):
-    """Of submissions that are to be withdrawn: `blurfit.messages.receipts`."""
+    """Of submissions that are to be withdrawn: `blurfit.messages.signing`."""
 
     secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 

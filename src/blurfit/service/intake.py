@@ -13,8 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, UnknownCollectionError
-from blurfit.messages.sealing import OVERHEAD, public_key, unseal
-from blurfit.messages.shares import Role, ShareLayout
+from blurfit.messages.shares import OVERHEAD, Role, ShareLayout, public_key, unseal
 from blurfit.messages.submissions import Submission, Submissions, rows_of
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.arrays import ByteArray
-from blurfit.messages.receipts import identifiers_of
+from blurfit.messages.signing import identifiers_of
 from blurfit.protocol import problems
 from blurfit.protocol.wire import MOST_SUBMISSIONS, ONE_COLLECTION, WITHDRAWALS, Withdrawal
 from blurfit.service import cors

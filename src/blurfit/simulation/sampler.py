@@ -1,25 +1,106 @@
-"""A whole collection's blurred statistics in one draw: exact, in O(d³), whatever n is.
+"""Draw what a whole collection would publish, without blurring its records one by one.
+
+**Randomness.** Where a draw's randomness comes from: the operating system, or for experiments a
+seed.
+
+A collection that is drawn here protects people if nobody can repeat the draw. So privacy needs
+`operating_system_generator`; with a seed, it is an experiment.
+
+**Joint sums.** Blurred joint sums by simulation: exactly the law that contributors' own noise gives
+their total.
+
+A sum of independent Gaussians is Gaussian, so one draw of E with the total variance replaces N
+draws. For experiments, forecasts and checks: the noise of a real collection is drawn by its
+contributors.
+
+**Statistics.** A whole collection's blurred statistics in one draw: exact, in O(d³), whatever n is.
 
 The database sees a collection only through N, A and c, so to know how a collection will turn out
 one need not blur its records one by one: for experiments, forecasts and audits, and for data that
 is in one place anyway. Only a generator that nobody can repeat protects anyone
-(`blurfit.simulation.entropy`).
+(`operating_system_generator`).
+
+**Weights.** The weights that a collection would publish, for simulating thousands of collections.
+
+`learn` verifies its agreement and tells standard errors; here are its weights alone, in a
+millisecond. One reading takes longer: where noise dominates, a `moment` collection publishes a
+posterior mean, which is sampled for a tenth of a second (`blurfit.learning.shrinkage`). Without
+`sampled`, linear Bayes stands for it, the reading of all other collections.
 """
 
 import math
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.learning.sums import Statistics, Totals
-from blurfit.model.learner import statistics_of
+from blurfit.learning.public_features import Family, fit_with_public_rows
+from blurfit.learning.shrinkage import linear_bayes, shrink
+from blurfit.learning.sums import JointSums, Statistics, Totals
+from blurfit.model.learner import moments_of, published, released_weights, statistics_of
+from blurfit.schema.columns import Numeric
 from blurfit.theory import forms
-from blurfit.theory.forms import JointForm
+from blurfit.theory.forms import JointColumn, JointForm
 from blurfit.theory.moments import MomentCalibration
+
+Generator = np.random.Generator  # for rooms that hand one on, and draw nothing themselves
+
+
+def operating_system_generator() -> np.random.Generator:
+    """ChaCha20 under a key of 256 bits that the operating system draws, a new one at each call.
+
+    >>> bool(operating_system_generator().random() == operating_system_generator().random())
+    False
+    """
+    return np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+
+
+def generator_for(random_state: Any) -> np.random.Generator:
+    """The operating system's for None; for a seed or a NumPy generator a reproducible one.
+
+    >>> generator_for(7).random() == generator_for(7).random()
+    True
+    """
+    if random_state is None:
+        return operating_system_generator()
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(
+            f"Expected random_state={random_state!r} to be None, for noise that protects, or for "
+            "experiments a whole number >= 0 or a NumPy generator."
+        ) from error
+
+
+def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArray) -> FloatArray:
+    """Σzzᵀ without noise, from the rows v themselves."""
+    weights = [column.weight for column in columns]
+    rows = np.column_stack([np.full(len(values), constant), values * weights])
+    found: FloatArray = rows.T @ rows
+    return found
+
+
+def draw_joint_sums(
+    columns: Sequence[JointColumn],
+    constant: float,
+    count: int,
+    clean: FloatArray,
+    deviation: float,
+    generator: np.random.Generator,
+) -> JointSums:
+    """Σzzᵀ + E from the clean Σzzᵀ of N records, of deviation s on the diagonal of the sum."""
+    size = len(columns) + 1
+    draw = np.triu(generator.normal(size=(size, size)) * deviation)
+    draw[np.triu_indices(size, 1)] /= np.sqrt(2)
+    noise = draw + np.triu(draw, 1).T
+    symmetric = np.triu(clean) + np.triu(clean, 1).T
+    return JointSums(tuple(columns), constant, count, symmetric + noise, deviation)
 
 
 def exact_totals(agreement: Agreement, records: Any) -> Totals:
@@ -173,3 +254,27 @@ def _factor(clean: Statistics) -> FloatArray:
         )
     kept = slice(clean.dimension - rows, None)
     return np.asarray(np.sqrt(np.maximum(values[kept], 0.0))[:, None] * vectors[:, kept].T)
+
+
+def weights_of(
+    agreement: Agreement, totals: Totals, *, sampled: bool = True, public: FloatArray | None = None
+) -> FloatArray:
+    """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
+
+    With `public`, encoded rows of the features, those of `fit_public`: of log-odds for labels.
+    Raises InfeasibleError where nothing could be published.
+    """
+    if agreement.mechanism == "input":
+        weights = released_weights(agreement, statistics_of(agreement, totals))
+        return published(agreement, weights, totals.count).weights
+    read = shrink if sampled else linear_bayes
+    moments, target = moments_of(agreement, totals), agreement.schema.target
+    if public is not None:
+        family: Family = "linear" if isinstance(target, Numeric) else "logistic"
+        features = [name for one in agreement.schema.features for name in one.columns]
+        joint, match = moments.beside(features, public), agreement.sends == "everything"
+        parts = [joint.submodel(name, features) for name in target.columns]
+        found = [fit_with_public_rows(one, public, family, match=match) for one in parts]
+        return np.array([one.coefficients for one in found])
+    joint = moments.joint
+    return np.array([read(joint.submodel(name)).coefficients for name in target.columns])

@@ -15,9 +15,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, ByteArray
 from blurfit.errors import UnknownCollectionError
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
-from blurfit.messages.layout import Layout
-from blurfit.messages.masks import sum_of_masks
-from blurfit.messages.shares import PART_OF, Role, ShareLayout
+from blurfit.messages.shares import PART_OF, Role, ShareLayout, sum_of_masks
+from blurfit.messages.submissions import Layout
 from blurfit.store import closing, tables
 
 Numbers = AnyArray  # float64, or uint64 for shares

@@ -1,7 +1,7 @@
 """Sums of shares that come with proofs: in the field, over a set of people whose proofs are valid.
 
 A share of a vector with a proof is a share of its digits. The share of a number is a fixed sum of
-those (`blurfit.proofs.circuits`), so digits are added up over a set first, and numbers made of them
+those (`blurfit.proofs.flp`), so digits are added up over a set first, and numbers made of them
 once. The two databases' sums add up to that of the numbers in the field; a number is within its
 digits, so that its sum over up to 2³² people is known with its sign.
 """

@@ -1,6 +1,6 @@
 """Withdraw before anything is published: the sums are then those of the others, exactly.
 
-Whoever withdraws proves that she sent it (`blurfit.messages.receipts`). In one transaction, which
+Whoever withdraws proves that she sent it (`blurfit.messages.signing`). In one transaction, which
 holds the collection's row as publishing does, her row is taken out of its block, whose sums are
 added up anew from the rows that are left, and her identifier is written down as withdrawn. So,
 killed anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one

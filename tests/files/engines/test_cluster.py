@@ -14,8 +14,8 @@ from blurfit.files.engines import cluster as module
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn import Work, totals
-from blurfit.messages import submission_files
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages import files
+from blurfit.messages.files import Writer
 
 SCHEMA = Schema(
     features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("income", 0, 1)
@@ -29,7 +29,7 @@ ROWS = 8_000
 @pytest.fixture
 def plan(tmp_path, monkeypatch) -> Work:
     """Two files that share a quarter of their rows, in 20 tasks."""
-    monkeypatch.setattr(submission_files, "MOST_ROWS", 250)
+    monkeypatch.setattr(files, "MOST_ROWS", 250)
     monkeypatch.setattr(learn, "GROUPS_AT_ONCE", 2)
     generator = np.random.default_rng(2)
     people = {c.name: generator.random(ROWS) for c in (*SCHEMA.features, SCHEMA.target)}

@@ -8,7 +8,7 @@ import pytest
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, perturb_table
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn import Work
-from blurfit.messages.submission_writer import Writer
+from blurfit.messages.files import Writer
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)

@@ -12,11 +12,9 @@ Each gives a `Census`: the columns, and a schema whose bounds are constants that
 """
 
 from blurfit.simulation.census import Census, make_census
-from blurfit_lab.datasets.acs import load_acs
-from blurfit_lab.datasets.adult import load_adult
-from blurfit_lab.datasets.bounded import load_table
-from blurfit_lab.datasets.ipums import load_ipums
-from blurfit_lab.datasets.uci import UCI_SETS, load_uci
+from blurfit_lab.datasets.census import load_acs, load_ipums
+from blurfit_lab.datasets.data_files import load_table
+from blurfit_lab.datasets.uci import UCI_SETS, load_adult, load_uci
 
 __all__ = [
     "UCI_SETS",

@@ -20,11 +20,11 @@ from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Schema
 from blurfit.simulation import Census, make_census
-from blurfit.simulation.entropy import generator_for
+from blurfit.simulation.sampler import generator_for
 from blurfit.theory import forms
-from blurfit_lab.datasets import adult, load_acs, load_adult, load_ipums
-from blurfit_lab.datasets.acs import FILENAME
-from blurfit_lab.rivals.risk import LogisticRisk, minimiser
+from blurfit_lab.datasets import load_acs, load_adult, load_ipums, uci
+from blurfit_lab.datasets.census import FILENAME
+from blurfit_lab.rivals.rival import LogisticRisk, minimiser
 
 BLOCK = 32  # rows; a quarter of the least n, 128
 GENERATED_ROWS = 2**21 + 2**16
@@ -117,7 +117,7 @@ class Cohort:
         """ACS where its file is (in `data`, or in BLURFIT_DATA), Adult or an IPUMS extract if
         `data` is that file, and the generated population where there is none.
         """
-        if data is not None and data.is_file() and data.name == adult.FILENAME:
+        if data is not None and data.is_file() and data.name == uci.FILENAME:
             return cls.of(load_adult(data), seed)
         if data is not None and data.is_file() and data.name != FILENAME:
             return cls.of(load_ipums(data), seed)

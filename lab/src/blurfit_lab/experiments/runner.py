@@ -1,26 +1,217 @@
-"""Cells to workers, results to a journal, journal to CSV.
+"""Run an experiment: cells to workers, results to a journal, journal to CSV.
+
+**Results.** Results as they come: a killed run continues where it stopped, and ends with the same
+CSV.
+
+Each finished cell is one line of JSON in `<name>.journal`, whose first line says what was asked
+for: another question starts anew. A line that was cut off by a kill is left out. When all cells are
+there, the CSV is written from them in the order of the cells, and the journal is removed.
+
+**Provenance.** What a folder of results was computed from, and how long that took: told on plots
+and page.
+
+**Cells.** What experiments share: cells of one ε and one number of contributors each, and their
+seeds.
+
+**The run.** Cells to workers, results to a journal, journal to CSV.
 
 Every cell draws from a seed of its own and computes with one BLAS thread, so that the CSV does not
 depend on how many workers there are, which of them was first, or whether the run was killed.
 """
 
+import csv
+import json
 import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import blurfit
 from blurfit.progress import Progress, silent
+from blurfit.simulation.sampler import Generator, generator_for
 from blurfit.validate import whole
 from blurfit_lab.experiments.cohort import Cohort
-from blurfit_lab.experiments.trials import Row, TrialLog, write_csv
+
+
+class Row(NamedTuple):
+    """One number: which line of a figure, in which variant, at which ε and n, in which trial."""
+
+    line: str
+    variant: str
+    epsilon: float
+    n: int
+    trial: int
+    value: float
+
+
+@dataclass(frozen=True)
+class TrialLog:
+    """The cells of one experiment that are done, under one question."""
+
+    path: Path
+    question: Mapping[str, Any]
+
+    def read(self) -> dict[str, list[Row]]:
+        """Cell → its rows; nothing if the file answers another question."""
+        if not self.path.exists():
+            return {}
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        documents = [document for line in lines if (document := _parsed(line)) is not None]
+        if not documents or documents[0] != {"question": dict(self.question)}:
+            return {}
+        return {
+            document["cell"]: [Row(*values) for values in document["rows"]]
+            for document in documents[1:]
+        }
+
+    def start(self, done: Mapping[str, Sequence[Row]]) -> None:
+        """Write the question and what is known, without what a kill left half written."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps({"question": dict(self.question)}), *map(_line, done, done.values())]
+        self.path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+    def add(self, cell: str, rows: Sequence[Row]) -> None:
+        """One more cell, on the disk at once."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(_line(cell, rows) + "\n")
+
+
+def _line(cell: str, rows: Sequence[Row]) -> str:
+    return json.dumps({"cell": cell, "rows": rows}, ensure_ascii=False)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
+    """All digits, so that the same rows are the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(Row._fields)
+        writer.writerows(rows)
+
+
+def read_csv(path: Path) -> list[Row]:
+    """What `write_csv` wrote."""
+    with path.open(encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    return [
+        Row(line, variant, float(epsilon), int(n), int(trial), float(value))
+        for line, variant, epsilon, n, trial, value in rows
+    ]
+
+
+FILENAME = "provenance.json"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The population, whether its people are made up, and the time of each experiment.
+
+    On a machine that does other things too, `computing` tells more than `seconds`.
+    """
+
+    population: str = "unknown population"
+    synthetic: bool = True
+    rows: int = 0
+    trials: int = 0
+    workers: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    computing: Mapping[str, float] = field(default_factory=dict)  # of all processes together
+
+    @classmethod
+    def read(cls, folder: Path) -> "Provenance":
+        """As written by an earlier run; unknown facts if there was none."""
+        path = folder / FILENAME
+        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else cls()
+
+    def write(self, folder: Path) -> None:
+        """Beside the CSV."""
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        (folder / FILENAME).write_text(text, encoding="utf-8")
+
+    def took(self, name: str, seconds: float, computing: float) -> "Provenance":
+        """With the time of one experiment: by the clock, and of the processors."""
+        return replace(
+            self,
+            seconds={**self.seconds, name: round(seconds, 1)},
+            computing={**self.computing, name: round(computing, 1)},
+        )
+
+    @property
+    def title(self) -> str:
+        """For plots: so that nobody takes made-up people for real ones."""
+        return f"{self.population}{' · SYNTHETIC people' if self.synthetic else ''}"
+
+
+class Untuned(ABC):
+    """An experiment that tunes nothing: each cell is computed by itself."""
+
+    @abstractmethod
+    def rows(self, population: Cohort, cell: str) -> list[Row]:
+        """The rows of one cell."""
+
+    def compute(self, population: Cohort, cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
+        """The rows of one cell, whatever is known of others."""
+        del known
+        return self.rows(population, cell)
+
+
+def seeded(seed: int, words: str, *numbers: int) -> Generator:
+    """A generator for what these words and numbers name, under the seed of a run."""
+    return generator_for([seed, zlib.crc32(words.encode()), *numbers])
+
+
+class SweepCell(NamedTuple):
+    """What is computed at once: "ε:n:trials" is its name.
+
+    >>> str(SweepCell(0.1, 512, 20)), SweepCell.read("0.1:512:20") == (0.1, 512, 20)
+    ('0.1:512:20', True)
+    """
+
+    epsilon: float
+    n: int
+    trials: int
+
+    def __str__(self) -> str:
+        return f"{self.epsilon}:{self.n}:{self.trials}"
+
+    @classmethod
+    def read(cls, name: str) -> "SweepCell":
+        """The cell of a name."""
+        epsilon, n, trials = name.split(":")
+        return cls(float(epsilon), int(n), int(trials))
+
+
+def cell_names(
+    population: Cohort,
+    epsilons: Sequence[float],
+    quorums: Sequence[int],
+    trials: int,
+    largest_share: float = 0.97,
+) -> list[str]:
+    """The name of each cell that takes no larger share of the population to train on."""
+    return [
+        str(SweepCell(epsilon, n, trials))
+        for epsilon in epsilons
+        for n in quorums
+        if n <= largest_share * len(population)
+    ]
 
 
 class Experiment(Protocol):

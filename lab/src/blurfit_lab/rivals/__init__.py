@@ -23,39 +23,37 @@ All take `neighbours`, so that they can be compared under the same relation; the
 relation needs.
 """
 
-from blurfit_lab.rivals.adassp import AdaSSPRegressor
-from blurfit_lab.rivals.binagg import BinAggRegressor
-from blurfit_lab.rivals.boosted import BoostedAdaSSPRegressor
-from blurfit_lab.rivals.functional import (
-    FunctionalMechanismClassifier,
-    FunctionalMechanismRegressor,
-)
-from blurfit_lab.rivals.gaussmix import GaussMixRegressor
-from blurfit_lab.rivals.generalised import (
-    GeneralisedObjectivePerturbationClassifier,
-    GeneralisedObjectivePerturbationRegressor,
-)
+from blurfit_lab.rivals.aggregates import BinAggRegressor, TukeyRegressor
 from blurfit_lab.rivals.gradient import (
     GradientPerturbationClassifier,
     GradientPerturbationRegressor,
+    LocalGradientClassifier,
+    LocalGradientRegressor,
 )
-from blurfit_lab.rivals.ihm import IterativeHessianMixingRegressor
-from blurfit_lab.rivals.local import LocalGradientClassifier, LocalGradientRegressor
+from blurfit_lab.rivals.mixing import GaussMixRegressor, IterativeHessianMixingRegressor
+from blurfit_lab.rivals.noisy_sums import (
+    AdaSSPRegressor,
+    BoostedAdaSSPRegressor,
+    FunctionalMechanismClassifier,
+    FunctionalMechanismRegressor,
+    PublicMomentRegressor,
+)
 from blurfit_lab.rivals.nonprivate import (
     ConstantClassifier,
     ConstantRegressor,
     NonPrivateClassifier,
     NonPrivateRegressor,
 )
-from blurfit_lab.rivals.objective import (
+from blurfit_lab.rivals.perturbation import (
+    GeneralisedObjectivePerturbationClassifier,
+    GeneralisedObjectivePerturbationRegressor,
     LaplaceObjectivePerturbationClassifier,
     LaplaceObjectivePerturbationRegressor,
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
+    OutputPerturbationClassifier,
+    OutputPerturbationRegressor,
 )
-from blurfit_lab.rivals.output import OutputPerturbationClassifier, OutputPerturbationRegressor
-from blurfit_lab.rivals.public_moment import PublicMomentRegressor
-from blurfit_lab.rivals.tukey import TukeyRegressor
 
 __all__ = [
     "AdaSSPRegressor",

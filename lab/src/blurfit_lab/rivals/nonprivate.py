@@ -20,10 +20,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 )
 
 from blurfit.arrays import AnyArray, FloatArray
-from blurfit.estimators.guarantee import FitGuarantee
+from blurfit.estimators.base import FitGuarantee
 from blurfit.validate import nonnegative
-from blurfit_lab.rivals.risk import Risk, minimiser
-from blurfit_lab.rivals.rival import Rival, RivalClassifier, RivalRegressor
+from blurfit_lab.rivals.rival import Risk, Rival, RivalClassifier, RivalRegressor, minimiser
 
 PUBLIC = FitGuarantee(
     None, None, "replace", False, "NOT PRIVATE: no noise is added. For comparisons only."

@@ -1,5 +1,5 @@
 // Shares of a short vector with proofs for two databases: mirrors `blurfit.proofs.prio3` and
-// `blurfit.proofs.xof`, in the bytes of the draft on VDAFs.
+// `blurfit.proofs.prio3`, in the bytes of the draft on VDAFs.
 
 import { elements, isCanonical, sub } from "./field64.js";
 import { encode, prove } from "./short.js";

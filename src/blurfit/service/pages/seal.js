@@ -1,5 +1,5 @@
 // Shares encrypted to the database that they are for: HPKE (RFC 9180), base mode,
-// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM. Mirrors `blurfit.messages.sealing`.
+// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM. Mirrors `blurfit.messages.shares`.
 
 const KEM = [75, 69, 77, 0x00, 0x20]; // "KEM", X25519
 const SUITE = [72, 80, 75, 69, 0x00, 0x20, 0x00, 0x01, 0x00, 0x01]; // "HPKE", and the three

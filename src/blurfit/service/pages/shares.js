@@ -1,5 +1,5 @@
 // Two shares of a blurred record, each of which alone is noise: mirrors `blurfit.contributor.blur`
-// and `blurfit.messages.masks`.
+// and `blurfit.messages.shares`.
 //
 //   first database:  v + mask mod 2⁶⁴     second database:  the mask's 32-byte seed
 //

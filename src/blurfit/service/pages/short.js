@@ -1,5 +1,5 @@
 // A vector of whole numbers as digits, and a proof that it is short: mirrors
-// `blurfit.proofs.circuits` and the prover of `blurfit.proofs.flp`, whose theorems it rests upon.
+// `blurfit.proofs.flp` and the prover of `blurfit.proofs.flp`, whose theorems it rests upon.
 //
 //   v_j ∈ [−4ᵈ/2, 4ᵈ/2)  for all j        and        Σ_j w_j·v_j² ≤ T
 

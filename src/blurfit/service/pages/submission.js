@@ -1,4 +1,4 @@
-// What is sent, as bytes: mirrors `blurfit.messages.layout` and `blurfit.messages.submissions`.
+// What is sent, as bytes: mirrors `blurfit.messages.submissions` and `blurfit.messages.submissions`.
 
 import { hexadecimal } from "./canonical.js";
 

@@ -1,4 +1,14 @@
-"""A whole collection in waves without an agreement: who is in which, blurred sums, models.
+"""Simulate whole collections in waves, with a plan or without one.
+
+**Under a plan.** A whole plan in one process, for data that is in one place anyway: estimators, and
+experiments.
+
+Contributors, the database and the model's user do all of this under the plan's agreements; here the
+noise is drawn once for each wave's sums (`blurfit.simulation.sampler`), with the law that the
+contributors' own shares of it have in total.
+
+**Without an agreement.** A whole collection in waves without an agreement: who is in which, blurred
+sums, models.
 
 Rows are divided by a random order that is drawn before anything is read, so no answer decides
 anybody's wave. Each wave's sums get the noise of its own Δ at the full μ: a person is in one wave
@@ -8,21 +18,77 @@ sum, with the law that the contributors' own shares of it have in total.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray, IntArray
-from blurfit.errors import InvalidValueError
+from blurfit.errors import BelowQuorumError, InvalidValueError
 from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
-from blurfit.learning.sums import JointSums
+from blurfit.learning.sums import JointSums, Totals
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
-from blurfit.simulation.joint_sampler import clean_sums, draw_joint_sums
+from blurfit.model.course import Course, learn_plan
+from blurfit.model.learner import moments_of
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.published import PublishedModel
+from blurfit.simulation.sampler import clean_sums, draw_joint_sums, sampler_for
 from blurfit.theory import moments
-from blurfit.theory.forms import ColumnKind, JointColumn
+from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm
 from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.maps import ResidualMap, WaveMap
 from blurfit.theory.planning import Kind, Stages, public_weights
 from blurfit.validate import positive
+
+ROWS_AT_ONCE = 8192  # few enough for the cache
+
+
+class Fitted(NamedTuple):
+    """The model, and the release of each wave: all of it may be published."""
+
+    model: PublishedModel
+    releases: tuple[PublishedMoments, ...]
+
+
+def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator) -> Fitted:
+    """Go through all waves of a plan, from encoded rows to the model.
+
+    Rows are divided by a random order that is drawn before any of them is looked at, so no answer
+    decides anybody's wave; more rows than the plan's quorum are shared out in proportion. Everybody
+    keeps the plan's (ε, δ) in all, if nobody can repeat the draw (`blurfit.simulation.sampler`).
+
+    Args:
+        plan: from `Plan.propose`.
+        values: all columns of each row, the target's last, as encoded by
+            `blurfit.schema.vectors.values`.
+        generator: where assignment and noise are drawn from.
+    """
+    count = len(values)
+    if count < plan.terms.quorum:
+        raise BelowQuorumError(
+            f"Expected at least {plan.terms.quorum} rows, which the plan's waves wait for, and got "
+            f"{count}."
+        )
+    shares = np.cumsum(plan.quorums[:-1]) / plan.terms.quorum
+    ends = np.ceil(shares * count).astype(int)  # the last wave's share is rounded down, and
+    ends = np.minimum(ends, count - np.cumsum(plan.quorums[:0:-1])[::-1])  # has its quorum still
+    course = Course.of(plan, ())
+    for rows in np.split(generator.permutation(count), ends):
+        agreement = course.next_agreement()
+        clean = Totals(len(rows), _sums(agreement, values, rows), agreement.fingerprint)
+        totals = sampler_for(agreement, clean).draw(generator)
+        course = course.then(moments_of(agreement, totals))
+    return Fitted(learn_plan(plan, course.releases), course.releases)
+
+
+def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArray:
+    form = agreement.form
+    parts = np.array_split(rows, max(1, len(rows) // ROWS_AT_ONCE))
+    if isinstance(form, WaveForm):
+        return np.asarray(np.sum([form.sums(values[part]) for part in parts], axis=0))
+    return np.asarray(np.sum([form.products(values[part]).sum(axis=0) for part in parts], axis=0))
+
 
 TARGET = "target"
 

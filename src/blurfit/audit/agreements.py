@@ -1,0 +1,526 @@
+"""Attack an agreement's own guarantee, on the neighbours that are hardest to hide.
+
+**What the attacker sees.** What an attacker gets to see, by the code that contributors and
+databases really run.
+
+A record is the numbers that it would send without noise (`Agreement.exact`). The target's own
+submission is always blurred by the contributor's code (`blurfit.contributor.blur.blur`). So are
+all others where that is affordable; else their noise comes from the exact sampler, which has the
+same law. Models are learned by the database's code; those of `moment` by linear Bayes throughout
+(`blurfit.simulation.sampler`): whichever reading is published, it is made of the sums alone, which
+are attacked themselves.
+
+**The neighbours.** The neighbours that are hardest to hide, for a given agreement: who an audit
+lets an attacker ask about.
+
+For `input`, records are q and p at the very edge of the loss's bounds R_q and R_p, in the
+directions that the theory names as worst. For `moment` they are answers to the schema's own
+questions, as far apart as any two that a search finds. The crowd around them is what lets a single
+record matter most.
+
+**The audit.** Attack our own guarantees: a lower bound on ε, with a confidence, beside the ε that
+was promised.
+
+An audit lets an attacker see many releases from each of two neighbouring collections
+(`blurfit.audit.examination`, `blurfit.audit.examination`). What is found is a lower bound: a
+mechanism whose audited ε exceeds the promise is broken (but for 1 − confidence), one whose ε stays
+below is not proved right by that. The ratio of the two says how tight the analysis is, or how weak
+the attack.
+
+`audit` takes any release, as a function of a dataset and a generator: an estimator's coefficients,
+a rival's, your own. `audit_agreement` attacks what an agreement's contributors and database really
+do.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
+from blurfit.audit import CONFIDENCE, TRIALS
+from blurfit.audit.examination import Finding, Findings, Score, along, examine
+from blurfit.contributor.blur import blur
+from blurfit.contributor.noise import to_grid
+from blurfit.errors import InfeasibleError
+from blurfit.learning.sums import Statistics, Totals
+from blurfit.progress import Progress, silent
+from blurfit.randomness import database
+from blurfit.simulation.sampler import input_totals, sampler_for, weights_of
+from blurfit.theory import forms
+from blurfit.theory.forms import JointForm, WaveForm
+from blurfit.theory.gaussian import epsilon_of
+from blurfit.theory.input_calibration import InputCalibration
+
+NUMBERS_AFFORDABLE = 1e7  # are blurred one by one; beyond, the others come from the sampler
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Everyone but the target: `honest` records that are zero, and colluders who pull at the sum.
+
+    Colluders send what they like without noise, here numbers that sum to `pull` (of `input` q̃ = 0,
+    and a pull of p̃); they are not among the honest, so they do not count for the quorum.
+    """
+
+    honest: int
+    pull: FloatArray
+
+
+def submissions(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
+    """The record, blurred anew in each trial: (trials, width). Nobody asks for identifiers."""
+    nameless = np.zeros((trials, 16), dtype=np.uint8)
+    return blur(agreement, np.tile(record, (trials, 1)), nameless).numbers
+
+
+def sums(
+    agreement: Agreement,
+    record: FloatArray,
+    crowd: Crowd,
+    trials: int,
+    generator: np.random.Generator,
+) -> FloatArray:
+    """What the database adds up of the target and the crowd: the sums of `Totals`, in each trial.
+
+    Those of `moment` may be published, those of `input` not. A crowd that is not blurred one by one
+    is drawn at once. What the sampler draws are floats, whose last bits would betray the target;
+    contributors send multiples of the grid, so its sums are rounded to it.
+    """
+    own = submissions(agreement, record, trials)
+    affordable = 0 < crowd.honest * trials * agreement.width <= NUMBERS_AFFORDABLE
+    if agreement.mechanism == "moment":
+        total = own + crowd.pull
+        for _ in range(agreement.database_draws):
+            total += database.steps(agreement, trials) * agreement.grid.quadratic
+        if affordable:
+            others = _nobodies(agreement, crowd.honest * trials)
+            return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
+        if crowd.honest:
+            scales = math.sqrt(crowd.honest) * noise_scales(agreement)
+            drawn = generator.standard_normal(total.shape) * scales
+            total += to_grid(drawn, agreement.grid.quadratic, toward_zero=False)
+        return total
+    d = agreement.schema.dimension
+    if affordable:
+        others = _nobodies(agreement, crowd.honest * trials).reshape(trials, crowd.honest, 2 * d)
+        everyone = np.concatenate([own[:, None], others], axis=1)
+    else:
+        everyone = own[:, None]
+    q, p = everyone[..., :d], everyone[..., d:].sum(axis=1) + crowd.pull[d:]
+    total = np.hstack([forms.pack(np.swapaxes(q, 1, 2) @ q), p])
+    if crowd.honest and not affordable:
+        clean = Statistics(crowd.honest, np.zeros((d, d)), np.zeros(d))
+        sampler = sampler_for(agreement, input_totals(agreement, clean))
+        total += np.array([sampler.draw(generator).sums for _ in range(trials)])
+        total[:, -d:] = to_grid(total[:, -d:], agreement.grid.dither, toward_zero=False)
+    return total
+
+
+def models(
+    agreement: Agreement,
+    record: FloatArray,
+    crowd: Crowd,
+    trials: int,
+    generator: np.random.Generator,
+) -> FloatArray:
+    """The published weights, a row for each trial; a refusal to publish is told by zeros.
+
+    (A refusal is an output too. Nothing else gives weights that are zero to the last bit.)
+    """
+    found: list[FloatArray | None] = []
+    for one in sums(agreement, record, crowd, trials, generator):
+        count, draws = max(crowd.honest + 1, agreement.quorum), agreement.database_draws
+        totals = Totals(count, one, agreement.fingerprint, draws)
+        try:
+            found.append(weights_of(agreement, totals, sampled=False).ravel())
+        except InfeasibleError:
+            found.append(None)
+    width = next((len(weights) for weights in found if weights is not None), 1)
+    return np.array([np.zeros(width) if weights is None else weights for weights in found])
+
+
+def noise_scales(agreement: Agreement) -> FloatArray:
+    """The deviation of the noise on each number of one submission."""
+    return np.concatenate([part.deviations for part in agreement.parts])
+
+
+def nobody(agreement: Agreement) -> FloatArray:
+    """The record of which all numbers are zero."""
+    return np.zeros(agreement.width)
+
+
+def _nobodies(agreement: Agreement, count: int) -> FloatArray:
+    return submissions(agreement, nobody(agreement), count)
+
+
+COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
+_BETWEEN = np.linspace(-1.0, 1.0, 41)  # values of a number that the search tries
+_ROUNDS = 20
+_CORNERS = 512  # of which the farthest two are taken
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two neighbouring collections: a record, the other, and everyone else."""
+
+    name: str
+    first: FloatArray
+    second: FloatArray
+    crowd: Crowd
+    of_collections: bool = True  # else of two submissions, which no database blurs
+
+
+def submission_pairs(agreement: Agreement) -> list[Pair]:
+    """For an attacker who sees one submission: any two records are neighbours."""
+    zero, (extreme, other) = nobody(agreement), _farthest(agreement)
+    alone = Crowd(0, zero)
+    opposite = Pair("opposite records", extreme, other, alone, of_collections=False)
+    return [opposite, replace(opposite, name="zero and extreme", second=zero)]
+
+
+def collection_pairs(agreement: Agreement) -> list[Pair]:
+    """For one who sees the model or the sums: the quorum met exactly, the others' records zero.
+
+    Where the relation is zero-out, one record of each pair is the zero record. The colluding crowd
+    pulls the solution along the record, to and beyond the middle of the ball.
+    """
+    calibration = agreement.calibration
+    zero, (extreme, other) = nobody(agreement), _farthest(agreement)
+    crowd = Crowd(agreement.quorum - 1, zero)
+    pairs = [Pair("zero and extreme", extreme, zero, crowd)]
+    replaced = calibration.model.neighbours == "replace"
+    if replaced:
+        pairs.insert(0, Pair("opposite records", extreme, other, crowd))
+    if isinstance(calibration, InputCalibration):
+        assert agreement.objective is not None
+        d = agreement.schema.dimension
+        curvature = calibration.sigma_u**2 + calibration.ridge + agreement.objective.l2
+        # q = 0 with p ≠ 0 is no record of our losses, but the promise covers it
+        q, p = extreme.copy(), extreme.copy()
+        q[d:], p[:d] = 0.0, 0.0
+        for share in COLLUDERS_PULL:
+            pull = nobody(agreement)
+            pull[d] = share * curvature * calibration.setting.ball
+            crowd = Crowd(agreement.quorum - 1, pull)
+            name = f"boundary, colluders pull {share:g}"
+            pairs.append(Pair(name, q - p, p if replaced else zero, crowd))
+    return pairs
+
+
+def lying_crowd(agreement: Agreement) -> Pair:
+    """All others lie: they send what the attacker likes, whose noise she knows. Here it is nothing.
+
+    Where a promise counts on honest contributors alone, this breaks it; noise of the database
+    keeps it (`blurfit.theory.moments`).
+    """
+    extreme, other = _farthest(agreement)
+    if agreement.calibration.model.neighbours == "zero-out":
+        other = nobody(agreement)
+    return Pair("all others lie", extreme, other, Crowd(0, nobody(agreement)))
+
+
+def exact_mu(agreement: Agreement, pair: Pair) -> float:
+    """μ of this pair, where all that is released is additive Gaussian noise: a submission, or
+    moment's sums.
+
+    The distance of the two, coordinate by coordinate in deviations of the noise; the noise of the
+    honest crowd adds to the target's own, and that of a database is as much as a quorum's.
+    """
+    databases = agreement.database_draws if pair.of_collections else 0
+    growth = math.sqrt(pair.crowd.honest + 1 + databases * agreement.quorum)
+    return float(np.linalg.norm((pair.first - pair.second) / (noise_scales(agreement) * growth)))
+
+
+def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
+    """Two records that are as far apart as any in the noise's geometry: an extreme one first.
+
+    input: (q, p) and (−q, −p), both at full length. A later wave of `moment`, whose map bends
+    records: the farthest of some hundred random corners.
+    """
+    if not isinstance(agreement.calibration, InputCalibration):
+        form = agreement.form
+        if isinstance(form, WaveForm):
+            return farthest_under_a_map(form)
+        first, second = farthest_answers(form)
+        return form.products(first), form.products(second)
+    axis = np.zeros(agreement.schema.dimension)
+    axis[0] = 1.0
+    extreme = np.concatenate([agreement.loss.q_bound * axis, agreement.loss.p_bound * axis])
+    return extreme, -extreme
+
+
+def farthest_under_a_map(form: WaveForm) -> tuple[FloatArray, FloatArray]:
+    """What is sent of the two corners that are farthest apart under an announced map, among some.
+
+    Corners need not be records that a schema encodes (several levels at once): noise that hides
+    corners hides records.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(_CORNERS, len(form.columns)))
+    sent = form.products(np.unique(signs, axis=0))
+    scaled = sent * np.sqrt(form.counts)
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    apart = squares[:, None] + squares[None] - 2 * scaled @ scaled.T
+    one, other = np.unravel_index(int(apart.argmax()), apart.shape)
+    return sent[one], sent[other]
+
+
+def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
+    """Columns v and v' of two records whose zzᵀ differ most, as far as a search finds them.
+
+    `blurfit.theory.moments.sensitivity` is attained where ‖u‖ = ‖u'‖ = ρ with cosine −c²/ρ². A
+    record of full length answers every number with ±1, so the cosine of two of them is Σ ±ω²/ρ²
+    over questions (0 for two levels of one categorical), and may miss −c²/ρ². By symmetry the first may
+    answer 1 throughout. The second starts from signs that come close, or opposite throughout, and
+    goes on question by question, values between −1 and 1 included, as long as that helps.
+    """
+    blocks = _questions(form)
+    first = np.zeros(len(form.columns))
+    first[[block[0] for block in blocks]] = 1.0
+    here = form.products(first)
+
+    def distance(others: FloatArray) -> FloatArray:
+        return np.asarray(((form.products(others) - here) ** 2) @ form.counts)
+
+    best, farthest = -1.0, first
+    for start in _starts(form, blocks, first):
+        second, reached = start, float(distance(start[None])[0])
+        for _ in range(_ROUNDS):
+            before = reached
+            for block in blocks:
+                tried = _answers(form, block, second)
+                away = distance(tried)
+                place = int(away.argmax())
+                if away[place] > reached:
+                    second, reached = tried[place], float(away[place])
+            if reached <= before:
+                break
+        if reached > best:
+            best, farthest = reached, second
+    return first, farthest
+
+
+def _questions(form: JointForm) -> list[list[int]]:
+    """The columns of each question: one, or those of all levels."""
+    found: dict[str, list[int]] = {}
+    for place, column in enumerate(form.columns):
+        found.setdefault(f"\0{place}" if column.group is None else column.group, []).append(place)
+    return list(found.values())
+
+
+def _answers(form: JointForm, block: list[int], record: FloatArray) -> FloatArray:
+    """The record with every answer to one question, a row for each."""
+    if form.columns[block[0]].kind == "level":
+        answers = np.eye(len(block))[:2]  # further levels are as far as the second
+    elif len(block) > 1:  # a number that need not be said
+        said = np.column_stack([_BETWEEN, np.zeros(len(_BETWEEN))])
+        answers = np.vstack([said, [0.0, 1.0]])
+    elif form.columns[block[0]].kind == "sign":
+        answers = np.array([[1.0], [-1.0]])
+    else:
+        answers = _BETWEEN[:, None]
+    found = np.tile(record, (len(answers), 1))
+    found[:, block] = answers
+    return found
+
+
+def _starts(form: JointForm, blocks: list[list[int]], first: FloatArray) -> Iterator[FloatArray]:
+    """Opposite throughout; and, from the heaviest question on, opposite wherever that brings u·u'
+    closer to −c².
+    """
+    opposite = first.copy()
+    for block in blocks:
+        has_levels = form.columns[block[0]].kind == "level"
+        opposite[block] = _answers(form, block, first)[-1 if has_levels else 0, block]
+        if form.columns[block[0]].kind == "sign":
+            opposite[block] = -1.0
+    yield opposite
+    near, product = first.copy(), form.radius**2
+    for block in sorted(blocks, key=lambda block: -form.columns[block[0]].weight):
+        has_levels = form.columns[block[0]].kind == "level"
+        turned = product - form.columns[block[0]].weight ** 2 * (1 if has_levels else 2)
+        if abs(turned + form.constant**2) < abs(product + form.constant**2):
+            near[block], product = opposite[block], turned
+    yield near
+
+
+Release = Callable[[Any, np.random.Generator], npt.ArrayLike]
+
+CHEAP = 50  # as many more trials where no model has to be learned,
+MOST_NUMBERS = 4e6  # as long as they are no more numbers than these
+
+
+def audit(
+    release: Release,
+    first: Any,
+    second: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    trials: int = TRIALS,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    attacks: Mapping[str, Score] | None = None,
+    name: str = "release",
+) -> Finding:
+    """A lower bound on the ε of any release, from its outputs on two neighbouring datasets.
+
+    Args:
+        release: from a dataset and a NumPy generator to a vector of numbers.
+        first: a dataset, of any type that the release takes.
+        second: its neighbour.
+        epsilon: what was promised.
+        delta: what was promised.
+        trials: releases from each.
+        confidence: of the lower bound.
+        seed: of the generators that the release gets, one for each trial.
+        attacks: scores of your own, beside the attackers that learn by themselves.
+        name: what to call it in the finding.
+
+    >>> def mean(values, generator):                       # claims ε = 1, and adds too little
+    ...     return [np.mean(values) + generator.normal(0, 0.001)]
+    >>> found = audit(mean, [0.0] * 10, [0.0] * 9 + [1.0], epsilon=1, delta=1e-6, trials=2000)
+    >>> found.broken, found.attack
+    (True, 'linear')
+    """
+    sequences = np.random.SeedSequence(seed).spawn(2)
+
+    def draw(which: bool, count: int) -> FloatArray:
+        dataset = second if which else first
+        children = sequences[which].spawn(count)
+        rows = [release(dataset, np.random.default_rng(child)) for child in children]
+        return np.array(rows, dtype=np.float64).reshape(count, -1)
+
+    return examine(
+        draw,
+        trials=trials,
+        confidence=confidence,
+        promise=(epsilon, delta),
+        labels=(name, "given datasets"),
+        attacks=attacks,
+    )
+
+
+def audit_agreement(
+    agreement: Agreement,
+    *,
+    trials: int = TRIALS,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    progress: Progress = silent,
+    liars: bool = False,
+) -> Findings:
+    """Attack a submission, the sums (where they may be published) and the model, in turn.
+
+    Args:
+        agreement: is not verified: to attack a broken one is the point.
+        trials: models that are learned from each neighbour; up to fifty times as many submissions
+            and sums are seen.
+        confidence: of each finding.
+        seed: for the honest crowd, where it is drawn at once. Contributors take no seed.
+        progress: is called with a name before each attack.
+        liars: attack a `moment` collection too in which all others lie. Without noise of the
+            database no promise is made of it, and it is broken; with it, it is always attacked.
+    """
+    found = Findings()
+    for attack in _attacks(agreement, trials, np.random.default_rng(seed), liars=liars):
+        progress(f"{attack.view}: {attack.pair.name}")
+        found.append(attack.carried_out(confidence))
+    return found
+
+
+def number_of_attacks(agreement: Agreement, *, liars: bool = False) -> int:
+    """How many findings `audit_agreement` will have."""
+    return len(_attacks(agreement, TRIALS, np.random.default_rng(0), liars=liars))
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """What is seen of which neighbours, how often, and what was promised of it."""
+
+    view: str
+    pair: Pair
+    draw: Callable[[FloatArray, int], FloatArray]
+    trials: int
+    promise: tuple[float, float]
+    gaussian: float | None = None  # the δ to read a claim of μ-GDP at
+    known: Mapping[str, Any] = field(default_factory=dict)  # more of what `examine` takes
+
+    def carried_out(self, confidence: float) -> Finding:
+        return examine(
+            lambda which, count: self.draw(self.pair.second if which else self.pair.first, count),
+            trials=self.trials,
+            confidence=confidence,
+            promise=self.promise,
+            labels=(self.view, self.pair.name),
+            gaussian=self.gaussian,
+            **self.known,
+        )
+
+
+def _attacks(
+    agreement: Agreement, trials: int, generator: np.random.Generator, *, liars: bool
+) -> list[_Attack]:
+    lying = agreement.database_noise or (liars and agreement.mechanism == "moment")
+    pairs = collection_pairs(agreement) + ([lying_crowd(agreement)] if lying else [])
+    return [
+        *_on_submissions(agreement, trials),
+        *_on_collections(agreement, pairs, trials, generator),
+    ]
+
+
+def _on_submissions(agreement: Agreement, trials: int) -> Iterator[_Attack]:
+    local, many = agreement.calibration.local, _cheap(agreement, trials)
+    promise, pairs = (local.epsilon, local.delta), submission_pairs(agreement)
+    for pair in pairs:
+        draw = partial(submissions, agreement)
+        known = _additive(agreement, pair, local.delta)
+        yield _Attack("submission", pair, draw, many, promise, local.delta, known)
+    beside = replace(pairs[0], name="beside a colluder's noise")
+    yield _Attack("submission", beside, partial(beside_a_colluder, agreement), many, promise)
+
+
+def _on_collections(
+    agreement: Agreement, pairs: list[Pair], trials: int, generator: np.random.Generator
+) -> Iterator[_Attack]:
+    promise = agreement.epsilon, agreement.delta
+    moment = agreement.mechanism == "moment"
+
+    def of(
+        release: Callable[..., FloatArray], crowd: Crowd
+    ) -> Callable[[FloatArray, int], FloatArray]:
+        return lambda record, count: release(agreement, record, crowd, count, generator)
+
+    for pair in pairs:
+        if moment:
+            draw, many = of(sums, pair.crowd), _cheap(agreement, trials)
+            known = _additive(agreement, pair, promise[1])
+            yield _Attack("sums", pair, draw, many, promise, promise[1], known)
+        draw = of(models, pair.crowd)
+        yield _Attack("model", pair, draw, trials, promise, promise[1] if moment else None)
+
+
+def _additive(agreement: Agreement, pair: Pair, delta: float) -> dict[str, Any]:
+    """For additive Gaussian noise: the best direction, and the true ε."""
+    apart = pair.first - pair.second
+    return {
+        "attacks": {"known direction": along(apart / noise_scales(agreement) ** 2)},
+        "exact": epsilon_of(exact_mu(agreement, pair), delta),
+        "bridge": True,
+    }
+
+
+def beside_a_colluder(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
+    """The target's submission, and a colluder's noise, which must tell nothing about it."""
+    target = submissions(agreement, record, trials)
+    return np.hstack([target, submissions(agreement, nobody(agreement), trials)])
+
+
+def _cheap(agreement: Agreement, trials: int) -> int:
+    """Trials of what costs no solver: as many more as memory bears."""
+    bearable = int(MOST_NUMBERS / agreement.width)
+    return max(trials, min(CHEAP * trials, bearable))

@@ -1,0 +1,439 @@
+"""Fit by either mechanism in one process: input perturbation, or joint moments in waves.
+
+**Defaults.** Defaults of input perturbation that read public facts alone: how long weights may be.
+
+Encoded columns are divided by √m, where m counts them and the intercept: a weight of √m lets one
+column move the prediction over its whole range. Nothing here touches privacy: whatever η is, the
+noise is calibrated for it. It decides what the noise costs, and was chosen on public census
+microdata (docs/experiments.md), from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
+
+**Input perturbation.** Input perturbation in one process: records are blurred themselves, and one
+model is published.
+
+**Waves.** Waves in one process: a lot divides the rows, and each wave's map follows from the
+releases.
+
+    plan ─► wave 1: Σ ─ noise ─► release ─► the map of wave 2: Σ ─ noise ─► release ─► … ─► model
+
+Contributors, the database and the model's user do this under a plan (`blurfit.model.course`); here
+each wave's sums are made in one pass and blurred at once.
+
+**A fit spends μ once, however many waves there are.** A row is in one wave alone, and which one is
+decided by a random order of their numbers, drawn before any row is looked at: never by answers.
+Each wave's noise keeps μ-GDP for its own rows whatever map is announced, and the maps are functions
+of earlier releases. So by the parallel adaptive theorem (`blurfit.theory.planning`) all releases
+together are μ-GDP for every row: what other waves publish has the same law whatever the row is, or
+is post-processing of what its own wave published. μ's would add in squares only for somebody who is
+in two waves, and nobody is.
+
+**Joint moments.** Joint moments in one process: releases of blurred sums, and the model of their
+target.
+
+The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
+(`releases_`: one, or one for each wave of a plan). Everything after that is post-processing. All
+classes of a label are columns of one release, so that no budget is divided among them.
+"""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.agreement.plan import Plan
+from blurfit.agreement.wave import kept_columns
+from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.budget import Expense, spend
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.estimators.base import (
+    PerturbationEstimator,
+    Signal,
+    agree,
+    blur_each,
+    blurred,
+    gaussian_share,
+    require_room,
+    share,
+)
+from blurfit.estimators.rows import (
+    JointTotals,
+    encoded,
+    joint_totals,
+    read_rows,
+    records,
+    refuse_outside,
+    refuse_unless_binary,
+)
+from blurfit.learning.public_features import Family
+from blurfit.learning.sums import Statistics, Totals
+from blurfit.model.course import Course, learn_plan
+from blurfit.model.learner import learn, moments_of
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.public_fitting import fit_public
+from blurfit.model.published import PublishedModel
+from blurfit.schema.columns import Categorical, Feature, Numeric
+from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import kind_of
+from blurfit.simulation.sampler import generator_for, input_totals
+from blurfit.theory.forms import JointForm, WaveForm
+from blurfit.theory.gaussian import mu_of
+from blurfit.theory.guarantees import Rule
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.planning import Task, choose_plan, public_weights
+from blurfit.validate import inside_unit_interval, positive, whole
+
+# How far a score reaches, in units of √m: a number's from one end of its range to the other; a
+# label's log-odds are twice the least-squares fit of ±1, which is itself longer than a number's.
+REACH_OF_NUMBER, REACH_OF_LABEL = 1.0, 3.0
+# η is as long as that from n·μ/m^{3/2} = 256 on, and falls with its fourth root below.
+WHOLE_BALL = 256.0
+DEFAULT_SPLIT = 0.2  # J's share of ε
+
+
+def public_ball(dimension: int, rows: int, epsilon: float, delta: float, *, label: bool) -> float:
+    """η = reach·√m·min(1, (n·μ(ε, δ)/(256·m^{3/2}))^{1/4}), for one model.
+
+    The noise on Σp grows with η, and the error with noise over n. So where n·μ is small, a smaller
+    ball loses less to noise than it cuts off. μ(ε, δ) is the Gaussian privacy that the promise pays
+    for; m^{3/2} is the noise's length √m times the m over which columns share the unit ball.
+
+    >>> public_ball(14, 2**21, 1.0, 1e-6, label=False) == math.sqrt(14)
+    True
+    """
+    reach = REACH_OF_LABEL if label else REACH_OF_NUMBER
+    signal = rows * mu_of(epsilon, delta) / dimension**1.5
+    affordable = math.sqrt(math.sqrt(signal / WHOLE_BALL))
+    return reach * math.sqrt(dimension) * min(1.0, affordable)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class InputPerturbation(PerturbationEstimator):
+    """Blurs q and p, as in the paper: short messages, one release, more rows than columns."""
+
+    mechanism = "input"
+    least_rows = 2
+
+    weight_bound: float | None = None
+    fit_intercept: bool = True
+    rule: Rule = "certified"
+    split: float | None = None
+
+    def agreement_for(self, schema: Schema, rows: int, models: int = 1) -> Agreement:
+        """The contract under which a fit to this many rows of this schema blurs them.
+
+        `models` is how many share the promise: one, or one for each of several classes.
+        """
+        epsilon, delta = share(self.epsilon, self.delta, models)
+        local_epsilon, local_delta = self.local_epsilon, self.local_delta
+        if models > 1 and local_epsilon is not None and local_delta is not None:
+            local_epsilon, local_delta = gaussian_share(local_epsilon, local_delta, models)
+        ball = self.weight_bound
+        if ball is None:
+            ball = public_ball(schema.dimension, rows, epsilon, delta, label=schema.is_label)
+        by_default = self.split is None and self.rule == "certified"
+        return agree(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            quorum=rows,
+            mechanism=self.mechanism,
+            neighbours=self.neighbours,
+            local_epsilon=local_epsilon,
+            local_delta=local_delta,
+            rule=self.rule,
+            split=DEFAULT_SPLIT if by_default else self.split,
+            weight_bound=ball,
+        )
+
+    def _learn(
+        self,
+        values: AnyArray,
+        columns: tuple[Feature, ...],
+        signals: Sequence[Signal],
+        caveats: tuple[str, ...],
+    ) -> list[PublishedModel]:
+        schemas = [Schema(columns, signal.target, self.fit_intercept) for signal in signals]
+        first = self.agreement_for(schemas[0], len(values), len(signals))
+        agreements = [replace(first, schema=schema) for schema in schemas]
+        found = first.calibration
+        assert isinstance(found, InputCalibration)
+        # What is proved of one model's noise; the whole promise, where that is what is proved.
+        each = found.kept.epsilon * len(signals)
+        if not self.per_record:
+            require_room(first, len(values))
+        what = f"{type(self).__name__} of {len(values):,} rows"
+        proved = self.epsilon if found.model.proved else max(each, self.epsilon)
+        spend(Expense(what, epsilon=proved, delta=self.delta), found.model.neighbours)
+        if self.per_record:
+            collected = [
+                sum_of_each(agreement, values, columns, signal)
+                for agreement, signal in zip(agreements, signals, strict=True)
+            ]
+        else:  # the noise of all rows in one draw for each target
+            targets = np.hstack([signal.encoded for signal in signals])
+            sums, seeded = joint_totals(values, targets, columns), self._seeded()
+            collected = [
+                blurred(agreement, clean_input_totals(agreement, sums, len(values), place), seeded)
+                for place, agreement in enumerate(agreements)
+            ]
+        return [
+            replace(
+                learn(agreement, totals, allow_unproved=True, held=True),
+                caveats=caveats,
+                models=len(signals),
+            )
+            for agreement, totals in zip(agreements, collected, strict=True)
+        ]
+
+
+def sum_of_each(
+    agreement: Agreement, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
+) -> Totals:
+    """The sums of rows that are blurred one by one."""
+    sent = blur_each(agreement, values, columns, signal).numbers
+    d = agreement.schema.dimension
+    return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
+
+
+def clean_input_totals(agreement: Agreement, sums: JointTotals, count: int, target: int) -> Totals:
+    """A and c of one target before any noise: the schema's x is s·(v, 1), s = 1/√m.
+
+    q = R_q·x and p = κy·x with what the loss says: ∑qqᵀ = R_q²·Σxxᵀ, Σp = R_p·Σyx.
+    """
+    schema, loss = agreement.schema, agreement.loss
+    gram, moment = sums.gram, sums.cross[:, target]
+    if schema.intercept:
+        gram = np.block([[gram, sums.total[:, None]], [sums.total[None], np.array([[count]])]])
+        moment = np.append(moment, sums.targets[target])
+    s = schema.scale
+    clean = Statistics(count, loss.q_bound**2 * s**2 * gram, loss.p_bound * s * moment)
+    return input_totals(agreement, clean)
+
+
+ROWS_AT_ONCE = 8192  # few enough for the cache
+
+# What a fit does with the rows of one wave: sums, noise, release.
+Release = Callable[[Agreement, AnyArray, Signal], PublishedMoments]
+
+
+def plan_for(schema: Schema, rows: int, waves: Any, *, counts: bool, **terms: Any) -> Plan | None:
+    """The plan of a fit to this many rows, from public facts alone; None where one wave is enough.
+
+    Args:
+        schema: what a row is. More than two classes are learned in one wave.
+        rows: how many there are; it is public, and the quorum of all waves together.
+        waves: "auto", or how many.
+        counts: whether the target counts something; then only a plan that ends with Newton's wave
+            will do, as nothing else gives the logarithm of a rate.
+        terms: ε, δ and the rest of the promise.
+    """
+    if not isinstance(waves, str):
+        whole(waves=waves)
+    elif waves != "auto":
+        raise InvalidValueError(f"Expected waves={waves!r} to be 'auto' or a whole number >= 1.")
+    if isinstance(schema.target, Categorical):
+        refuse_waves(waves, f"{len(schema.target.levels)} classes")
+        return None
+    positive(epsilon=terms["epsilon"])
+    inside_unit_interval(delta=terms["delta"])
+    target = schema.target
+    task: Task = "count" if counts else "number" if isinstance(target, Numeric) else "label"
+    asked = None if waves == "auto" else int(waves)
+    mu = mu_of(terms["epsilon"], terms["delta"] * (1 - DISCRETE_SHARE))
+    p = len(kept_columns(schema))
+    found = choose_plan(task, coefficients=p, count=rows, mu=mu, waves=asked)
+    if counts and waves == "auto" and "newton" not in found.kinds:  # the curve is what is asked for
+        found = choose_plan(task, coefficients=p, count=rows, mu=mu, waves=3)
+    if counts and "newton" not in found.kinds:
+        raise InfeasibleError(
+            f"Expected a plan for counts that ends with Newton's wave, and {rows} rows with "
+            f"epsilon={terms['epsilon']:g} and waves={waves!r} have only {found.kinds}: a line. "
+            "Take more rows, a larger epsilon, waves='auto', public_X, or family='linear'."
+        )
+    if len(found.stages) == 1:
+        return None
+    # One party holds all rows, and draws all of the noise: nobody can collude.
+    stated = {"quorum": rows, "colluders": 0.0} | terms
+    return Plan.propose(schema, waves=len(found.stages), counts=counts, **stated)
+
+
+def refuse_waves(waves: Any, why: str) -> None:
+    """Refuse more waves than one, where there is a reason."""
+    if waves not in ("auto", 1):
+        raise InvalidValueError(
+            f"Expected waves={waves!r} to be 'auto' or 1 with {why}, which takes one wave."
+        )
+
+
+def divide(plan: Plan, generator: Generator) -> list[IntArray]:
+    """The rows of each wave, by their numbers: a random order, cut where each quorum is full."""
+    ends = np.cumsum(plan.quorums)[:-1]
+    return [np.sort(part) for part in np.split(generator.permutation(plan.terms.quorum), ends)]
+
+
+def collect(
+    plan: Plan, values: AnyArray, signal: Signal, generator: Generator, release: Release
+) -> tuple[PublishedMoments, ...]:
+    """Every wave's release: each agreement follows from the plan and the releases before it."""
+    course = Course.of(plan, ())
+    for rows in divide(plan, generator):
+        part = Signal(signal.target, signal.answers[rows])
+        course = course.then(release(course.next_agreement(), values[rows], part))
+    return course.releases
+
+
+def later_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:
+    """The sums of what the rows of a later wave would send, before any noise."""
+    form, schema = agreement.form, agreement.schema
+    assert isinstance(form, WaveForm)
+
+    def sums_of(start: int) -> FloatArray:
+        rows = slice(start, start + ROWS_AT_ONCE)
+        part = Signal(signal.target, signal.answers[rows])
+        columns = [encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
+        return form.sums(np.column_stack([*columns, part.encoded[:, 0]]))
+
+    # How the rows are parted depends on their number alone: so does the rounding of the sums.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        sums = sum(pool.map(sums_of, range(0, len(values), ROWS_AT_ONCE)), np.zeros(form.width))
+    return Totals(len(values), sums, agreement.fingerprint)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MomentPerturbation(PerturbationEstimator):
+    """Blurs the products of all columns, the target's among them; publishes `moments_`."""
+
+    mechanism = "moment"
+
+    public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
+    waves: int | Literal["auto"] = "auto"
+
+    def agreement_for(self, schema: Schema, rows: int) -> Agreement:
+        """The contract under which a fit in one wave to this many rows blurs them."""
+        weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
+        return agree(schema, quorum=rows, **self._promise(), **weights)
+
+    def plan_for(self, schema: Schema, rows: int) -> Plan | None:
+        """The waves of a fit to this many rows of this schema; None if there is only one."""
+        if self.public_X is not None:
+            refuse_waves(self.waves, "public_X")
+            return None
+        counts = self._family() == "poisson"
+        return plan_for(schema, rows, self.waves, counts=counts, **self._promise())
+
+    def _promise(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
+        return {name: getattr(self, name) for name in names}
+
+    def _weights_for_public_rows(self, schema: Schema, rows: int) -> dict[str, Any]:
+        """c, ω and the target's b = R, which make the noise on Σyx smallest.
+
+        With x = (c, ωv) of length at most R, the noise on an entry of Σyx is (R² + b²)/(bμ) over
+        the column's own weight, least at b = R: 2R/μ, as if nothing else were released. The others
+        share R as columns of a regression do; the constant is one more of them, of spread 1.
+        """
+        kinds = [kind_of(feature) for feature in schema.features]
+        mu = mu_of(self.epsilon, self.delta)
+        *features, constant = public_weights([*kinds, "sign"], rows, mu).features
+        radius = math.sqrt(math.fsum(weight**2 for weight in (*features, constant)))
+        names = [feature.name for feature in schema.features]
+        weights = dict(zip(names, features, strict=True)) | {schema.target.name: radius}
+        return {"constant": constant, "weights": weights}
+
+    def _family(self) -> Family | None:
+        """What the public rows are read for."""
+        return None
+
+    def _learn(
+        self,
+        values: AnyArray,
+        columns: tuple[Feature, ...],
+        signals: Sequence[Signal],
+        caveats: tuple[str, ...],
+    ) -> list[PublishedModel]:
+        (signal,) = signals
+        public = None
+        if self.public_X is not None:  # refused before anything is spent
+            rows, _, _ = read_rows(self, self.public_X, reset=False)
+            refuse_unless_binary(rows, columns)
+            for place, column in enumerate(columns):
+                refuse_outside(rows[:, place], column)
+            public = records(rows, columns)
+        schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
+        self.plan_ = self.plan_for(schema, len(values))
+        self.releases_ = self._releases(schema, values, signal, caveats)
+        self.moments_ = self.releases_[0]
+        if self.plan_ is not None:
+            return [learn_plan(self.plan_, self.releases_)]
+        if public is None:
+            return [self.moments_.fit()]
+        try:
+            model, self.balance_ = fit_public(self.moments_, public, family=self._family())
+        except InfeasibleError as error:
+            raise InfeasibleError(
+                f"{error} The release has been made and stands: moments_.fit() learns from it "
+                "without public rows."
+            ) from error
+        return [model]
+
+    def _releases(
+        self, schema: Schema, values: AnyArray, signal: Signal, caveats: tuple[str, ...]
+    ) -> tuple[PublishedMoments, ...]:
+        """All that leaves: spent for first, and once, then blurred."""
+        random = self._seeded()
+
+        def release(agreement: Agreement, rows: AnyArray, part: Signal) -> PublishedMoments:
+            if self.per_record:
+                sent = blur_each(agreement, rows, schema.features, part)
+                totals = Totals(len(rows), sent.numbers.sum(axis=0), agreement.fingerprint)
+            else:
+                require_room(agreement, len(rows))  # of later waves, before rows are looked at
+                totals = blurred(agreement, clean_moment_totals(agreement, rows, part), random)
+            return replace(moments_of(agreement, totals, held=True), caveats=caveats)
+
+        if self.plan_ is None:
+            agreement = self.agreement_for(schema, len(values))
+            self._spend(agreement, len(values))
+            return (release(agreement, values, signal),)
+        self._spend(self.plan_.first(), len(values))
+        lot = generator_for(None) if random is None else random
+        return collect(self.plan_, values, signal, lot, release)
+
+    def _spend(self, agreement: Agreement, rows: int) -> None:
+        """μ, once for all waves: everybody is in one of them (`blurfit.estimators.mechanisms`)."""
+        found = agreement.calibration
+        assert isinstance(found, MomentCalibration)
+        if not self.per_record:
+            require_room(agreement, rows)
+        # A local target may raise the noise of one wave and not of another: what none exceeds.
+        mu = found.mu if self.plan_ is None else self.plan_.mu
+        # Of the thousandth of δ that is kept back for discrete noise less than a tenth is used
+        # (`blurfit.agreement.grid`); half of it is counted.
+        kept_back = DISCRETE_SHARE / 2 * agreement.delta
+        what = f"{type(self).__name__} of {rows:,} rows"
+        spend(Expense(what, mu=mu, delta=kept_back), found.model.neighbours)
+
+    def _targets(self, signal: Signal, columns: Sequence[Feature]) -> tuple[str, ...]:
+        """What may be predicted from the release: as the schema says, if there is one; else all."""
+        if not isinstance(self.bounds, Schema):
+            return ()
+        names = {signal.target.name, *(column.name for column in columns)}
+        return tuple(name for name in self.bounds.targets if name in names)
+
+
+def clean_moment_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:
+    """The sums of what the rows would send, in one pass and before any noise."""
+    form = agreement.form
+    if not isinstance(form, JointForm):
+        return later_totals(agreement, values, signal)
+    sums = joint_totals(values, signal.encoded, agreement.schema.features)
+    scale = np.array([form.constant, *(column.weight for column in form.columns)])
+    matrix = sums.matrix(len(values)) * np.outer(scale, scale)
+    return Totals(len(values), form.take(matrix), agreement.fingerprint)

@@ -1,0 +1,395 @@
+"""Choose by forecast, before anyone is asked: free terms, public rows, and how much liars may move.
+
+**Free terms.** The best free terms of an agreement, from public knowledge alone.
+
+Some terms cost no privacy to choose, as long as no record of the collection is read. For `moment`
+these are the public weights: the constant's, the target's, and those of numbers against those of
+other features. For `input` they are the weight bound η, the split of ε, the share of a local budget
+that q gets, and the ridge l2. Defaults follow from worst-case bounds and public proxies; here the
+forecast itself chooses, on people like those who are publicly known. All candidates meet the same
+luck (common random numbers), and the winner is compared with the defaults on fresh luck: it is kept
+only if it is better there too.
+
+**Public rows.** What public rows of the features would be worth: a collection with them beside one
+without.
+
+The people are drawn as for every forecast (`blurfit.forecast.sweep`), and each collection is read
+twice: as it would be without public rows, under an agreement with the usual weights, and beside
+them, under one whose target has the weight that suits them. The rows that are read beside a release
+must not be those that the people are drawn from, or they would tell more than public rows can: so
+where nothing else is known, one half of the public rows says how features are distributed, with a
+target that is made up, and the other half is read.
+
+It assumes that contributors are like the people in the public rows. How far others differ, no
+forecast knows; a fit finds out, and weights the rows (`blurfit.learning.public_features`).
+
+**Liars.** What contributors who lie could do to a model, before anyone is asked.
+
+The sums that a public population would send without any noise stand for the published ones, and
+`blurfit.learning.inference` says how far a push moves each coefficient. For a plan of waves, some
+courses are simulated with such people, noise included, and their models say it themselves.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
+from blurfit.agreement.radius import LIARS, push_of_liars
+from blurfit.agreement.terms import Mechanism
+from blurfit.arrays import FloatArray
+from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
+from blurfit.forecast.population import CollectionSums, Population, Samples
+from blurfit.forecast.sweep import Case, errors_of, fitting, forecast_case, plain, propose_terms
+from blurfit.learning.inference import Pull
+from blurfit.learning.sums import JointSums
+from blurfit.progress import Progress, silent
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.schema.vectors import units
+from blurfit.simulation.waves import fit_in_waves
+from blurfit.theory.forms import JointForm, TargetForm
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.numerics import Point, descend
+from blurfit.validate import inside_unit_interval, one_of
+
+EVALUATIONS = 70
+TUNING_DRAWS = 48
+GOALS = ("error", "upper")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Terms for `Agreement.propose`, and what they gain: the forecast before and after.
+
+    Both are on luck that the choice has not seen. Where the defaults were not beaten,
+    `terms` is empty.
+    """
+
+    terms: dict[str, Any]
+    before: Case
+    after: Case
+
+
+def advise(
+    schema: Schema,
+    population: Population,
+    *,
+    contributors: int,
+    epsilon: float,
+    mechanism: Mechanism,
+    local_epsilon: float | None = None,
+    terms: Mapping[str, Any] | None = None,
+    goal: str = "error",
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Advice:
+    """The terms that minimise the expected error (or, goal="upper", the band's upper end).
+
+    What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
+    `weight_bound`, `split` and, with a local target, `local_share` for input.
+    """
+    one_of(GOALS, goal=goal)
+    fixed = dict(terms or {})
+
+    luck = [Samples(fitting(schema, population), TUNING_DRAWS, seed + k) for k in range(2)]
+    sums = [samples.at(contributors) for samples in luck]
+
+    def tried(extra: Mapping[str, Any], fresh: bool) -> Case:
+        asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
+        return forecast_case(schema, luck[fresh], sums[fresh], asked)
+
+    asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
+    default = Agreement.propose(schema, quorum=contributors, **asked)
+    start = {name: value for name, value in _start(default).items() if _owner(name) not in fixed}
+    if local_epsilon is None:
+        start.pop("local_share", None)
+    if not start:
+        raise InfeasibleError(f"Every free term of {mechanism!r} is fixed: nothing is left to try.")
+
+    def chosen(point: Point) -> dict[str, Any]:
+        return _as_terms(default, _read(start, point))
+
+    def value(point: Point) -> float:
+        progress()
+        try:
+            seen = tried(chosen(point), fresh=False)
+        except BlurfitError:
+            return math.inf
+        missing = math.isnan(seen.error) or seen.refused > 0
+        return math.inf if missing else math.log(float(getattr(seen, goal)))
+
+    found = chosen(descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02))
+    before, after = tried({}, fresh=True), tried(found, fresh=True)
+    if math.isnan(before.error) and math.isnan(after.error):
+        raise InfeasibleError(
+            f"Expected contributors={contributors} to give a model: {before.reason}. Take "
+            "more contributors, or mechanism='moment'."
+        )
+    if not getattr(after, goal) < getattr(before, goal):
+        return Advice({}, before, before)
+    return Advice(found, before, after)
+
+
+def _start(agreement: Agreement) -> dict[str, float]:
+    """Where to begin: the defaults, and for `input` a ridge of a twentieth of the noise."""
+    calibration = agreement.calibration
+    if not isinstance(calibration, InputCalibration):
+        assert agreement.weights is not None
+        found = {"constant": agreement.weights.constant, _TARGET: agreement.weights.columns[-1]}
+        kinds = {isinstance(one, Numeric) for one in agreement.schema.features}
+        return found | ({_NUMBERS: 1.0} if len(kinds) > 1 else {})
+    d, setting = agreement.schema.dimension, calibration.setting
+    edge = calibration.sigma_u**2 * math.sqrt(2 * d / setting.quorum) + calibration.sigma_u
+    found = {"weight_bound": setting.ball, "split": calibration.split or 0.2, "l2": 0.05 * edge}
+    reach = 2 * math.sqrt(setting.quorum) * setting.q_bound / calibration.sigma_u
+    share = (reach / calibration.local.mu) ** 2
+    return found | {"local_share": min(max(share, 0.01), 0.99)}
+
+
+# Of the weights, only ratios matter: those of the other features stay as they are.
+_TARGET, _NUMBERS = "weight of the target", "numbers over other features"
+
+
+def _owner(name: str) -> str:
+    """The term that what is searched belongs to."""
+    return "weights" if name in (_TARGET, _NUMBERS) else name
+
+
+def _as_terms(default: Agreement, found: dict[str, float]) -> dict[str, Any]:
+    """What was found as terms of `Agreement.propose`: a weight for each question."""
+    if default.weights is None or not {_TARGET, _NUMBERS} & set(found):
+        return dict(found)
+    asked = default.schema.questions
+    weights = {
+        one.name: weight * (found.get(_NUMBERS, 1.0) if isinstance(one, Numeric) else 1.0)
+        for one, weight in zip(asked, default.weights.columns, strict=True)
+    }
+    weights[asked[-1].name] = found.pop(_TARGET)
+    found.pop(_NUMBERS, None)
+    return found | {"weights": {name: float(f"{value:.3g}") for name, value in weights.items()}}
+
+
+_SHARES = ("split", "local_share")
+
+
+def _write(terms: Mapping[str, float]) -> Point:
+    """Shares by their log-odds, sizes by their logarithm: any real number is allowed then."""
+    return np.array(
+        [float(logit(v)) if name in _SHARES else math.log(v) for name, v in terms.items()]
+    )
+
+
+def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:
+    """The inverse, to three digits: these are numbers that people will write into a contract."""
+    values = zip(terms, point.tolist(), strict=True)
+    return {
+        name: float(f"{expit(v) if name in _SHARES else math.exp(min(v, 700.0)):.3g}")
+        for name, v in values
+    }
+
+
+DRAWS = 16  # collections that are simulated for each case
+MOST_ROWS = 2000  # of the public ones are read: more take longer, and change little
+ANY_FILE = "0" * 64  # the fingerprint that stands for a file which no agreement names yet
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One number of contributors, one promise: the mean error alone and with public rows.
+
+    Where the terms cannot be had, or no draw gives a model, an error is NaN.
+    """
+
+    contributors: int
+    epsilon: float
+    local_epsilon: float | None
+    alone: float
+    with_public_rows: float
+    without_privacy: float
+
+
+@dataclass(frozen=True)
+class PublicForecast:
+    """Cases, with what to compare them with: the best constant, and everyone without privacy."""
+
+    population: str
+    is_label: bool
+    rows: int
+    constant: float
+    best: float
+    cases: tuple[Beside, ...]
+
+    def way(self, error: float) -> float:
+        """How far a model goes from a constant (0) to the best without privacy (1)."""
+        return (self.constant - error) / (self.constant - self.best)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON; what is not known is None."""
+        return asdict(self) | {"cases": [plain(asdict(one)) for one in self.cases]}
+
+
+def people_and_rows(
+    schema: Schema, rows: FloatArray, *, explained: float = 0.3, seed: int = 0
+) -> tuple[Population, FloatArray]:
+    """People like one half of the public rows, with a made-up target, and the other half to read.
+
+    Args:
+        schema: what would be asked.
+        rows: the encoded columns of the features in the public rows, (rows, k).
+        explained: R² of the made-up target.
+        seed: which rows are in which half, and the target.
+    """
+    if len(rows) < 4:
+        raise InvalidValueError(f"Expected at least 4 public rows to forecast with: {len(rows)}.")
+    order = np.random.default_rng([seed, 4]).permutation(len(rows))
+    half = len(rows) // 2
+    people = Population.beside(schema, rows[order[:half]], explained=explained, seed=seed)
+    return people, rows[order[half:]]
+
+
+def forecast_beside(
+    schema: Schema,
+    population: Population,
+    rows: FloatArray,
+    *,
+    contributors: Sequence[int],
+    epsilons: Sequence[float] = (1.0,),
+    local_epsilons: Sequence[float | None] = (None,),
+    terms: Mapping[str, Any] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> PublicForecast:
+    """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`."""
+    samples = Samples(fitting(schema, population), draws, seed)
+    cases = []
+    for n in contributors:
+        sums = samples.at(n)
+        for epsilon in epsilons:
+            for local in local_epsilons:
+                asked = propose_terms(schema, "moment", epsilon, local, dict(terms or {}))
+                sends = asked.pop("sends", "everything")
+                asked.pop("public_rows", None)
+                named = {"public_rows": ANY_FILE, "sends": sends}
+                pair = [_proposed(schema, n, asked | more) for more in ({}, named)]
+                cases.append(_case(pair, samples, sums, rows, (epsilon, local)))
+                progress()
+    return _found(population, rows, cases)
+
+
+def forecast_agreement_beside(
+    agreement: Agreement,
+    population: Population,
+    rows: FloatArray,
+    *,
+    contributors: Sequence[int],
+    draws: int = DRAWS,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> PublicForecast:
+    """Sizes under one agreement, whose release is read alone and beside the rows."""
+    samples = Samples(fitting(agreement.schema, population), draws, seed)
+    cases = []
+    for n in contributors:
+        usable = agreement if n >= agreement.quorum else None
+        case = _case([usable, usable], samples, samples.at(n), rows, (agreement.epsilon, None))
+        cases.append(case)
+        progress()
+    return _found(population, rows, cases)
+
+
+def _proposed(schema: Schema, quorum: int, terms: Mapping[str, Any]) -> Agreement | None:
+    try:
+        return Agreement.propose(schema, quorum=quorum, **terms)
+    except InvalidValueError:
+        raise  # a mistake, and not a size that is too small
+    except BlurfitError:
+        return None
+
+
+def _case(
+    pair: Sequence[Agreement | None],
+    samples: Samples,
+    sums: CollectionSums,
+    rows: FloatArray,
+    promise: tuple[float, float | None],
+) -> Beside:
+    means = []
+    for agreement, public in zip(pair, (None, rows[:MOST_ROWS]), strict=True):
+        generator = np.random.default_rng([samples.seed, 3])  # the same luck for both
+        errors = (
+            np.empty(0)
+            if agreement is None
+            else errors_of(agreement, samples.population, sums, generator, public=public)
+        )
+        means.append(float(errors.mean()) if len(errors) else math.nan)
+    free = float(samples.population.without_privacy(sums).mean())
+    alone, with_public_rows = means
+    return Beside(sums.count, *promise, alone, with_public_rows, free)
+
+
+def _found(population: Population, rows: FloatArray, cases: Sequence[Beside]) -> PublicForecast:
+    return PublicForecast(
+        population.name,
+        population.is_label,
+        min(len(rows), MOST_ROWS),
+        population.constant,
+        population.best,
+        tuple(cases),
+    )
+
+
+COURSES = 8  # that are simulated of a plan
+
+
+def moved_by_liars(
+    agreement: Agreement, population: Population, share: float = LIARS
+) -> dict[str, float]:
+    """By how much each coefficient could be moved, in the user's units, by this share of liars;
+    infinite where there is no bound.
+    """
+    inside_unit_interval(share=share)
+    form = agreement.form if agreement.mechanism == "moment" else None
+    if not isinstance(form, JointForm) or isinstance(form, TargetForm) or population.outputs > 1:
+        raise InfeasibleError(
+            "Expected an agreement by moment that sends everything, with one number or label as "
+            "the target, and no later wave: for others this is not forecast. A plan is forecast as "
+            "a whole."
+        )
+    count, schema = agreement.quorum, agreement.schema
+    matrix = count * form.scale[:, None] * population.products * form.scale
+    told = units(schema, schema.target.name, [one.name for one in schema.features])
+    sums = JointSums(form.columns, form.constant, count, (matrix + matrix.T) / 2, 0.0)
+    try:
+        pull = Pull.of_line(sums.submodel(schema.target.name, told.names[1:]))
+    except np.linalg.LinAlgError:  # some columns are always the same
+        return dict.fromkeys(told.names, math.inf)
+    found = pull.through(told.matrix[:, told.places]).moved(push_of_liars(agreement, count, share))
+    return dict(zip(told.names, found.tolist(), strict=True))
+
+
+def moved_in_waves(plan: Plan, population: Population, seed: int = 0) -> dict[str, float]:
+    """The same for the model of a plan, its quorum met exactly: the median of some courses."""
+    generator = np.random.default_rng(seed)
+    each: list[dict[str, float | None]] = []
+    for _ in range(COURSES):
+        drawn = generator.integers(0, len(population.rows), plan.terms.quorum)
+        try:
+            model = fit_in_waves(plan, population.rows[drawn, 1:], generator).model
+        except InfeasibleError:
+            continue
+        each += [dict(one) for one in model.liars]
+    if not each:
+        raise InfeasibleError(
+            "None of the simulated courses of this plan gave standard errors, without which this "
+            "is not forecast: raise the quorum or epsilon."
+        )
+    values = {
+        name: [math.inf if (v := one[name]) is None else v for one in each] for name in each[0]
+    }
+    return {name: float(np.median(ones)) for name, ones in values.items()}
