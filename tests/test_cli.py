@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from blurfit import __version__, cli
 from blurfit.agreement.agreement import Agreement
-from blurfit.commands import init
+from blurfit.commands import examples
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from support import processes
@@ -217,17 +217,17 @@ def test_the_examples_work_one_after_the_other(tmp_path) -> None:
         for name in IN_ORDER[len(done) :]:
             said = run(example(name), url)
             if name == "status":
-                assert f'"count": {init.PEOPLE}' in said
+                assert f'"count": {examples.PEOPLE}' in said
             done.append(name)
     assert done == IN_ORDER
-    assert len((folder / "invitations.txt").read_text().split()) == init.PEOPLE
+    assert len((folder / "invitations.txt").read_text().split()) == examples.PEOPLE
     model = PublishedModel.load(folder / "model.json")
-    assert (model.count, model.agreement) == (init.PEOPLE, agreement)
+    assert (model.count, model.agreement) == (examples.PEOPLE, agreement)
     assert (folder / "learned.json").read_bytes() == (folder / "model.json").read_bytes()
     assert PublishedMoments.load(folder / "moments.json").fit().to_json() == model.to_json()
     assert PublishedModel.load(folder / "income.json").features == ("age", "education", "marital")
     predictions = (folder / "predictions.csv").read_text().splitlines()
-    assert len(predictions) == init.PEOPLE + 1
+    assert len(predictions) == examples.PEOPLE + 1
     for name in ("collection.db", "token.txt"):
         assert (folder / name).exists()
 

@@ -13,10 +13,9 @@ from blurfit import private_files
 # Whoever writes in another way, and why others may read it.
 WRITERS = {
     "agreement/fingerprinted.py": "agreements and plans are public",
-    "commands/common.py": "pictures of forecasts and published models",
-    "commands/init.py": "an example's table, which is made up, and a schema",
-    "commands/learn.py": "published moments",
-    "commands/public.py": "public rows, in a temporary folder",
+    "commands/common.py": "pictures of what is published, and public rows in a temporary folder",
+    "commands/examples.py": "an example's table, which is made up, and a schema",
+    "commands/use.py": "published moments",
     "demo/one_database.py": "made-up people",
     "demo/two_databases.py": "made-up people",
     "files/duplicates.py": "in a temporary folder, which has mode 0700",

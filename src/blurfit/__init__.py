@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.plan import Plan
     from blurfit.agreement.terms import Terms
+    from blurfit.audit.agreements import audit_agreement
+    from blurfit.audit.estimators import audit_estimator
     from blurfit.budget import Budget, BudgetExceededError
     from blurfit.contributor.blur import perturb, perturb_table
     from blurfit.contributor.client import Client
@@ -41,6 +43,16 @@ if TYPE_CHECKING:
         UnknownCollectionError,
         WaveClosedError,
     )
+    from blurfit.estimators.base import FitGuarantee
+    from blurfit.estimators.classifiers import (
+        InputPerturbationClassifier,
+        MomentPerturbationClassifier,
+    )
+    from blurfit.estimators.regressors import (
+        InputPerturbationRegressor,
+        MomentPerturbationRegressor,
+    )
+    from blurfit.forecast.sweep import forecast_agreement
     from blurfit.messages.submissions import Submission, Submissions
     from blurfit.model.learner import learn
     from blurfit.model.moments import PublishedMoments
@@ -66,12 +78,17 @@ __all__ = [
     "ClosedError",
     "ConflictError",
     "DateClosedError",
+    "FitGuarantee",
     "InfeasibleError",
     "InputCalibration",
+    "InputPerturbationClassifier",
+    "InputPerturbationRegressor",
     "InvalidValueError",
     "LocalGuarantee",
     "ModelGuarantee",
     "MomentCalibration",
+    "MomentPerturbationClassifier",
+    "MomentPerturbationRegressor",
     "NotCertifiedError",
     "NotInvitedError",
     "NotPrivateWarning",
@@ -93,8 +110,11 @@ __all__ = [
     "UnknownCollectionError",
     "WaveClosedError",
     "Wording",
+    "audit_agreement",
+    "audit_estimator",
     "calibrate",
     "calibrate_moment",
+    "forecast_agreement",
     "guarantee",
     "learn",
     "perturb",
@@ -105,12 +125,22 @@ __all__ = [
 # takes no time.
 _HOMES = {
     "blurfit.agreement.agreement": ("Agreement",),
+    "blurfit.agreement.plan": ("Plan",),
+    "blurfit.audit.estimators": ("audit_estimator",),
+    "blurfit.audit.agreements": ("audit_agreement",),
+    "blurfit.contributor.client": ("Client",),
+    "blurfit.estimators": (
+        "FitGuarantee",
+        "InputPerturbationClassifier",
+        "InputPerturbationRegressor",
+        "MomentPerturbationClassifier",
+        "MomentPerturbationRegressor",
+    ),
+    "blurfit.forecast.sweep": ("forecast_agreement",),
     "blurfit.schema.wording": ("About", "Wording"),
     "blurfit.schema.schema": ("Binary", "Categorical", "Numeric", "Schema"),
     "blurfit.messages.submissions": ("Submission", "Submissions"),
     "blurfit.contributor.blur": ("perturb", "perturb_table"),
-    "blurfit.contributor.client": ("Client",),
-    "blurfit.agreement.plan": ("Plan",),
     "blurfit.agreement.terms": ("Terms",),
     "blurfit.budget": ("Budget", "BudgetExceededError"),
     "blurfit.model.learner": ("learn",),

@@ -14,19 +14,19 @@ from blurfit.commands.common import Commands
 # called, so that none waits for what others need.
 COMMANDS = {
     "init": (
-        "init:init",
+        "examples:init",
         "Write an example survey into a FOLDER: a schema to adapt, and people to try it with.",
     ),
     "quickstart": (
-        "quickstart:quickstart",
+        "examples:quickstart",
         "Run an example on this machine: watch it fill up, take part, read the model.",
     ),
     "calibrate": (
-        "calibrate:calibrate",
+        "forecast:calibrate",
         "Turn a promise (ε, δ) and public bounds into noise scales.",
     ),
     "guarantee": (
-        "calibrate:guarantee",
+        "forecast:guarantee",
         "Tell which promise given noise keeps: the inverse of calibrate.",
     ),
     "forecast": (
@@ -43,7 +43,7 @@ COMMANDS = {
         "Start collecting under an AGREEMENT, or under a plan of waves.",
     ),
     "invite": (
-        "invite:invite",
+        "contribute:invite",
         "Make one-time invitations for a collection or a plan, one for each person.",
     ),
     "contribute": (
@@ -52,59 +52,59 @@ COMMANDS = {
         "(--out).",
     ),
     "withdraw": (
-        "withdraw:withdraw",
+        "contribute:withdraw",
         "Withdraw the submissions of a RECEIPT, as long as their collection is open.",
     ),
     "ledger": (
-        "ledger:ledger",
+        "contribute:ledger",
         "Tell what was sent from this account, to whom and when, and what it all adds up to.",
     ),
     "status": (
         "administer:status",
         "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
     ),
-    "until": ("steer:until", "Move the DATE at which a collection or a plan closes by itself."),
+    "until": (
+        "administer:until",
+        "Move the DATE at which a collection or a plan closes by itself.",
+    ),
     "close": ("administer:close", "Stop collecting, without publishing anything yet."),
     "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
     "hold": (
-        "steer:hold",
+        "administer:hold",
         "Release no wave of a PLAN until it is resumed; the open wave goes on collecting.",
     ),
-    "resume": ("steer:resume", "Resume a PLAN that was held."),
+    "resume": ("administer:resume", "Resume a PLAN that was held."),
     "export": (
-        "learn:export",
+        "administer:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",
     ),
     "token": (
-        "stewards:token",
+        "administer:token",
         "Grant or revoke a token for one kind of task; without options, list all tokens.",
     ),
     "deeds": (
-        "stewards:deeds",
+        "administer:deeds",
         "List what administrators did, newest first: when, who, what, and the outcome.",
     ),
     "backup": (
-        "backup:backup",
+        "administer:backup",
         "Copy a store while it is in use, as of one moment, and check the copy.",
     ),
     "restore": (
-        "backup:restore",
+        "administer:restore",
         "Restore a store from a backup FILE, so that nothing can be published a second time.",
     ),
     "learn": (
-        "learn:learn",
+        "use:learn",
         "Learn the one model of FILES of submissions: paths, folders, patterns or URLs.",
     ),
     "next": (
-        "waves:next_wave",
+        "agree:next_wave",
         "Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.",
     ),
-    "show": (
-        "show:show",
-        "Show what is in a FILE: an agreement, a plan, a model or moments.",
-    ),
+    "show": ("use:show", "Show what is in a FILE: an agreement, a plan, a model or moments."),
     "fit": (
-        "fit:fit",
+        "use:fit",
         "Fit a model to published MOMENTS: any column by any others, at no cost in privacy.",
     ),
     "predict": (
@@ -116,7 +116,7 @@ COMMANDS = {
         "Print the privacy statement of a published model or of moments in FILE.",
     ),
     "verify": (
-        "verify:verify",
+        "audit:verify",
         "Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.",
     ),
     "audit": (
@@ -124,12 +124,12 @@ COMMANDS = {
         "Attack what the agreement in FILE (.json) promises, or an estimator that you name with "
         "--of.",
     ),
-    "demo": ("demo:demo", "Let generated people agree, blur, send and get a model."),
+    "demo": ("examples:demo", "Let generated people agree, blur, send and get a model."),
 }
 
 
 def read(name: str) -> click.Command:
-    """The command itself."""
+    """Import a command, and let each of its options be given in the environment."""
     module, _, attribute = COMMANDS[name][0].partition(":")
     found: click.Command = getattr(import_module(f"blurfit.commands.{module}"), attribute)
     for option in found.params:
@@ -140,7 +140,7 @@ def read(name: str) -> click.Command:
 
 
 def variable(command: str, flag: str) -> str:
-    """The environment variable that an option can be given in.
+    """Return the environment variable that an option can be given in.
 
     >>> variable("serve", "--admin-token-file")
     'BLURFIT_SERVE_ADMIN_TOKEN_FILE'
@@ -149,7 +149,7 @@ def variable(command: str, flag: str) -> str:
 
 
 class _ReadWhenCalled(Commands):
-    """Knows commands by name and summary, in the order in which they are used, until one is called.
+    """Know commands by name and summary, in the order in which they are used, until one is called.
 
     Click then asks `resolve_command`, for running a command and for completing its options.
     """

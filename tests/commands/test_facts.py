@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import Plan
-from blurfit.commands.facts import agreement_facts, model_facts, moments_facts
-from blurfit.commands.presentation import moments_report
-from blurfit.model.moments import PublishedMoments
+from blurfit import Agreement, Plan, PublishedMoments
+from blurfit.commands.reports import (
+    agreement_facts,
+    model_facts,
+    moments_facts,
+    moments_report,
+)
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.maps import ResidualMap, Whitening
 from support.joint_release import SCHEMA, release

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from blurfit.commands.forecast_report import advice_in_words, liars_in_words, number, report
+from blurfit.commands.reports import advice_in_words, forecast_report, liars_in_words, number
 from blurfit.forecast.choices import Advice
 from blurfit.forecast.sweep import Case, Forecast
 
@@ -35,7 +35,7 @@ def test_numbers_have_one_format() -> None:
 
 
 def test_report_answers_what_people_ask(found) -> None:
-    text = words(report(found, 0.05))
+    text = words(forecast_report(found, 0.05))
     assert text.startswith("Contributors needed for an error within 5%")
     assert "within 5% of no privacy" in text
     assert "2,000" in text  # moment
@@ -46,8 +46,8 @@ def test_report_answers_what_people_ask(found) -> None:
 
 
 def test_what_is_not_reached_or_reached_at_once_is_said(found) -> None:
-    assert "more" in words(report(found, 0.001))
-    assert "≤ 100" in words(report(found, 10))
+    assert "more" in words(forecast_report(found, 0.001))
+    assert "≤ 100" in words(forecast_report(found, 10))
 
 
 def test_refusals_and_gaps_are_shown() -> None:
@@ -55,7 +55,7 @@ def test_refusals_and_gaps_are_shown() -> None:
         Case(10, 1.0, "input", None, reason="too few"),
         Case(100, 1.0, "input", None, 1.1, 1.0, 1.2, 1.0, 5.0, refused=0.25),
     )
-    text = words(report(Forecast("made up", True, 2.0, 1.0, cells), 0.05))
+    text = words(forecast_report(Forecast("made up", True, 2.0, 1.0, cells), 0.05))
     assert "–" in text
     assert "25% refused" in text
     assert "share of wrong predictions" in text
@@ -77,11 +77,11 @@ def test_liars_move_columns_as_people_call_them() -> None:
 def test_a_table_ends_where_more_people_change_nothing() -> None:
     sizes = (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000)
     cells = tuple(case("moment", n, 100) for n in sizes)
-    text = words(report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
+    text = words(forecast_report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
     assert "1,000,000 to 10,000,000" in text  # 1.0001 is printed as 1.000, and so is what follows
 
 
 def test_nothing_is_said_of_more_people_than_were_forecast() -> None:
     cells = tuple(Case(n, 1.0, "input", None, reason="too few") for n in (10, 100))
-    text = words(report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
+    text = words(forecast_report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
     assert "10 to 100" in text

@@ -3,12 +3,12 @@
 import pytest
 
 from blurfit import Binary, Numeric, Schema
-from blurfit.commands.forecast_request import (
+from blurfit.commands.agree import ProposalFile
+from blurfit.commands.forecast import (
     population_of,
     refuse_for_an_agreement,
     sweep_asked_for,
 )
-from blurfit.commands.proposals import ProposalFile
 from blurfit.errors import InvalidValueError
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 100))

@@ -8,7 +8,7 @@ import pytest
 
 from blurfit import Agreement, InvalidValueError
 from blurfit.commands.common import Administered
-from blurfit.commands.invite import _both, read, written
+from blurfit.commands.contribute import _both, read, written
 from support.stores import SCHEMA
 
 PAGE = "https://first.example/c/" + "ab" * 32

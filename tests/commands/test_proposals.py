@@ -6,7 +6,8 @@ import click
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema
-from blurfit.commands.proposals import Numbers, read_proposal
+from blurfit.commands.agree import read_proposal
+from blurfit.commands.forecast import Numbers
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
 PLAN = """

@@ -97,7 +97,8 @@ def test_one_question_at_a_time() -> None:
 
 def test_gaussian_privacy_of_the_sums_is_mu() -> None:
     found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
-    assert found.mu == pytest.approx(gaussian.mu_of(1, 1e-6), rel=1e-8)
+    exact = gaussian.mu_of(1, 1e-6)
+    assert exact * (1 - 2**-24) < found.mu < exact
 
 
 def test_numbers_beyond_floating_point_are_refused_with_a_reason() -> None:

@@ -274,9 +274,9 @@ def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
 
     `blurfit.theory.moments.sensitivity` is attained where ‖u‖ = ‖u'‖ = ρ with cosine −c²/ρ². A
     record of full length answers every number with ±1, so the cosine of two of them is Σ ±ω²/ρ²
-    over questions (0 for two levels of one categorical), and may miss −c²/ρ². By symmetry the first may
-    answer 1 throughout. The second starts from signs that come close, or opposite throughout, and
-    goes on question by question, values between −1 and 1 included, as long as that helps.
+    over questions (0 for two levels of one categorical), and may miss −c²/ρ². By symmetry the first
+    may answer 1 throughout. The second starts from signs that come close, or opposite throughout,
+    and goes on question by question, values between −1 and 1 included, as long as that helps.
     """
     blocks = _questions(form)
     first = np.zeros(len(form.columns))

@@ -1,1 +1,1 @@
-"""What can be typed after `blurfit`, one module for each of those who type it."""
+"""The commands of `blurfit`, one module for each of those who type them."""

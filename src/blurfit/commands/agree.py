@@ -1,19 +1,136 @@
-"""`blurfit agree`: from a schema and a promise to the contract that everyone shares."""
+"""From a schema and a promise to the contract that everyone shares: `blurfit agree` and `next`.
 
+A proposal is a schema's file (see `blurfit.schema.schema`) with what is proposed beside it, all of
+it optional:
+
+    [terms]
+    epsilon = 1.0        # any of `blurfit.agreement.terms`
+    delta = 1e-6
+    quorum = 5000
+
+Terms are options, too, whose names, types, defaults and help come from `Terms`. An option that is
+not given is None, so that what is typed comes before what a file says, and a file before the
+defaults.
+"""
+
+import tomllib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
+import msgspec
 
-from blurfit.agreement.terms import TERMS
-from blurfit.commands.common import EXISTING_FILE, answer, as_json, next_step, out_file
-from blurfit.commands.public import digest_of, public_option
-from blurfit.commands.term_options import given, term_options
+import blurfit as bf
+from blurfit.agreement.terms import TERMS, Terms
+from blurfit.commands.common import (
+    EXISTING_FILE,
+    NEW_FILE,
+    answer,
+    as_json,
+    course_of,
+    digest_of,
+    encoded_public,
+    next_step,
+    options,
+    out_file,
+    public_option,
+    with_default,
+)
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from blurfit.agreement.agreement import Agreement
     from blurfit.forecast.choices import PublicForecast
+
+
+@dataclass(frozen=True)
+class ProposalFile:
+    """A schema, and what is proposed for its agreement; or an agreement that is made already."""
+
+    schema: "bf.Schema"
+    terms: dict[str, Any] = field(default_factory=dict)
+    agreement: "bf.Agreement | None" = None
+
+
+def read_proposal(path: Path) -> ProposalFile:
+    """Read an agreement from .json and verify it, or read a proposal from .toml."""
+    if path.suffix == ".json":
+        agreement = bf.Agreement.load(path)
+        return ProposalFile(agreement.schema, agreement=agreement)
+    schema = bf.Schema.from_toml(path)
+    terms = tomllib.loads(path.read_text(encoding="utf-8")).get("terms", {})
+    if not isinstance(terms, dict):
+        raise InvalidValueError(f"{path}: Expected terms={terms!r} to be a table, [terms].")
+    unknown = sorted(set(terms) - set(TERMS))
+    if unknown:
+        raise InvalidValueError(
+            f"{path}: Expected terms to be among {', '.join(sorted(TERMS))}, and got {unknown}."
+        )
+    return ProposalFile(schema, terms)
+
+
+# Terms that hold several things, each typed with an option of its own.
+_SEVERAL = {
+    "databases": ("--database", (str, str), "NAME URL", " Give it twice."),
+    "signing_keys": ("--signing-key", str, "KEY", " Then give it twice."),
+    "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
+}
+
+# Terms of which only one choice is typed, because the other is what nothing typed means.
+_SAID_OUT_LOUD = {"admission": ("--anyone", "anyone", "Let anyone take part, without invitations")}
+
+
+def term_options(*names: str, required: Collection[str] = ()) -> Callable[[Any], Any]:
+    """Return an option for each of some terms, such as --weight-bound for `weight_bound`."""
+    hints = get_type_hints(Terms, include_extras=True)
+    fields = {field.name: field for field in msgspec.structs.fields(Terms)}
+    return options(*(_option(name, hints[name], fields[name], name in required) for name in names))
+
+
+def given(typed: dict[str, Any]) -> dict[str, Any]:
+    """Return the terms among what was typed, as `Terms` has them."""
+    found = {name: value for name, value in typed.items() if value not in (None, ())}
+    if "weights" in found:
+        found["weights"] = dict(found["weights"])
+    return found
+
+
+def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any], Any]:
+    kind, *details = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    said = next((one.description for one in details if isinstance(one, msgspec.Meta)), None) or ""
+    if name in _SEVERAL:
+        flag, several, metavar, how = _SEVERAL[name]
+        return click.option(
+            flag, name, type=several, metavar=metavar, multiple=True, help=said + how
+        )
+    if name in _SAID_OUT_LOUD:
+        flag, value, what = _SAID_OUT_LOUD[name]
+        return click.option(
+            flag,
+            name,
+            flag_value=value,
+            default=None,
+            help=f"{what}: then nobody can tell how many of the submissions are honest people's, "
+            "whom the promise needs.",
+        )
+    flag = name.replace("_", "-")
+    unset: dict[str, Any] = {}
+    if _type(kind) is bool:
+        flag, unset = f"{flag}/--no-{flag}", {"default": None}  # which click takes for False
+    default = None if field.required else field.default
+    if default not in (None, 0.0) and not isinstance(default, bool):
+        said += f"  [default: {default}]"
+    return click.option(f"--{flag}", type=_type(kind), required=required, help=said, **unset)
+
+
+def _type(kind: Any) -> Any:
+    """Return the type that click checks: a number, or one of some words."""
+    if get_origin(kind) is UnionType or NoneType in get_args(kind):
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    return click.Choice(get_args(kind)) if get_origin(kind) is Literal else kind
+
 
 NEEDED = ("epsilon", "delta", "quorum")
 FEWEST_ROWS = 200  # public ones, of which half are read: fewer than a hundred are refused
@@ -54,13 +171,12 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     "serve --share-key-file` prints it. Give it twice, in the order of --database.",
 )
 @click.option("--counts", is_flag=True, help="With --waves: the target is a count.")
-@click.option(
+@with_default(
     "--plan",
-    "plan_file",
-    type=click.Path(dir_okay=False, path_type=Path, writable=True),
-    default=Path("plan.json"),
-    show_default=True,
-    help="Where the plan of --waves is written.",
+    Path("plan.json"),
+    "Where the plan of --waves is written.",
+    name="plan_file",
+    type=NEW_FILE,
 )
 @as_json
 def agree(
@@ -80,15 +196,7 @@ def agree(
     Whatever its table [terms] says need not be typed. With --local-epsilon alone, --delta is also
     the δ of a single submission.
     """
-    from rich.console import Console
-
-    from blurfit.agreement.agreement import Agreement
-    from blurfit.agreement.plan import Plan
-    from blurfit.commands.facts import agreement_facts
-    from blurfit.commands.presentation import agreement_report, doubts
-    from blurfit.commands.proposals import read_proposal
-    from blurfit.commands.public_report import public_answer
-    from blurfit.commands.waves import plan_facts, plan_in_words
+    from blurfit.commands import reports
 
     proposal = read_proposal(schema)
     if proposal.agreement is not None:
@@ -114,24 +222,25 @@ def agree(
     if waves is None:
         if counts:
             raise InvalidValueError("Expected --waves with --counts.")
-        agreement, planned, told = Agreement.propose(proposal.schema, **terms), {}, ""
+        agreement, planned, told = bf.Agreement.propose(proposal.schema, **terms), {}, ""
     else:
-        course = Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
-        agreement, planned = course.first(), {"plan": str(plan_file), **plan_facts(course)}
-        told = f"\n{plan_in_words(course)}\nWrote {plan_file}, fingerprint {course.fingerprint}."
+        course = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
+        agreement, planned = course.first(), {"plan": str(plan_file), **reports.plan_facts(course)}
+        wrote = f"Wrote {plan_file}, fingerprint {course.fingerprint}."
+        told = f"\n{reports.plan_in_words(course)}\n{wrote}"
         course.save(plan_file)
     agreement.save(out)
-    found = doubts(agreement)
+    found = reports.doubts(agreement)
     worth = _worth(agreement, public, terms) if public is not None and waves is None else None
     if not as_json:
-        Console().print(agreement_report(agreement))
+        reports.show(reports.agreement_report(agreement))
     for doubt in found:
         click.echo(f"Warning: {doubt}", err=True)
     if worth is not None:
         planned["public_rows_worth"] = worth.to_dict()
-        told = f"{told}\n{public_answer(worth, worth.cases[0])}"
+        told = f"{told}\n{reports.public_answer(worth, worth.cases[0])}"
     answer(
-        {"agreement": str(out), **planned, **agreement_facts(agreement), "warnings": found},
+        {"agreement": str(out), **planned, **reports.agreement_facts(agreement), "warnings": found},
         f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
         as_json=as_json,
     )
@@ -148,9 +257,10 @@ def agree(
     )
 
 
-def _worth(agreement: "Agreement", public: Path, terms: dict[str, Any]) -> "PublicForecast | None":
-    """What the public rows are worth at the quorum; nothing where there are too few to tell."""
-    from blurfit.commands.public import encoded_public
+def _worth(
+    agreement: "bf.Agreement", public: Path, terms: dict[str, Any]
+) -> "PublicForecast | None":
+    """Forecast what the public rows are worth at the quorum; None where there are too few."""
     from blurfit.forecast.choices import forecast_beside, people_and_rows
 
     schema = agreement.schema
@@ -168,3 +278,30 @@ def _worth(agreement: "Agreement", public: Path, terms: dict[str, Any]) -> "Publ
         local_epsilons=[rest.pop("local_epsilon", None)],
         terms=rest,
     )
+
+
+@click.command("next", epilog="Example: blurfit next plan.json release1.json --out agreement2.json")
+@click.argument("plan", type=EXISTING_FILE)
+@click.argument("releases", type=EXISTING_FILE, nargs=-1)
+@out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
+@as_json
+def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) -> None:
+    """Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
+
+    Give the published moments of all earlier waves, in order; none for the first wave. Whoever
+    collects runs this and hands the file on; all others check it (`blurfit contribute --plan`).
+    """
+    from blurfit.commands import reports
+
+    agreed = bf.Plan.load(plan)
+    agreement = course_of(agreed, releases).next_agreement()
+    agreement.save(out)
+    number = len(releases) + 1
+    answer(
+        {"agreement": str(out), "wave": number, **reports.agreement_facts(agreement)},
+        f"Wrote {out}, wave {number} of {len(agreed)}, for {agreement.quorum:,} people; "
+        f"fingerprint {agreement.fingerprint}.",
+        as_json=as_json,
+    )
+    shown = "".join(f" --release {one}" for one in releases)
+    next_step(f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.", quiet=as_json)

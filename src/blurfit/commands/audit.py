@@ -1,4 +1,6 @@
-"""`blurfit audit`: attack an agreement's guarantees, or those of anybody's estimator."""
+"""Whether promises are kept: `blurfit audit` attacks the guarantees of an agreement or of anybody's
+estimator, and `blurfit verify` says what a signed file shows, and what it does not.
+"""
 
 import json
 import sys
@@ -7,20 +9,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import blurfit as bf
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.commands.common import (
     EXISTING_FILE,
     as_json,
+    format_of,
+    load_agreed,
     load_agreement,
     picture_file,
     save_picture,
     steps,
     watched,
+    with_default,
 )
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
     from blurfit.audit.estimators import Range, Tables
+    from blurfit.audit.examination import Finding
+    from blurfit.audit.provers import Lie
+    from blurfit.model.signed import Examination
+
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
 
@@ -38,30 +53,22 @@ AGREEMENT, ESTIMATOR = "agreement", "estimator"
     help=f"Neighbours to tell apart: {', '.join(PAIRS)}, or FIRST.csv,SECOND.csv whose last column "
     "is the target. Default: all named ones.",
 )
-@click.option("--rows", default=30, show_default=True, help="Rows of a named pair's tables.")
-@click.option("--columns", default=1, show_default=True, help="Features in these tables.")
-@click.option(
-    "--features", type=(float, float), default=(-1, 1), show_default=True, help="Their range."
-)
-@click.option(
-    "--target", type=(float, float), default=(-1, 1), show_default=True, help="Range of the target."
-)
+@with_default("--rows", 30, "Rows of a named pair's tables.")
+@with_default("--columns", 1, "Features in these tables.")
+@with_default("--features", (-1, 1), "Their range.", type=(float, float))
+@with_default("--target", (-1, 1), "Range of the target.", type=(float, float))
 @click.option("--labels", is_flag=True, help="The target is one of two classes, 0 and 1.")
-@click.option(
+@with_default(
     "--trials",
-    type=int,
-    default=TRIALS,
-    show_default=True,
-    help="Models to learn for each of two neighbours, and up to 50 times as many submissions.",
+    TRIALS,
+    "Models to learn for each of two neighbours, and up to 50 times as many submissions.",
 )
-@click.option(
+@with_default(
     "--confidence",
-    type=float,
-    default=CONFIDENCE,
-    show_default=True,
-    help="Confidence of each lower bound; with --of, of all of them together.",
+    CONFIDENCE,
+    "Confidence of each lower bound; with --of, of all of them together.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the crowd's noise.")
+@with_default("--seed", 0, "Seed of the crowd's noise.")
 @click.option(
     "--liars",
     is_flag=True,
@@ -95,7 +102,6 @@ def audit_command(
 
     from blurfit.audit.agreements import audit_agreement, number_of_attacks
     from blurfit.audit.provers import Lie, lies
-    from blurfit.commands.audit_report import proofs_in_words, report
 
     if (file is None) == (where is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
@@ -148,12 +154,12 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists as tuples, which is how Python writes bounds."""
+    """Turn lists into tuples, which is how Python writes bounds."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _tables(pair: str, known: "Range") -> "Tables":
-    """A named pair, or the one in two files."""
+    """Return a named pair of tables, or read the pair in two files."""
     from blurfit.audit.estimators import Tables, pair_of
 
     if "," not in pair:
@@ -173,3 +179,180 @@ def _table(path: Path, *, labels: bool) -> tuple[Any, Any]:
         ) from None
     y = values[:, -1]
     return values[:, :-1], y.astype(np.int64) if labels else y
+
+
+def report(
+    findings: "Sequence[Finding]", confidence: float, subject: str = "agreement"
+) -> "RenderableType":
+    """Show what was promised, what was found, and how they compare."""
+    from rich.console import Group
+    from rich.text import Text
+
+    scope = "each" if subject == "agreement" else "all together"
+    views = dict.fromkeys((one.view, one.promised) for one in findings)
+    tables = (
+        _findings_table([one for one in findings if (one.view, one.promised) == key])
+        for key in views
+    )
+    heading = Text(f"Lower bounds on ε, {scope} with confidence {confidence:g}.")
+    return Group(Text(verdict(findings, subject)), Text(), heading, *tables)
+
+
+def _findings_table(findings: "Sequence[Finding]") -> "Table":
+    """Show the findings of one view, its title, so that the table fits into 80 columns."""
+    from rich.table import Table
+
+    view, promised = findings[0].view, findings[0].promised
+    table = Table(title=f"{view}: ε = {promised:.4g} is promised", title_justify="left")
+    for name in ("neighbours", "attack"):
+        table.add_column(name)
+    for name in ("counted", "Gaussian", "exact", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in findings:
+        table.add_row(
+            one.pair,
+            one.attack,
+            *(_number(x) for x in (one.counted, one.gaussian, one.exact)),
+            f"{one.ratio:.2f}",
+            style="bold red" if one.broken else None,
+        )
+    return table
+
+
+def verdict(findings: "Sequence[Finding]", subject: str = "agreement") -> str:
+    """Return a sentence that says no more than was found."""
+    broken = [one for one in findings if one.broken]
+    if broken:
+        worst = max(broken, key=lambda one: one.ratio)
+        return (
+            f"BROKEN: the {worst.view} has ε of at least {worst.audited:.3g} where "
+            f"{worst.promised:.3g} is promised ({worst.pair}). Do not use this {subject}."
+        )
+    tightest = max(findings, key=lambda one: one.ratio)
+    proof = ": proofs are in blurfit.theory.moments (moment) and docs/certified.md (input)"
+    proof = proof if subject == "agreement" else ""
+    return (
+        f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "
+        f"({tightest.view}, {tightest.pair}). This refutes nothing, and proves nothing{proof}."
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def proofs_in_words(told: "Sequence[Lie]") -> str:
+    """Say how many false proofs were accepted."""
+    honest, *others = told
+    tries = sum(one.tries for one in others)
+    believed = [one for one in others if one.broken]
+    if honest.broken:
+        return f"Proofs: {honest.believed} of {honest.tries} honest ones were rejected: BROKEN."
+    if believed:
+        names = "; ".join(f"{one.name} ({one.believed} of {one.tries})" for one in believed)
+        return f"Proofs: lies were accepted: BROKEN. {names}."
+    return (
+        f"Proofs: {len(others)} ways to lie, {tries:,} tries, none accepted; {honest.tries} honest "
+        "ones, as long as they may be, all accepted."
+    )
+
+
+NOT_VERIFIED = 1
+
+
+@click.command(epilog="Example: blurfit verify model.json --agreement agreement.json")
+@click.argument("file", type=EXISTING_FILE)
+@click.option(
+    "--agreement",
+    "agreed",
+    type=EXISTING_FILE,
+    multiple=True,
+    help="The agreement that you were invited under: its key is the one that counts. For a receipt "
+    "over several waves, give one for each.",
+)
+@as_json
+@click.pass_context
+def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json: bool) -> None:
+    """Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.
+
+    Exit code 0 if everything that can be checked is right, 1 otherwise.
+    """
+    from blurfit.contributor.receipt import FORMAT
+    from blurfit.model.signed import examine
+
+    agreements = []
+    for path in agreed:
+        agreement = load_agreed(path)
+        if not isinstance(agreement, bf.Agreement):
+            raise InvalidValueError(
+                f"Expected --agreement {str(path)!r} to be an agreement, and it is a plan: give "
+                "the one of the wave that the file is from."
+            )
+        agreements.append(agreement)
+    text = file.read_bytes()
+    if format_of(file) == FORMAT:
+        found = _receipt(text, agreements)
+    elif len(agreements) > 1:
+        raise InvalidValueError(
+            f"Expected one --agreement, and got {len(agreements)}: what was published belongs to "
+            "one agreement."
+        )
+    else:
+        found = examine(text, *agreements)
+    if as_json:
+        values = {
+            "verified": found.verified,
+            "fingerprint": found.fingerprint,
+            "shown": found.shown,
+            "wrong": found.wrong,
+            "not_shown": found.not_shown,
+        }
+        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+    else:
+        click.echo(in_words(file, found))
+    if not found.verified:
+        context.exit(NOT_VERIFIED)
+
+
+def in_words(file: Path, found: "Examination") -> str:
+    """Say what was found, for people."""
+    lines = [f"{file} is {found.called}: {'verified' if found.verified else 'NOT verified'}."]
+    for heading, sentences in (
+        ("Wrong:", found.wrong),
+        ("Shown:", found.shown),
+        ("Not shown, and no signature can:", found.not_shown),
+    ):
+        if sentences:
+            lines += ["", heading, *(f"  - {one}" for one in sentences)]
+    return "\n".join(lines)
+
+
+def _receipt(text: bytes, agreements: "list[bf.Agreement]") -> "Examination":
+    from blurfit.contributor.receipt import Receipt
+    from blurfit.model.signed import Examination, signers
+
+    receipt = Receipt.from_json(text)
+    if not agreements:
+        raise InvalidValueError(
+            "Expected --agreement with a receipt: it holds the key that counts. Its fingerprint is "
+            f"{receipt.fingerprint}."
+        )
+    wrong = tuple(receipt.wrong_with(*agreements))
+    rows = sum(part.rows for part in receipt.parts)
+    # Not at which addresses: these are not signed.
+    names = dict.fromkeys(name for one in agreements for name in signers(one))
+    shown = (
+        f"{' and '.join(names)} signed, with the key of the agreement, that {rows:,} submissions "
+        "are stored under these names."
+    )
+    return Examination(
+        "a receipt",
+        receipt.fingerprint,
+        () if wrong else (shown,),
+        wrong,
+        (
+            "That the submissions are in what is published, or are still stored: they may have "
+            "been withdrawn by anyone who has the receipt.",
+            "What was sent: a receipt contains neither answers nor blurred numbers.",
+        ),
+    )

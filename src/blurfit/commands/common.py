@@ -1,4 +1,4 @@
-"""What the commands share: options, how answers are printed, and which exit code says what.
+"""What the commands share: options, what they read, how they answer, and which exit code says what.
 
 | exit code | meaning |
 | --- | --- |
@@ -6,6 +6,9 @@
 | 2 | a wrong option, file or value; nothing was done |
 | 3 | no service answered; the same command may be run again |
 | 4 | refused as things stand: below quorum, closed, a conflict, not invited |
+
+`import blurfit as bf` reads nothing: `bf.Agreement` is read when a command needs it, and so are
+the modules that functions import, so that `--help` waits for none of them.
 """
 
 import csv
@@ -16,11 +19,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+import blurfit as bf
 from blurfit.errors import (
     TRY_AGAIN,
     BelowQuorumError,
@@ -28,6 +32,7 @@ from blurfit.errors import (
     BlurfitError,
     ClosedError,
     ConflictError,
+    InvalidValueError,
     NotInvitedError,
     NotPublishedError,
     OtherGroupError,
@@ -39,10 +44,14 @@ from blurfit.optional import EXTRAS, missing
 from blurfit.progress import Progress
 
 if TYPE_CHECKING:
-    from blurfit.agreement.agreement import Agreement
-    from blurfit.agreement.plan import Plan
+    from collections.abc import Sequence
+
+    from blurfit.arrays import FloatArray
+    from blurfit.model.course import Course
+
 
 WRONG, UNREACHABLE, REFUSED = 2, 3, 4
+
 _REFUSALS = (
     BelowQuorumError,
     BetweenWavesError,
@@ -65,7 +74,7 @@ class WrongError(click.ClickException):
 
 
 class UnreachableError(click.ClickException):
-    """Nobody answers."""
+    """No service answers."""
 
     exit_code = UNREACHABLE
 
@@ -100,7 +109,7 @@ class Commands(click.Group):
 
 
 def as_exit(error: BlurfitError) -> click.ClickException:
-    """One line on standard error, and an exit code that scripts can use."""
+    """Return an exit with one line for standard error, and a code that scripts can use."""
     if isinstance(error, StorageError) or (
         isinstance(error, ServiceError) and error.status in (0, *TRY_AGAIN)
     ):
@@ -132,7 +141,7 @@ def _inert(cell: Any) -> Any:
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several decorators as one."""
+    """Combine several decorators into one."""
 
     def apply(command: Any) -> Any:
         for decorate in reversed(decorators):
@@ -142,15 +151,24 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return apply
 
 
+def with_default(
+    flag: str, default: Any, help_text: str, *, name: str | None = None, **more: Any
+) -> Callable[[Any], Any]:
+    """Return an option whose help shows its default, which also decides its type."""
+    names = (flag,) if name is None else (flag, name)
+    return click.option(*names, default=default, show_default=True, help=help_text, **more)
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path, writable=True)
+ANY_FILE = click.Path(dir_okay=False, path_type=Path)
 agreement_file = click.argument("agreement", type=EXISTING_FILE)
-patience = click.option(
+patience = with_default(
     "--patience",
+    60.0,
+    "How many seconds to keep trying while nobody answers.",
     type=click.FloatRange(0, 1e9),
-    default=60.0,
-    show_default=True,
-    help="How many seconds to keep trying while nobody answers.",
 )
 
 
@@ -164,13 +182,9 @@ service_or_file = _service(required=False)
 
 
 def token_option(help_text: str, *, required: bool = True) -> Callable[[Any], Any]:
-    """Where the administrator's token is."""
+    """Return the option for the file with the administrator's token."""
     return click.option(
-        "--admin-token-file",
-        "token_file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        required=required,
-        help=help_text,
+        "--admin-token-file", "token_file", type=ANY_FILE, required=required, help=help_text
     )
 
 
@@ -189,7 +203,7 @@ class Administered:
         return f"--to {self.url} --admin-token-file {self.token_file}"
 
     def database(self) -> Any:
-        """The service as its administrator sees it."""
+        """Return the service as its administrator sees it."""
         from blurfit.protocol import tokens
         from blurfit.service.remote import RemoteDatabase
 
@@ -197,12 +211,12 @@ class Administered:
         return RemoteDatabase(self.url, token=token, patience=self.patience)
 
     def page(self, kind: str, fingerprint: str) -> str:
-        """The address of a page for people: "c" to contribute, "m" about the model."""
+        """Return the address of a page for people: "c" to contribute, "m" about the model."""
         return f"{self.url.rstrip('/')}/{kind}/{fingerprint}"
 
 
 def as_administrator(command: Callable[..., None]) -> Callable[..., None]:
-    """Options that say which service is administered; the command gets them as `at`."""
+    """Add options that say which service is administered; the command gets them as `at`."""
 
     @functools.wraps(command)
     def typed(url: str, patience: float, token_file: Path, **rest: Any) -> None:
@@ -212,10 +226,8 @@ def as_administrator(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def store_option(help_text: str = "The service's store.") -> Callable[[Any], Any]:
-    """Where the store is."""
-    return click.option(
-        "--store", "place", default="sqlite:///blurfit.db", show_default=True, help=help_text
-    )
+    """Return the option for the store."""
+    return with_default("--store", "sqlite:///blurfit.db", help_text, name="place")
 
 
 def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path | None:
@@ -228,7 +240,7 @@ def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path |
 picture_file = click.option(
     "--plot",
     "picture",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    type=NEW_FILE,
     callback=_in_a_folder,
     help="Draw into this file (.png, .svg, .pdf).",
 )
@@ -250,19 +262,13 @@ def save_picture(draw: Callable[[], Any], path: Path) -> None:
 
 
 def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
-    """Where something is written."""
-    return click.option(
-        "--out",
-        type=click.Path(dir_okay=False, path_type=Path, writable=True),
-        callback=_in_a_folder,
-        help=help_text,
-        **options,
-    )
+    """Return the option for the file that is written."""
+    return click.option("--out", type=NEW_FILE, callback=_in_a_folder, help=help_text, **options)
 
 
 moments_file = click.option(
     "--moments",
-    type=click.Path(dir_okay=False, path_type=Path, writable=True),
+    type=NEW_FILE,
     callback=_in_a_folder,
     help="Also write the blurred sums to this file, for `blurfit fit`. (moment)",
 )
@@ -270,7 +276,7 @@ moments_file = click.option(
 
 @contextmanager
 def watched(description: str, *, quiet: bool) -> Iterator[Progress]:
-    """A bar on standard error, which is told how much of how much is done."""
+    """Show a bar on standard error, and yield what tells it how much of how much is done."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -287,22 +293,20 @@ def steps(watch: Progress, total: int) -> Progress:
     return lambda *_: watch(next(done), total)
 
 
-def load_agreement(path: Path) -> "Agreement":
-    """The agreement in a file, verified."""
-    from blurfit.agreement.agreement import Agreement
-
-    return Agreement.load(path)
+def load_agreement(path: Path) -> "bf.Agreement":
+    """Read the agreement in a file, and verify it."""
+    return bf.Agreement.load(path)
 
 
-def load_agreed(path: Path) -> "Agreement | Plan":
-    """The agreement in a file, verified, or the plan of waves."""
-    from blurfit.agreement.plan import Plan
-
-    return Plan.load(path) if format_of(path) == Plan.STATED["format"] else load_agreement(path)
+def load_agreed(path: Path) -> "bf.Agreement | bf.Plan":
+    """Read the agreement in a file, or the plan of waves, and verify it."""
+    return (
+        bf.Plan.load(path) if format_of(path) == bf.Plan.STATED["format"] else load_agreement(path)
+    )
 
 
 def format_of(path: Path) -> str | None:
-    """What a file of ours says that it is; None for any other file."""
+    """Return the format that a file of ours states; None for any other file."""
     try:
         document = json.loads(path.read_bytes())
     except (RecursionError, ValueError):
@@ -312,7 +316,7 @@ def format_of(path: Path) -> str | None:
 
 
 def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:
-    """JSON for scripts, or a sentence for people."""
+    """Print JSON for scripts, or a sentence for people."""
     click.echo(json.dumps(values, indent=2) if as_json else sentence)
 
 
@@ -320,3 +324,151 @@ def next_step(sentence: str, *, quiet: bool) -> None:
     """Say what is usually done next, on standard error: standard output is the answer's."""
     if not quiet:
         click.echo(f"Next: {sentence}", err=True)
+
+
+_KINDS = (".csv", ".parquet")
+_LARGEST = 2**31  # bytes that are fetched: some of the rows are enough
+
+
+class _FileOrAddress(click.Path):
+    """A file, or what is fetched from where it is public, for as long as the command runs."""
+
+    name = "file or url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from tempfile import TemporaryDirectory
+
+        if ctx is not None and str(value).startswith(("http://", "https://")):
+            folder = ctx.find_root().with_resource(TemporaryDirectory())  # gone after a refusal too
+            value = _fetched(str(value), Path(folder))
+        return super().convert(value, param, ctx)
+
+
+def _fetched(address: str, folder: Path) -> Path:
+    from urllib.parse import urlsplit
+
+    import httpx2 as httpx
+
+    path = folder / (PurePosixPath(urlsplit(address).path).name or "rows")
+    size = 0
+    try:
+        with httpx.stream("GET", address, follow_redirects=True, timeout=60.0) as answer:
+            answer.raise_for_status()
+            with path.open("wb") as file:
+                for part in answer.iter_bytes():
+                    size += file.write(part)
+                    if size > _LARGEST:
+                        raise InvalidValueError(
+                            f"Expected at most {_LARGEST:,} bytes of public rows at {address!r}."
+                        )
+    except httpx.HTTPError as error:
+        raise InvalidValueError(
+            f"Cannot fetch the public rows at {address!r}: {' '.join(str(error).split())}."
+        ) from error
+    return path
+
+
+def public_option(help_text: str) -> Callable[[Any], Any]:
+    """Return the option for a file of public rows, on this machine or at an address."""
+    return click.option(
+        "--public", type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path), help=help_text
+    )
+
+
+def digest_of(path: Path, schema: "bf.Schema") -> str:
+    """Return the SHA-256 of a file of public rows, after reading all features of all rows."""
+    from blurfit.schema.table_files import TableFile
+
+    names = tuple(feature.name for feature in schema.features)
+    read_public(path, schema, names)
+    return TableFile(path, schema, only=names).digest()
+
+
+def read_public(path: Path, schema: "bf.Schema", names: "Sequence[str]") -> dict[str, list[Any]]:
+    """Read some columns of a file of public rows; refuse what the schema refuses, with its row."""
+    from blurfit.schema.table_files import TableFile
+    from blurfit.schema.vectors import values
+
+    if path.suffix.lower() not in _KINDS:
+        raise InvalidValueError(
+            f"Expected --public {str(path)!r} to be a file of public rows, .csv or .parquet."
+        )
+    file = TableFile(path, schema, only=tuple(names))
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    rows = 0
+    for part in file.chunks():
+        with file.located(rows):
+            rows += len(values(schema, part, names))
+        for name in names:
+            found = part[name]
+            columns[name] += found.to_pylist() if hasattr(found, "to_pylist") else found
+    if not rows:
+        raise InvalidValueError(f"Expected at least one public row in {str(path)!r}.")
+    return columns
+
+
+def encoded_public(path: Path, schema: "bf.Schema") -> "FloatArray":
+    """Read all features of public rows as the columns that joint moments have: (rows, k)."""
+    import numpy as np
+
+    from blurfit.schema.vectors import values
+
+    names = [feature.name for feature in schema.features]
+    return np.atleast_2d(values(schema, read_public(path, schema, names), names))
+
+
+def require_agreed(path: Path, agreement: "bf.Agreement") -> None:
+    """Refuse any file other than the one that the agreement names, if it names one."""
+    from blurfit.schema.table_files import TableFile
+
+    agreed = agreement.public_rows
+    if agreed is None:
+        return
+    found = TableFile(path, agreement.schema, only=()).digest()
+    if found != agreed:
+        raise InvalidValueError(
+            f"Expected --public {str(path)!r} to be the file of public rows that was agreed on, "
+            f"with SHA-256 {agreed}, and its own is {found}. Fetch the agreed file again."
+        )
+
+
+def course_options(plan_help: str) -> Callable[[Any], Any]:
+    """Return the options for a plan and the releases of its waves so far."""
+    return options(
+        click.option("--plan", "plan_file", type=EXISTING_FILE, help=plan_help),
+        click.option(
+            "--release",
+            "releases",
+            type=EXISTING_FILE,
+            multiple=True,
+            help="With --plan: the published moments of each earlier wave, in order.",
+        ),
+    )
+
+
+def read_course(
+    agreement: "bf.Agreement", plan_file: Path | None, releases: tuple[Path, ...]
+) -> "Course | None":
+    """Return the plan's waves so far; None without a plan. The agreement must be the next one.
+
+    Raises:
+        NotCertifiedError: the agreement does not follow from the plan and the releases.
+    """
+    if plan_file is None:
+        if releases:
+            raise InvalidValueError(
+                "Expected --plan PLAN with --release: the rule for the next wave is in the plan."
+            )
+        return None
+
+    course = course_of(bf.Plan.load(plan_file), releases)
+    agreement.verify()
+    course.require(agreement)
+    return course
+
+
+def course_of(plan: "bf.Plan", releases: tuple[Path, ...]) -> "Course":
+    """Return a plan's waves so far, which follow from the moments in these files."""
+    from blurfit.model.course import Course
+
+    return Course.of(plan, [bf.PublishedMoments.load(path) for path in releases])

@@ -1,4 +1,4 @@
-"""`blurfit serve`: the database as a service."""
+"""`blurfit serve`: the database as a service, and what its first start makes for its owner."""
 
 import signal
 from collections.abc import Callable
@@ -7,13 +7,99 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.commands.common import EXISTING_FILE, store_option
-from blurfit.commands.first_start import appoint, beside, share_key_in, signing_key_in
+import blurfit as bf
+from blurfit.commands.common import (
+    ANY_FILE,
+    EXISTING_FILE,
+    store_option,
+    token_option,
+    with_default,
+)
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
     from blurfit.service.logs import Style
+
+
+def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
+    """Make sure that there is an administrator's token, and say where it is.
+
+    It is made at the first start, and the store keeps only its hash.
+    """
+    written = token_file is not None and token_file.exists()
+    if written and not replace:
+        assert token_file is not None
+        token = tokens.read_token(token_file)
+        if not store.appoint(tokens.hashed(token)) and not tokens.matches(
+            token, store.administrator()
+        ):
+            raise InvalidValueError(
+                f"Expected {str(token_file)!r} to hold the token of this store's first start. Find "
+                "that one, or make a new one with --new-admin-token."
+            )
+        return f"The administrator's token is in {token_file}."
+    if store.administrator() is not None and not replace:
+        return (
+            "The administrator's token is that of the first start; --new-admin-token replaces it."
+        )
+    token = tokens.new_token()
+    if token_file is not None:
+        token_file.unlink(missing_ok=True)
+        tokens.write_token(token_file, token)
+    if not store.appoint(tokens.hashed(token), replace=replace):
+        if token_file is not None:
+            token_file.unlink()
+        return "Another process has just made the administrator's token."
+    if token_file is not None:
+        return f"The administrator's token is in {token_file}, which is new."
+    return f"The administrator's token, shown this once, is {token}"
+
+
+def share_key_in(path: Path) -> tuple[str, str]:
+    """Return the private key that opens shares, made if there is none, and what to say of it."""
+    from blurfit.messages.shares import new_key, public_key
+
+    private, public = key_in("--share-key-file", path, new_key, public_key)
+    return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."
+
+
+def signing_key_in(path: Path | None) -> tuple[str | None, str]:
+    """Return the private key that signs, likewise; None where there is no place for it."""
+    from blurfit.messages.signing import Signer, new_key
+
+    if path is None:
+        return None, ""
+    private, public = key_in("--signing-key-file", path, new_key, lambda one: Signer(one).key)
+    return private, f"It signs with {public} (`blurfit agree --signing-key`)."
+
+
+def beside(place: str) -> Path | None:
+    """Return where an SQLite store's signing key is kept: beside it, and in no backup of it.
+
+    Processes that share a PostgreSQL store need --signing-key-file, with the same file for each.
+    """
+    from blurfit.store.connecting import file_of
+
+    found = file_of(place)
+    return None if found is None else found.with_name(found.name + ".signing-key")
+
+
+def key_in(
+    option: str, path: Path, new_key: Callable[[], str], public_key: Callable[[str], str]
+) -> tuple[str, str]:
+    """Return the private key in a file, written if there is none, and its public key."""
+    if not path.exists():
+        tokens.write_token(path, new_key())
+    private = path.read_text().strip()
+    try:
+        return private, public_key(private)
+    except ValueError as error:
+        raise InvalidValueError(
+            f"Expected {option} {str(path)!r} to hold a private key in 64 hexadecimal digits, as "
+            f"this command writes one: {error}."
+        ) from error
+
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -26,19 +112,10 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     "sqlite:///file, or postgresql://user@host/name for several processes or hosts; with "
     "?password_file=/path at its end, that file holds the password."
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    show_default=True,
-    help="The port; 0 for any that is free.",
-)
-@click.option(
-    "--admin-token-file",
-    "token_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Where the administrator's token is kept; written at the first start.",
+@with_default("--host", "127.0.0.1", "The address to listen on.")
+@with_default("--port", 8000, "The port; 0 for any that is free.", type=click.IntRange(0, 65535))
+@token_option(
+    "Where the administrator's token is kept; written at the first start.", required=False
 )
 @click.option("--new-admin-token", is_flag=True, help="Replace the administrator's token.")
 @click.option(
@@ -48,32 +125,24 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 )
 @click.option(
     "--share-key-file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=ANY_FILE,
     help="The private key that opens the shares sealed to this database, where an agreement has "
     "two; written at the first start, which prints the public key.",
 )
 @click.option(
     "--signing-key-file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=ANY_FILE,
     help="The private key that signs receipts and models, where an agreement names its public key; "
     "written at the first start, which prints that key. Default: beside an SQLite store.",
 )
-@click.option(
-    "--requests-per-second",
-    type=float,
-    default=200.0,
-    show_default=True,
-    help="Limit for each client's address; 0 for no limit.",
-)
-@click.option(
+@with_default("--requests-per-second", 200.0, "Limit for each client's address; 0 for no limit.")
+@with_default(
     "--submissions-per-second",
-    type=float,
-    default=0.0,
-    show_default=True,
-    help="Limit for each collection, so that a crowd at one leaves room for the others; ten times "
+    0.0,
+    "Limit for each collection, so that a crowd at one leaves room for the others; ten times "
     "as many may come at once. 0 for no limit.",
 )
-@click.option("--body-limit", default=32, show_default=True, help="The largest request, in MiB.")
+@with_default("--body-limit", 32, "The largest request, in MiB.")
 @click.option("--tls-certificate", type=click.Path(exists=True), help="A PEM file, to serve HTTPS.")
 @click.option("--tls-key", type=click.Path(exists=True), help="Its private key.")
 @click.option(
@@ -81,20 +150,18 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     default="",
     help="Addresses of proxies whose X-Forwarded-For is trusted, separated by commas.",
 )
-@click.option(
+@with_default(
     "--workers",
+    1,
+    "How many processes serve together; several need a PostgreSQL store.",
     type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="How many processes serve together; several need a PostgreSQL store.",
 )
 @click.option("--access-log", is_flag=True, help="Log requests with their addresses.")
-@click.option(
+@with_default(
     "--log-format",
+    "text",
+    "The format of the log on standard error.",
     type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="The format of the log on standard error.",
 )
 def serve(
     place: str,
@@ -118,7 +185,6 @@ def serve(
     from blurfit.service.serving import leave_threads_behind
     from blurfit.service.workers import refuse_unless_possible
     from blurfit.store.connecting import CONNECTIONS
-    from blurfit.store.store import Store
 
     limits = Limits(
         body_bytes=body_limit * 2**20,
@@ -129,7 +195,7 @@ def serve(
     )
     refuse_unless_possible(workers, place)
     peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
-    with Store(place) as store:
+    with bf.Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
         share_key = None
         if share_key_file is not None:
@@ -148,9 +214,9 @@ def serve(
             run(lambda _: Service(store, limits, **known, **together), host, port, said, **network)
 
     def service(worker: int) -> Service:
-        """That of one worker, in a process of its own."""
+        """Return the service of one worker, in a process of its own."""
         together["metrics"].worker = worker
-        own = Store(place, connections=max(CONNECTIONS // workers, 8))
+        own = bf.Store(place, connections=max(CONNECTIONS // workers, 8))
         return Service(own, limits, **known, **together)
 
     if workers > 1:  # the store is closed here: no connection to it is there to be forked
@@ -159,7 +225,7 @@ def serve(
 
 
 def _reading_again(context: Any, certificate: str, key: str | None) -> Callable[..., None]:
-    """What SIGHUP does: new connections get the new certificate; a wrong one changes nothing."""
+    """Return what SIGHUP does: load the new certificate, or keep the old if it is wrong."""
 
     def again(*_: Any) -> None:
         try:
@@ -255,7 +321,7 @@ def run(
 
 
 async def _nobody(*_: Any) -> None:
-    """What the parent of workers serves."""
+    """Serve nobody, as the parent of workers does."""
 
 
 def _announce(

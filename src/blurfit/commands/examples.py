@@ -1,16 +1,27 @@
-"""`blurfit init`: an example to adapt, so that nobody starts with an empty folder."""
+"""Examples with people who do not exist: `blurfit init`, `quickstart` and `demo`."""
 
 import json
-from importlib.resources import files
+import signal
+import threading
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 import click
 
-from blurfit.commands.common import EXISTING_FILE, answer, as_json, next_step, write_csv
+import blurfit as bf
+from blurfit.commands.common import (
+    EXISTING_FILE,
+    answer,
+    as_json,
+    next_step,
+    with_default,
+    write_csv,
+)
 from blurfit.errors import InvalidValueError
 
 PEOPLE, SEED = 20_000, 2026
+
 EXAMPLE = files("blurfit.commands").joinpath("survey/schema.toml")
 
 
@@ -97,7 +108,7 @@ def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: boo
 
 
 def made_up_people(count: int, seed: int) -> dict[str, Any]:
-    """Generated people, with the columns of the example's schema."""
+    """Generate people, with the columns of the example's schema."""
     import numpy as np
 
     from blurfit.simulation.census import draw_population
@@ -113,3 +124,85 @@ def made_up_people(count: int, seed: int) -> dict[str, Any]:
         "owns_home": drawn["owns_dwelling"],
         "income": drawn["annual_income"],
     }
+
+
+@click.command(epilog="Example: blurfit quickstart --people 2000 --seconds 20")
+@with_default(
+    "--people",
+    20_000,
+    "How many generated people take part; this is also the quorum.",
+    type=click.IntRange(1000, 100_000),
+)
+@with_default("--seconds", 30.0, "How long they take to arrive.", type=click.FloatRange(0, 3600))
+@click.option("--browser/--no-browser", default=True, help="Open the pages in a browser or not.")
+def quickstart(people: int, seconds: float, browser: bool) -> None:
+    """Run an example on this machine: watch it fill up, take part, read the model.
+
+    Nothing is kept afterwards.
+    """
+    import webbrowser
+
+    from rich.console import Console
+
+    from blurfit.demo.quickstart import main
+
+    ended = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: ended.set())
+    with as_file(EXAMPLE) as example:
+        schema = bf.Schema.from_toml(example)
+    main(
+        schema,
+        made_up_people(people, SEED),
+        seconds,
+        console=Console(),
+        ended=ended,
+        opened=webbrowser.open if browser else lambda _: None,
+    )
+    click.echo("Ended. Next: `blurfit init survey` writes a survey of your own.")
+
+
+@click.command(epilog="Example: blurfit demo --two-databases --contributors 2000 --out demo")
+@click.option(
+    "--two-databases",
+    is_flag=True,
+    help="Share each record between two databases that publish together.",
+)
+@click.option(
+    "--waves", is_flag=True, help="Ask for a label in waves, for the exact logistic model."
+)
+@with_default(
+    "--contributors", 50_000, "How many generated people take part.", type=click.IntRange(1000)
+)
+@with_default(
+    "--out",
+    Path("build/demo"),
+    "Where the plot and the model are written.",
+    type=click.Path(path_type=Path, file_okay=False),
+)
+@as_json
+def demo(two_databases: bool, waves: bool, contributors: int, out: Path, as_json: bool) -> None:
+    """Let generated people agree, blur, send and get a model."""
+    from rich.console import Console
+
+    from blurfit.demo import in_waves, one_database, waves_at_two
+    from blurfit.demo import two_databases as with_two
+
+    plays = {
+        (False, False): one_database.main,
+        (True, False): with_two.main,
+        (False, True): in_waves.main,
+        (True, True): waves_at_two.main,
+    }
+    play = plays[two_databases, waves]
+    play(out, contributors, Console(stderr=as_json))
+    answer(
+        {
+            "contributors": contributors,
+            "two_databases": two_databases,
+            "waves": waves,
+            "out": str(out),
+        },
+        f"{contributors:,} people took part; everything is in {out}.",
+        as_json=as_json,
+    )
