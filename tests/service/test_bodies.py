@@ -326,8 +326,9 @@ def test_a_body_of_unknown_length_is_paid_as_the_longest_before_it_is_read(
             came.append(1)
             yield bytes(agreement.layout.size)
 
+    with TestClient(Service(store)) as administrator:
+        path = opened(administrator, agreement)
     with TestClient(Service(store, Limits(requests_per_second=0.001, burst=50))) as client:
-        path = opened(client, agreement)
         small = perturb(agreement, {"age": 30, "income": 20}).to_bytes()
         assert send(client, path, iter([small[:50], small[50:]])).status_code == 200
         refused(send(client, path, parts()), 429, "too-many-requests")

@@ -116,7 +116,7 @@ WIDE = json.loads(json.dumps(CHOICES))
 WIDE["schema"]["target"]["upper"] = 2**53
 
 
-@pytest.mark.parametrize("place", ["/agreements", "/outlooks", "/plans"])
+@pytest.mark.parametrize("path", ["/agreements", "/outlooks", "/plans"])
 @pytest.mark.parametrize(
     "body",
     [
@@ -128,11 +128,11 @@ WIDE["schema"]["target"]["upper"] = 2**53
     ids=lambda body: body[-40:],
 )
 def test_whole_numbers_beyond_the_safe_ones_are_never_a_fault_of_the_service(
-    http, body, place
+    http, body, path
 ) -> None:
-    answer = http.post(place, content=body, headers=ADMINISTRATOR | {"content-type": JSON})
+    answer = http.post(path, content=body, headers=ADMINISTRATOR | {"content-type": JSON})
     # an estimate needs no document, and may be given for any number
-    assert answer.status_code in (400, 409, 200 if place == "/outlooks" else 400), answer.text
+    assert answer.status_code in (400, 409, 200 if path == "/outlooks" else 400), answer.text
 
 
 def test_a_document_with_whole_numbers_beyond_the_safe_ones_is_refused(http) -> None:
