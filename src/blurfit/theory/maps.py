@@ -60,6 +60,7 @@ in (m, A), and only extreme points of the convex hull of D count. `zero-out` is 
        τ²F = τ²(a²(1 − a)² + b²(1 − b)²) + a² + b² + 2ab·c(1 − kc).
 
 2. With S = a + b and P = (1 − a)(1 − b): ab = S − 1 + P, (a − b)² = (2 − S)² − 4P.
+
    * k ≤ ½: c = 1 is best, τ²F = τ²(a − b)²(1 − S)² + S², which falls as P grows. So P is the least:
      P = 0, one of them 1 and the other b, if S ≥ 1: **F₁ = b²(1 − b)² + (1 + b)²/τ²**; else ab = 0,
      which is `zero-out`.
