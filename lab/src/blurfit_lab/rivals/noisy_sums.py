@@ -297,8 +297,10 @@ def boosted_noise_multiplier(
 ) -> float:
     """σ = √(T + 2)/μ(ε, δ); the public code takes μ(ε, δ).
 
-    >>> round(noise_multiplier(1, 1e-6, 100), 1), round(noise_multiplier(1, 1e-6, 100, "code"), 3)
-    (42.7, 0.237)
+    >>> round(boosted_noise_multiplier(1, 1e-6, 100), 1)
+    42.7
+    >>> round(boosted_noise_multiplier(1, 1e-6, 100, "code"), 3)
+    0.237
     """
     mu = mu_of(epsilon, delta)
     return mu if calibration == "code" else math.sqrt(rounds + 2) / mu * _ROUNDING
