@@ -37,6 +37,12 @@ def test_what_would_exceed_it_is_refused_and_not_written_down() -> None:
     assert "1 fit in this process spent" in str(budget)
 
 
+def test_what_is_spent_is_rounded_up() -> None:
+    budget = Budget(epsilon=5, delta=1e-6)
+    budget.spend(Expense("a model", epsilon=1.00001, delta=0.0), "replace")
+    assert "spent ε = 1.001 of 5" in str(budget)
+
+
 def test_deltas_that_exceed_its_own_are_refused() -> None:
     budget = Budget(epsilon=100, delta=1e-6)
     with pytest.raises(BudgetExceededError):

@@ -46,7 +46,7 @@ from typing import Self
 from blurfit import private_files
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.theory import gaussian
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
+from blurfit.theory.guarantees import NEIGHBOURS, Neighbours, at_most
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
 _MARKS = "BLURFIT_BUDGET"  # the environment's word for the files of processes with open blocks
@@ -135,8 +135,8 @@ class Budget:
     def __str__(self) -> str:
         count, found = len(self.expenses), self.spent()
         return (
-            f"{count} fit{'s' * (count != 1)} in this process spent ε = {found.epsilon:.4g} of "
-            f"{self.epsilon:g} at δ = {self.delta:g}."
+            f"{count} fit{'s' * (count != 1)} in this process spent ε = {at_most(found.epsilon)} "
+            f"of {self.epsilon:g} at δ = {self.delta:g}."
         )
 
     def _chain(self) -> "list[Budget]":
@@ -151,7 +151,7 @@ class Budget:
         total = _total("all", [*self.expenses, expense], self.delta)
         if not total.epsilon <= self.epsilon:
             raise BudgetExceededError(
-                f"{expense.what} would bring what is spent to ε = {total.epsilon:.4g} at "
+                f"{expense.what} would bring what is spent to ε = {at_most(total.epsilon)} at "
                 f"δ = {self.delta:g}, and the budget is {self.epsilon:g}. {self} Nothing was "
                 "computed. Fit fewer models, each with a smaller epsilon, or allow more."
             )

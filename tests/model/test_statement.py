@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.promises import at_most
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.registry import as_yaml
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.schema.wording import About, Wording
+from blurfit.theory.guarantees import at_most
 from support.published import published
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("<income>", 0, 100))

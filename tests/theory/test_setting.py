@@ -1,6 +1,6 @@
 import pytest
 
-from blurfit import InfeasibleError, InvalidValueError, Setting
+from blurfit import InfeasibleError, InvalidValueError, ModelGuarantee, Setting
 
 
 def test_derived_quantities() -> None:
@@ -16,3 +16,8 @@ def test_is_checked_and_frozen() -> None:
         _ = Setting(3, 100, 1, 1).ball
     with pytest.raises(AttributeError):
         Setting(3, 100, 1, 1).quorum = 2
+
+
+def test_true_is_no_number_of_releases() -> None:
+    with pytest.raises(InvalidValueError, match="releases=True"):
+        ModelGuarantee(1.0, 1e-6, "replace", True)

@@ -30,7 +30,7 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
-from blurfit.agreement.promises import at_most, caveats_of
+from blurfit.agreement.promises import caveats_of
 from blurfit.agreement.proving import Proving
 from blurfit.agreement.terms import (
     LATER_TERMS,
@@ -49,6 +49,7 @@ from blurfit.messages.shares import ShareLayout, SharePart
 from blurfit.messages.submissions import Layout
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
+from blurfit.theory.guarantees import at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moments import MomentCalibration

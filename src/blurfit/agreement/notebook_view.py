@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from blurfit.agreement.promises import at_most, caveats_of
+from blurfit.agreement.promises import caveats_of
 from blurfit.arrays import FloatArray
 from blurfit.notebook import html_table
 from blurfit.optional import axes
+from blurfit.theory.guarantees import at_most
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

@@ -38,14 +38,13 @@ from blurfit.agreement.fingerprinted import Fingerprinted, alike
 from blurfit.agreement.grid import Grid
 from blurfit.agreement.lot import Lot, honest_among
 from blurfit.agreement.numbers import PublicWeights
-from blurfit.agreement.promises import at_most
 from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, Terms, later_read, later_written
 from blurfit.agreement.wave import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import BEYOND, ModelGuarantee
+from blurfit.theory.guarantees import BEYOND, ModelGuarantee, at_most
 from blurfit.theory.maps import ResidualMap, WaveMap
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import StageKind, Task, choose_plan

@@ -1,6 +1,5 @@
 """Promises in plain words, for readers who know no ε. Words must not say more than the numbers."""
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from blurfit.theory.guarantees import (
     LocalGuarantee,
     ModelGuarantee,
     Neighbours,
+    at_most,
     in_hundred,
     right_by_approximate,
     right_by_gaussian,
@@ -39,19 +39,6 @@ UNPROVED = (
 def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
     """Why an agreement promises nothing, where that is so."""
     return () if agreement.calibration.model.proved else (UNPROVED,)
-
-
-def at_most(value: float, digits: int = 4) -> str:
-    """A bound in so many digits, never rounded down.
-
-    >>> at_most(2.00001), at_most(0.5), at_most(1234567.0)
-    ('2.001', '0.5', '1.235e+06')
-    """
-    text = f"{value:.{digits}g}"
-    if math.isfinite(value) and float(text) < value:
-        step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-        text = f"{float(text) + step:.{digits}g}"
-    return text
 
 
 def relation_in_words(neighbours: Neighbours) -> str:

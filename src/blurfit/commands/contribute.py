@@ -322,8 +322,8 @@ def contribute(
 
 def _warn_of_a_second_time(agreed: "bf.Agreement") -> None:
     """Tell someone who contributes twice for one purpose what both add up to."""
-    from blurfit.agreement.promises import at_most
     from blurfit.contributor.account import DELTA, Entry, Ledger, total
+    from blurfit.theory.guarantees import at_most
 
     before = Ledger().earlier(agreed)
     if before is None:
@@ -434,8 +434,8 @@ def ledger(delta: float, erase: bool, as_json: bool) -> None:
 
     The list is a file of your own, in BLURFIT_HOME or ~/.blurfit, and nobody else sees it.
     """
-    from blurfit.agreement.promises import at_most
     from blurfit.contributor.account import Ledger, total
+    from blurfit.theory.guarantees import at_most
 
     book = Ledger()
     if erase:

@@ -17,7 +17,6 @@ import blurfit as bf
 from blurfit.agreement.conditions import LOT_IN_WORDS, margin_in_words, premise_in_words
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
-    at_most,
     caveats_of,
     either_in_words,
     guesses_from_submission,
@@ -33,6 +32,7 @@ from blurfit.agreement.radius import records_worth
 from blurfit.agreement.terms import Mechanism
 from blurfit.schema.schema import asked_in_words
 from blurfit.schema.wording import About
+from blurfit.theory.guarantees import at_most
 from blurfit.theory.moments import variance_factor
 from blurfit.theory.planning import information
 

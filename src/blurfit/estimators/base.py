@@ -26,7 +26,6 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import power_of_two_below
-from blurfit.agreement.promises import at_most
 from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.budget import open_in, refuse_elsewhere
@@ -43,7 +42,7 @@ from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.schema import Schema
 from blurfit.simulation.sampler import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
-from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.guarantees import Neighbours, at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.validate import inside_unit_interval, positive
 

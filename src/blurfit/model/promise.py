@@ -25,8 +25,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.checks import promised_in_all
 from blurfit.agreement.conditions import counted_in_words, premise_in_words
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
-from blurfit.agreement.promises import at_most, caveats_of, condition_in_words, local_in_words
-from blurfit.theory.guarantees import LocalGuarantee, Neighbours
+from blurfit.agreement.promises import caveats_of, condition_in_words, local_in_words
+from blurfit.theory.guarantees import LocalGuarantee, Neighbours, at_most
 
 SeenBy = Literal["nobody", "collector", "holder"]
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import yaml
 
-from blurfit.agreement.promises import at_most, condition_in_words, local_in_words
+from blurfit.agreement.promises import condition_in_words, local_in_words
 from blurfit.model.promise import HOLDER
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import Published
 from blurfit.schema.schema import title_of
+from blurfit.theory.guarantees import at_most
 
 
 def as_yaml(model: Published) -> str:

@@ -12,7 +12,6 @@ from markdown_it import MarkdownIt
 from blurfit.agreement.conditions import LOT_IN_WORDS, margin_in_words
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
-    at_most,
     either_in_words,
     guesses_in_words,
     local_in_words,
@@ -27,7 +26,7 @@ from blurfit.model.promise import HOLDER, Promise, SeenBy
 from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import title_of
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import LocalGuarantee, ModelGuarantee
+from blurfit.theory.guarantees import LocalGuarantee, ModelGuarantee, at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, variance_factor
 

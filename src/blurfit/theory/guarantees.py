@@ -130,7 +130,8 @@ class ModelGuarantee:
         nonnegative(epsilon=self.epsilon)
         positive(delta=self.delta)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
-        if self.delta > 1 or type(self.proved) is not bool or self.releases not in (1, "any"):
+        once_or_any = self.releases in (1, "any") and self.releases is not True
+        if self.delta > 1 or type(self.proved) is not bool or not once_or_any:
             raise InvalidValueError(
                 f"Expected delta={self.delta!r} <= 1, releases={self.releases!r} to be 1 or 'any', "
                 f"and proved={self.proved!r} to be true or false."
@@ -288,3 +289,16 @@ def right_by_gaussian(mu: float, neighbours: Neighbours = "replace") -> float:
 def in_hundred(right: float) -> int:
     """Round a share up to a number in 100: no promise is smaller than what holds."""
     return min(100, math.ceil(100 * right * (1 + 1e-12)))
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """Return a bound in so many digits, never rounded down.
+
+    >>> at_most(2.00001), at_most(0.5), at_most(1234567.0)
+    ('2.001', '0.5', '1.235e+06')
+    """
+    text = f"{value:.{digits}g}"
+    if math.isfinite(value) and float(text) < value:
+        step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+        text = f"{float(text) + step:.{digits}g}"
+    return text
