@@ -40,6 +40,7 @@ class Counter:
         self.on, self.crossed = False, set[tuple[str, str]]()
 
     def __call__(self, frame: Any, event: str, _argument: object) -> None:
+        """Take note of an event."""
         if self.on and event == "call":
             module = frame.f_globals.get("__name__", "")
             if module.startswith("blurfit."):
@@ -207,9 +208,7 @@ def main() -> None:
         crossed = crossed_by(prepare)
         modules = {module for module, _ in crossed}
         rooms = {module.split(".")[1] for module in modules}
-        print(
-            f"{name:42}{len(modules):8}{len(rooms):7}{len(crossed):11}{LIMITS.get(name, ''):>9}"
-        )
+        print(f"{name:42}{len(modules):8}{len(rooms):7}{len(crossed):11}{LIMITS.get(name, ''):>9}")
         if "--list" in sys.argv:
             print("   ", *sorted(modules))
 
