@@ -22,7 +22,7 @@ PRELOADED = [
     "anyio._backends._asyncio",
     "blurfit.audit.agreements",
     "blurfit.cli",
-    "blurfit.commands.serve",
+    "blurfit.cli.serve",
     "blurfit.contributor.client",
     "blurfit.files.learn",
     "blurfit.forecast.choices",

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from blurfit.commands.reports import advice_in_words, forecast_report, liars_in_words, number
+from blurfit.cli._reports import advice_in_words, forecast_report, liars_in_words, number
 from blurfit.forecast.choices import Advice
 from blurfit.forecast.sweep import Case, Forecast
 

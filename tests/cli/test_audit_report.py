@@ -4,7 +4,7 @@ from rich.console import Console
 
 from blurfit.audit.examination import Finding
 from blurfit.audit.provers import Lie
-from blurfit.commands.audit import proofs_in_words, report, verdict
+from blurfit.cli.audit import proofs_in_words, report, verdict
 
 KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
 BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)

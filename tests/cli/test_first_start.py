@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit.commands.serve import appoint, beside, key_in, signing_key_in
+from blurfit.cli.serve import appoint, beside, key_in, signing_key_in
 from blurfit.errors import InvalidValueError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol import tokens

@@ -7,7 +7,7 @@ import pytest
 from blurfit import Agreement, PublishedModel, PublishedMoments
 from blurfit.agreement.plan import Plan
 from blurfit.model.course import learn_plan, next_agreement
-from commands.conftest import Blurfit
+from cli.conftest import Blurfit
 from support.plans import people, rows, written
 
 NAMES = ("age", "education", "region", "married", "income")

@@ -11,7 +11,7 @@ from blurfit import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.proof_costs import ProofCosts
 from blurfit.cli import main
-from blurfit.commands.agree import read_proposal
+from blurfit.cli.agree import read_proposal
 from blurfit.forecast import choices
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.toml"

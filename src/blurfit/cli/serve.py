@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import blurfit as bf
-from blurfit.commands.common import (
+from blurfit.cli._common import (
     ANY_FILE,
     EXISTING_FILE,
     store_option,

@@ -17,7 +17,7 @@ from blurfit import (
     calibrate,
 )
 from blurfit.agreement.promises import local_in_words
-from blurfit.commands.reports import (
+from blurfit.cli._reports import (
     agreement_report,
     calibration_report,
     doubts,

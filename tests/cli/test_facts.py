@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from blurfit import Agreement, Plan, PublishedMoments
-from blurfit.commands.reports import (
+from blurfit.cli._reports import (
     agreement_facts,
     model_facts,
     moments_facts,

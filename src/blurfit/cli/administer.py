@@ -11,7 +11,7 @@ import click
 
 import blurfit as bf
 from blurfit import dates
-from blurfit.commands.common import (
+from blurfit.cli._common import (
     ANY_FILE,
     EXISTING_FILE,
     Administered,
@@ -31,7 +31,7 @@ from blurfit.commands.common import (
     watched,
     with_default,
 )
-from blurfit.commands.use import after_learning, refuse_moments_of_input, show_model
+from blurfit.cli.use import after_learning, refuse_moments_of_input, show_model
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import click
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema
-from blurfit.commands.agree import read_proposal
-from blurfit.commands.forecast import Numbers
+from blurfit.cli.agree import read_proposal
+from blurfit.cli.forecast import Numbers
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
 PLAN = """

@@ -7,7 +7,7 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 
-from blurfit.commands.administer import FIRST_OR_SECOND
+from blurfit.cli.administer import FIRST_OR_SECOND
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.messages.shares import ROLES

@@ -4,7 +4,7 @@ import math
 
 from rich.console import Console
 
-from blurfit.commands.reports import public_answer, public_report
+from blurfit.cli._reports import public_answer, public_report
 from blurfit.forecast.choices import Beside, PublicForecast
 
 HELPS = Beside(5000, 1.0, None, alone=1.75, with_public_rows=1.25, without_privacy=1.0)

@@ -13,8 +13,7 @@ import click
 
 import blurfit as bf
 from blurfit.agreement.terms import MECHANISMS, Mechanism
-from blurfit.commands.agree import ProposalFile, given, read_proposal, term_options
-from blurfit.commands.common import (
+from blurfit.cli._common import (
     EXISTING_FILE,
     answer,
     as_json,
@@ -29,6 +28,7 @@ from blurfit.commands.common import (
     watched,
     with_default,
 )
+from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
 from blurfit.progress import Progress
@@ -81,7 +81,7 @@ def calibrate(as_json: bool, **typed: Any) -> None:
     if as_json:
         click.echo(json.dumps(calibration.to_dict(), indent=2))
         return
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
 
     reports.show(reports.calibration_report(calibration))
 
@@ -310,7 +310,7 @@ def forecast_command(
     Of a plan (.json) it is forecast what contributors who lie could do to the model. Nothing
     private is read: the people are generated, public or assumed.
     """
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
     from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
     from blurfit.schema.schema import titles
 
@@ -366,7 +366,7 @@ def forecast_command(
 
 def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int, *, as_json: bool) -> None:
     """Forecast what liars could do to a plan's model: its errors are not forecast."""
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
     from blurfit.forecast.choices import moved_in_waves
     from blurfit.schema.schema import titles
 

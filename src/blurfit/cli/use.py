@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 import blurfit as bf
-from blurfit.commands.common import (
+from blurfit.cli._common import (
     EXISTING_FILE,
     RefusedError,
     agreement_file,
@@ -221,7 +221,7 @@ def _fit_public(
 ) -> None:
     """Show the model by public rows, and how they were weighted to look like contributors."""
     from blurfit.agreement.promises import PUBLIC_ROWS_ASSUMED
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
     from blurfit.model.public_fitting import fit_public
 
     require_agreed(public, release.agreement)
@@ -244,7 +244,7 @@ def show_model(
     **also: Any,
 ) -> None:
     """Write a model where it is wanted, and print its summary; `also` says what else there is."""
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
 
     if out is not None:
         model.save(out)
@@ -315,7 +315,7 @@ def show(file: Path, picture: Path | None, table_schema: bool, as_json: bool) ->
 
 
 def _table_schema(file: Path) -> None:
-    from blurfit.commands.agree import read_proposal
+    from blurfit.cli.agree import read_proposal
     from blurfit.schema.imports import to_table_schema
 
     document = to_table_schema(read_proposal(file).schema)
@@ -323,7 +323,7 @@ def _table_schema(file: Path) -> None:
 
 
 def _agreement(file: Path, as_json: bool) -> Any:
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
 
     agreement = bf.Agreement.load(file, allow_unproved=True)
     if as_json:
@@ -337,7 +337,7 @@ def _agreement(file: Path, as_json: bool) -> Any:
 
 
 def _model(file: Path, as_json: bool) -> Any:
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
 
     model = bf.PublishedModel.load(file)
     answer({"kind": "model", **reports.model_facts(model)}, str(model.summary()), as_json=as_json)
@@ -346,7 +346,7 @@ def _model(file: Path, as_json: bool) -> Any:
 
 
 def _moments(file: Path, as_json: bool) -> Any:
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
 
     moments = bf.PublishedMoments.load(file)
     answer(
@@ -360,7 +360,7 @@ def _moments(file: Path, as_json: bool) -> Any:
 
 
 def _plan(file: Path, as_json: bool) -> Any:
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
 
     plan = bf.Plan.load(file)
     words = f"{reports.plan_in_words(plan)}\nFingerprint {plan.fingerprint}."

@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 
 import blurfit
-from blurfit.commands.common import Commands
+from blurfit.cli._common import Commands
 
 # Where each command lives, and what `--help` and completion say of it. A command is read when it is
 # called, so that none waits for what others need.
@@ -131,7 +131,7 @@ COMMANDS = {
 def read(name: str) -> click.Command:
     """Import a command, and let each of its options be given in the environment."""
     module, _, attribute = COMMANDS[name][0].partition(":")
-    found: click.Command = getattr(import_module(f"blurfit.commands.{module}"), attribute)
+    found: click.Command = getattr(import_module(f"blurfit.cli.{module}"), attribute)
     for option in found.params:
         flags = [flag for flag in option.opts if flag.startswith("--")]
         if isinstance(option, click.Option) and flags and option.envvar is None:

@@ -11,7 +11,7 @@ import click
 
 import blurfit as bf
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
-from blurfit.commands.common import (
+from blurfit.cli._common import (
     EXISTING_FILE,
     as_json,
     format_of,

@@ -3,8 +3,8 @@
 import pytest
 
 from blurfit import Binary, Numeric, Schema
-from blurfit.commands.agree import ProposalFile
-from blurfit.commands.forecast import (
+from blurfit.cli.agree import ProposalFile
+from blurfit.cli.forecast import (
     population_of,
     refuse_for_an_agreement,
     sweep_asked_for,

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from blurfit.agreement.terms import TERMS, Terms
-from blurfit.commands.agree import given, term_options
+from blurfit.cli.agree import given, term_options
 
 FLAGS = {
     "databases": "database",

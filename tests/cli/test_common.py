@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.commands import common
-from blurfit.commands.common import Commands, answer, as_exit, load_agreement, options
+from blurfit.cli import _common as common
+from blurfit.cli._common import Commands, answer, as_exit, load_agreement, options
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError, ServiceError
 
 # 2: change what you typed; 3: try the same again; 4: it is not to be had as things stand.

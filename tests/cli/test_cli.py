@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from blurfit import __version__, cli
 from blurfit.agreement.agreement import Agreement
-from blurfit.commands import examples
+from blurfit.cli import examples
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from support import processes

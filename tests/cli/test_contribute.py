@@ -10,7 +10,7 @@ import pytest
 from blurfit.contributor.sending import default_journal
 from blurfit.protocol import http, tokens
 from blurfit.service.remote import RemoteDatabase
-from commands.conftest import environment
+from cli.conftest import environment
 from support import processes
 
 ROWS = 25

@@ -25,7 +25,7 @@ import msgspec
 
 import blurfit as bf
 from blurfit.agreement.terms import TERMS, Terms
-from blurfit.commands.common import (
+from blurfit.cli._common import (
     EXISTING_FILE,
     NEW_FILE,
     answer,
@@ -196,7 +196,7 @@ def agree(
     Whatever its table [terms] says need not be typed. With --local-epsilon alone, --delta is also
     the δ of a single submission.
     """
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
 
     proposal = read_proposal(schema)
     if proposal.agreement is not None:
@@ -291,7 +291,7 @@ def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) 
     Give the published moments of all earlier waves, in order; none for the first wave. Whoever
     collects runs this and hands the file on; all others check it (`blurfit contribute --plan`).
     """
-    from blurfit.commands import reports
+    from blurfit.cli import _reports as reports
 
     agreed = bf.Plan.load(plan)
     agreement = course_of(agreed, releases).next_agreement()

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from blurfit import Agreement, InvalidValueError
-from blurfit.commands.common import Administered
-from blurfit.commands.contribute import _both, read, written
+from blurfit.cli._common import Administered
+from blurfit.cli.contribute import _both, read, written
 from support.stores import SCHEMA
 
 PAGE = "https://first.example/c/" + "ab" * 32

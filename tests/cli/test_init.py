@@ -2,8 +2,8 @@
 
 import json
 
-from blurfit.commands.agree import read_proposal
-from blurfit.commands.examples import PEOPLE, made_up_people
+from blurfit.cli.agree import read_proposal
+from blurfit.cli.examples import PEOPLE, made_up_people
 
 
 def test_a_schema_and_people_that_fit_it(blurfit) -> None:

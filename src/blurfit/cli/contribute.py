@@ -19,7 +19,7 @@ import click
 
 import blurfit as bf
 from blurfit import private_files
-from blurfit.commands.common import (
+from blurfit.cli._common import (
     ANY_FILE,
     EXISTING_FILE,
     NEW_FILE,

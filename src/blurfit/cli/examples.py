@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import blurfit as bf
-from blurfit.commands.common import (
+from blurfit.cli._common import (
     EXISTING_FILE,
     answer,
     as_json,
@@ -22,7 +22,7 @@ from blurfit.errors import InvalidValueError
 
 PEOPLE, SEED = 20_000, 2026
 
-EXAMPLE = files("blurfit.commands").joinpath("survey/schema.toml")
+EXAMPLE = files("blurfit.cli").joinpath("survey/schema.toml")
 
 
 @click.command(epilog="Example: blurfit init survey")
