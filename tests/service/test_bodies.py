@@ -185,7 +185,7 @@ def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> No
     )
     many = perturb_table(agreement, {name: np.resize(of, 400) for name, of in PEOPLE.items()})
     assert send(http, path, many.to_json(), JSON).json()["new"] == 400
-    assert threads == ["blurfit-run_in_daemon_thread"]
+    assert threads == ["blurfit-background"]
 
 
 # Every path that takes a body, and whose token it asks for; {} is the collection's fingerprint.
