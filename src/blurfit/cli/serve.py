@@ -19,7 +19,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
-    from blurfit.service.logs import Style
+    from blurfit.service.server import Style
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
@@ -180,10 +180,9 @@ def serve(
 ) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
     from blurfit.service.app import Limits, Service
-    from blurfit.service.bodies import IN_FLIGHT
+    from blurfit.service.limits import IN_FLIGHT
     from blurfit.service.metrics import Metrics
-    from blurfit.service.serving import leave_threads_behind
-    from blurfit.service.workers import refuse_unless_possible
+    from blurfit.service.server import leave_threads_behind, refuse_unless_possible
     from blurfit.store.connecting import CONNECTIONS
 
     limits = Limits(
@@ -204,7 +203,7 @@ def serve(
         # In common, as far as there are several.
         together: Any = {
             "limiter": limits.limiter(),
-            "crowds": limits.crowds(),
+            "collection_limiter": limits.collection_limiter(),
             "metrics": Metrics(workers),
         }
         signing_key, signs = signing_key_in(signing_key_file or beside(place))
@@ -259,9 +258,15 @@ def run(
     import uvicorn
 
     from blurfit.service.front import Bounds, raise_descriptor_limit
-    from blurfit.service.logs import configuration
-    from blurfit.service.serving import Server, configured, prepare_process
-    from blurfit.service.workers import Worker, Workers, listening
+    from blurfit.service.server import (
+        Server,
+        Worker,
+        Workers,
+        configuration,
+        configured,
+        listening,
+        prepare_process,
+    )
 
     prepare_process()
 
