@@ -18,7 +18,7 @@ WRITERS = {
     "cli/use.py": "published moments",
     "demo/one_database.py": "made-up people",
     "demo/two_databases.py": "made-up people",
-    "files/duplicates.py": "in a temporary folder, which has mode 0700",
+    "files/scan.py": "in a temporary folder, which has mode 0700",
     "model/published_file.py": "published models and moments",
 }
 # Those who write to a file that `private_files` has made before.
@@ -26,8 +26,7 @@ BY_THE_HELPER = {
     "cli/use.py",
     "contributor/journal.py",
     "contributor/account.py",
-    "files/release_memory.py",
-    "files/release_receipts.py",
+    "files/receipts.py",
     "messages/files.py",
     "private_files.py",
     "store/backup.py",

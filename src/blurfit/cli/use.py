@@ -90,8 +90,7 @@ def learn(
     files that has changed is refused. To learn a wave of a plan, give --plan, and --release for
     each earlier wave.
     """
-    from blurfit.files.engines.cluster import Cluster
-    from blurfit.files.engines.threads import Threads
+    from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
     from blurfit.model.course import learn_plan
     from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
