@@ -137,10 +137,9 @@ def solved(
     if not basis.shape[1]:
         return Blurred(start, np.zeros((size, size)))
     reduced = weights[:, None] * (design @ basis)
-    root = np.linalg.pinv(reduced)
-    found = start + basis @ (root @ (weights * (seen - design @ start)))
-    spread = basis @ root
-    return Blurred(found, spread @ spread.T)
+    linear = basis @ np.linalg.pinv(reduced) * weights
+    found = start + linear @ (seen - design @ start)
+    return Blurred(found, (linear * variance) @ linear.T)
 
 
 def _margins(sums: JointSums, levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:
