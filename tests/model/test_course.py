@@ -51,6 +51,22 @@ def test_the_next_agreement_is_a_function_of_plan_and_releases(task: str) -> Non
         next_agreement(chosen, found)
 
 
+def test_an_agreement_is_followed_as_a_plan_is() -> None:
+    alone = Agreement.propose(plan("number").schema, epsilon=1, delta=1e-6, quorum=500)
+    shown = release(alone, people(500), np.random.default_rng(3))
+    course = Course.of(alone)
+    assert course.next_agreement() == alone
+    course.require(alone)
+    assert course.best_model() == (None, "no wave was released.")
+    course = course.then(shown)
+    assert course.model().to_json() == shown.fit().to_json()
+    assert course.best_model()[0].to_json() == shown.fit().to_json()
+    with pytest.raises(InvalidValueError, match="no wave after"):
+        course.next_agreement()
+    with pytest.raises(NotCertifiedError, match="Expected wave 2"):
+        course.then(shown)
+
+
 def test_a_number_is_learnt_as_well_as_the_noise_allows() -> None:
     chosen, found = made("number")
     model = learn_plan(chosen, found)
