@@ -235,6 +235,10 @@ class PublishedMoments(PublishedFile):
         """Weight the release to a known population: `blurfit.model.tables.calibrate`."""
         return tables.calibrate(self, totals)
 
+    def synthesise(self, count: int, **options: Any) -> dict[str, list[str]]:
+        """Draw rows for tools that want rows: `blurfit.model.tables.synthesise`."""
+        return tables.synthesise(self, count, **options)
+
     def correlations(self) -> Correlations:
         """Between all columns, with what the noise leaves uncertain."""
         return correlations(self.joint)

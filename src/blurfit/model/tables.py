@@ -33,6 +33,7 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables
 from blurfit.learning.inference import infer
 from blurfit.learning.sums import JointSums
+from blurfit.learning.synthesis import joint_law
 from blurfit.learning.tables import Answer, Levels, Test
 from blurfit.model.fitting import in_units
 from blurfit.notebook import html_table
@@ -40,7 +41,7 @@ from blurfit.optional import axes, optional
 from blurfit.schema.columns import Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import units
-from blurfit.validate import one_of
+from blurfit.validate import one_of, whole
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
@@ -425,6 +426,43 @@ def _known_of(one: Question, given: Any) -> dict[str, float]:
             f"Expected the population's mean of {one.name!r} between {lower:g} and {upper:g}."
         )
     return {one.name: float(given)}
+
+
+# ---- rows
+
+
+NOT_PEOPLE = "These rows were drawn from a release: no standard errors can be computed from them."
+
+
+def synthesise(
+    moments: "PublishedMoments",
+    count: int,
+    questions: Sequence[str] | None = None,
+    *,
+    seed: int | None = None,
+) -> dict[str, list[str]]:
+    """Draw rows whose tables of two are the release's, for tools that want rows.
+
+    Args:
+        moments: the release.
+        count: how many rows.
+        questions: those with levels that are wanted (default: all of them).
+        seed: for the same rows again; nothing private rests on it.
+    """
+    whole(count=count)
+    sums, schema = moments.joint, moments.agreement.schema
+    asked = [one for one in schema.questions if not isinstance(one, Numeric)]
+    chosen = asked if questions is None else [schema.question(name) for name in questions]
+    if not chosen:
+        raise InvalidValueError("Expected a question with levels: numbers are not drawn.")
+    levels = [levels_of(sums, one) for one in chosen]
+    law = joint_law(sums, levels)
+    places = np.random.default_rng(seed).choice(law.size, size=count, p=law.ravel())
+    each = np.unravel_index(places, law.shape)
+    return {
+        one.question: [one.names[place] for place in place_of]
+        for one, place_of in zip(levels, each, strict=True)
+    }
 
 
 # ---- reading
