@@ -95,21 +95,16 @@ def _solved(
         total = float(weights.sum())
         return weights / total, top + math.log(total)
 
-    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        law, logarithm = law_of(theta)
-        value = entropy * logarithm - theta @ wanted + variance @ theta**2 / 2
-        return float(value), _margins(law, pairs) - wanted + variance * theta
+    scale = 1 / np.sqrt(variance)  # in these units the last term curves by 1, as L-BFGS likes
 
-    # In units of 1/√v the curvature of the last term is 1, which is what L-BFGS likes.
-    scale = 1 / np.sqrt(variance)
-    found = minimize(
-        lambda x: (lambda value, slope: (value, slope * scale))(*loss(x * scale)),
-        start / scale,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 500},
-    )
-    theta = found.x * scale
+    def loss(x: FloatArray) -> tuple[float, FloatArray]:
+        theta = x * scale
+        law, logarithm = law_of(theta)
+        value = entropy * logarithm - theta @ wanted + x @ x / 2
+        return float(value), scale * (_margins(law, pairs) - wanted) + x
+
+    found = minimize(loss, start / scale, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    theta: FloatArray = found.x * scale
     return theta, law_of(theta)[0]
 
 
