@@ -373,15 +373,17 @@ class Calibrated:
         ]
         number = isinstance(one, Numeric)
         limits = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
-        names = one.columns if isinstance(one, Categorical) else (name,)
+        answer = _stacked(parts)
+        levels = isinstance(one, Categorical)
         return Answers(
             f"{'Mean' if number else 'Shares'} of {name} in the population",
             ("question",),
-            tuple((each,) for each in names),
-            _stacked(parts),
+            tuple((each,) for each in (one.columns if levels else (name,))),
+            answer,
             _promise(self.moments),
             confidence,
             limits=limits,
+            shown=tables.on_simplex(answer.values) if levels else None,
             assumes=(LINEAR,),
         )
 
