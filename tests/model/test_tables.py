@@ -135,6 +135,23 @@ def test_a_known_population_takes_the_bias_of_who_took_part_away(tmp_path) -> No
     assert moments.calibrate(shares).mean("married").rows == (("married",),)
 
 
+def test_linear_hypotheses_are_tested_together() -> None:
+    model = MOMENTS.fit("income ~ age + education + region + married")
+    one = next(each for each in model.estimates() if each.name == "age")
+    alone = model.test("age = 0")
+    assert alone.statistic == pytest.approx(one.statistic**2)
+    assert alone.p_value == pytest.approx(one.p_value, abs=1e-12)
+    assert model.test("age = 300, education = 5*age, region=south = 0").p_value > 0.001
+    assert model.test("region=west = 0, region=south = 0").p_value < 1e-6
+    difference = model.test("region=west - region=south = 1000 + 4e3")
+    assert difference.p_value > 0.001
+    for wrong in ("age", "age = ", "age == 0", "shoe = 0", "age = 0,", "age hours = 0"):
+        with pytest.raises(InvalidValueError, match="Expected equations"):
+            model.test(wrong)
+    with pytest.raises(InvalidValueError, match="follow from each other"):
+        model.test("age = 0, 2*age = 0")
+
+
 @pytest.mark.parametrize(
     ("ask", "words"),
     [

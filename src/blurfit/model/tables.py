@@ -18,6 +18,7 @@ is linear in x, or the reciprocal of the chance to take part is.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -45,6 +46,7 @@ from blurfit.validate import one_of, whole
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
+    from blurfit.model.published import PublishedModel
 
 Shares = Literal["counts", "total", "row", "column"]
 POOLED = "Errors of means take the same spread within every level, as an analysis of variance does."
@@ -341,6 +343,66 @@ class OddsRatio(Answers):
             name: [float(np.exp(value)) for value in found[name]]
             for name in ("estimate", "lower", "upper")
         }
+
+
+# ---- hypotheses about coefficients
+
+
+def linear_test(model: "PublishedModel", hypotheses: str, output: str | None = None) -> Test:
+    """Test linear hypotheses about a model's coefficients together, by Wald's F with the noise.
+
+    Args:
+        model: one with standard errors.
+        hypotheses: as in "age = 0, hours = 2*education"; separated by commas.
+        output: of several classes, which one.
+    """
+    found = model.inference_of(output)
+    matrix, values = _equations(hypotheses, found.names)
+    if np.linalg.matrix_rank(matrix) < len(matrix):
+        raise InvalidValueError(
+            f"Expected hypotheses that do not follow from each other, and got {hypotheses!r}."
+        )
+    asked = Answer(found.coefficients, found.sampling, found.privacy).through(matrix)
+    moved = Answer(asked.values - values, asked.sampling, asked.privacy)
+    freedom = found.count - len(found.names)
+    return tables.wald(moved, np.eye(len(matrix)), hypotheses, freedom)
+
+
+def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """Return R and c of the equations Rβ = c; names of levels have = in them, as in "region=south".
+
+    >>> _equations("age = 0, 2*region=south - age = 3", ["(intercept)", "age", "region=south"])
+    (array([[ 0.,  1.,  0.],
+           [ 0., -1.,  2.]]), array([0., 3.]))
+    """
+    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    number = r"\d+\.?\d*(?:e[-+]?\d+)?"
+    term = re.compile(rf"\s*([-+]?)\s*(?:({number})\s*\*\s*)?(?:({known})|({number}))\s*")
+    rows = []
+    at, side = 0, 1.0
+    row = np.zeros(len(names) + 1)
+    while True:
+        found = term.match(text, at)
+        if found is None:
+            break
+        sign, factor, name, value = found.groups()
+        size = side * (-1.0 if sign == "-" else 1.0) * float(factor or 1)
+        row[names.index(name) if name else -1] += size if name else -size * float(value)
+        at = found.end()
+        if text[at : at + 1] == "=" and side > 0:
+            at, side = at + 1, -1.0
+        elif text[at : at + 1] in (",", "") and side < 0:
+            rows.append(row)
+            if at == len(text):
+                matrix = np.array(rows)
+                return matrix[:, :-1], matrix[:, -1]
+            at, side, row = at + 1, 1.0, np.zeros(len(names) + 1)
+        elif text[at : at + 1] not in ("+", "-"):
+            break
+    raise InvalidValueError(
+        f"Expected equations like '2*{names[-1]} = 0', separated by commas, with coefficients among "
+        f"{listed(names)}, and got {text!r}."
+    )
 
 
 # ---- a known population
