@@ -400,8 +400,8 @@ def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]
         elif text[at : at + 1] not in ("+", "-"):
             break
     raise InvalidValueError(
-        f"Expected equations like '2*{names[-1]} = 0', separated by commas, with coefficients among "
-        f"{listed(names)}, and got {text!r}."
+        f"Expected equations like '2*{names[-1]} = 0', separated by commas, with coefficients "
+        f"among {listed(names)}, and got {text!r}."
     )
 
 
