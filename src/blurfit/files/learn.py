@@ -26,7 +26,7 @@ from blurfit.files.scan import Stretch, agreed
 from blurfit.files.sources import Identity, find, identify, open_stream
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.files import SubmissionFile, rows_at_once
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.model.release import Release
 from blurfit.progress import Progress, silent
 from blurfit.randomness.database import blurred

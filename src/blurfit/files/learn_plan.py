@@ -17,8 +17,8 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.files.engines import Engine
 from blurfit.files.learn import release_files
 from blurfit.model.course import Course, learn_plan
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 
 
 def release_plan(
