@@ -224,7 +224,7 @@ def trial(rounds: int, rows: int) -> Iterator[Row]:
 
     from blurfit import learn as solve
     from blurfit.learning.solver import minimise
-    from blurfit.model.learner import statistics_of
+    from blurfit.model.release import statistics_of
 
     agreed = agreement(rows)
     table = people(rows)

@@ -39,8 +39,8 @@ from blurfit.files.scan import Identity, Stretch, agreed, find, identify, open_s
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.files import SubmissionFile, Writer, rows_at_once
 from blurfit.model.course import Course
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
 from blurfit.progress import Progress, silent
 from blurfit.randomness.database import blurred
