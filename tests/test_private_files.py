@@ -16,8 +16,7 @@ WRITERS = {
     "cli/_common.py": "pictures of what is published, and public rows in a temporary folder",
     "cli/agree.py": "an example's table, which is made up, and a schema",
     "cli/use.py": "published moments",
-    "demo/one_database.py": "made-up people",
-    "demo/two_databases.py": "made-up people",
+    "demo.py": "made-up people",
     "files/duplicates.py": "in a temporary folder, which has mode 0700",
     "model/published_file.py": "published models and moments",
 }

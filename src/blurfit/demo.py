@@ -39,7 +39,7 @@ from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import Units, units, values
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.simulation import Census, make_census
 from blurfit.store.store import Store
 

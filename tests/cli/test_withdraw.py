@@ -10,7 +10,7 @@ from blurfit.contributor.receipt import Receipt
 from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from support.requests import TOKEN
 from support.stores import propose
 

@@ -18,7 +18,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
-    from blurfit.service.logs import Style
+    from blurfit.service.server import Style
     from blurfit.store.stewards import Right
 
 
@@ -184,10 +184,9 @@ def serve(
 ) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
     from blurfit.service.app import Limits, Service
-    from blurfit.service.bodies import IN_FLIGHT
+    from blurfit.service.limits import IN_FLIGHT
     from blurfit.service.metrics import Metrics
-    from blurfit.service.serving import leave_threads_behind
-    from blurfit.service.workers import refuse_unless_possible
+    from blurfit.service.server import leave_threads_behind, refuse_unless_possible
     from blurfit.store.connecting import CONNECTIONS
 
     limits = Limits(
@@ -208,7 +207,7 @@ def serve(
         # In common, as far as there are several.
         together: Any = {
             "limiter": limits.limiter(),
-            "crowds": limits.crowds(),
+            "collection_limiter": limits.collection_limiter(),
             "metrics": Metrics(workers),
         }
         signing_key, signs = signing_key_in(signing_key_file or beside(place))
@@ -263,9 +262,15 @@ def run(
     import uvicorn
 
     from blurfit.service.front import Bounds, raise_descriptor_limit
-    from blurfit.service.logs import configuration
-    from blurfit.service.serving import Server, configured, prepare_process
-    from blurfit.service.workers import Worker, Workers, listening
+    from blurfit.service.server import (
+        Server,
+        Worker,
+        Workers,
+        configuration,
+        configured,
+        listening,
+        prepare_process,
+    )
 
     prepare_process()
 

@@ -18,7 +18,7 @@ LONG = 2**14  # bytes of a text: up to here it is read at once, and beyond in tu
 _PAUSE = 2.0  # as long as the work before took
 
 
-async def detached(work: Callable[[], _Found]) -> _Found:
+async def run_in_daemon_thread(work: Callable[[], _Found]) -> _Found:
     """What some work comes to, done in a thread of its own that ends with the process."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[_Found] = loop.create_future()
@@ -37,7 +37,7 @@ async def detached(work: Callable[[], _Found]) -> _Found:
         except RuntimeError:  # the loop has ended, and so has the service
             return
 
-    threading.Thread(target=run, name="blurfit-detached", daemon=True).start()
+    threading.Thread(target=run, name="blurfit-background", daemon=True).start()
     return await answer
 
 
@@ -66,10 +66,10 @@ class Turns:
 
         async with self._turn:
             await asyncio.sleep(max(0.0, self._next - time.monotonic()))
-            return await detached(timed)
+            return await run_in_daemon_thread(timed)
 
 
-class Underway(Generic[_Found]):
+class InProgress(Generic[_Found]):
     """Work that takes long, once at a time under each name: whoever asks for it meanwhile, perhaps
     because waiting took too long, waits for what is under way.
     """
