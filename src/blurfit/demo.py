@@ -30,7 +30,7 @@ from blurfit.contributor.client import PAUSE, Client
 from blurfit.contributor.noise import new_groups
 from blurfit.errors import NotCertifiedError
 from blurfit.messages.shares import Role
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.protocol import tokens

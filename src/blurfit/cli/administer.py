@@ -68,7 +68,7 @@ def open_collection(
     quorum, its sums are published and the next wave opens. On its closing date the plan ends, with
     the best model of what was released.
     """
-    from blurfit.agreement.conditions import premise_in_words
+    from blurfit.agreement.statement import premise_in_words
 
     agreed = common.load_agreed(agreement)
     with at.database() as database:

@@ -527,7 +527,7 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     others: the store publishes none, and exports to no second place. A copy of the file is enough
     to break this: keep only one.
     """
-    from blurfit.files.handover import export as write
+    from blurfit.files.learn import export as write
 
     agreed = common.load_agreement(agreement)
     with bf.Store(place) as store, common.watched("export", quiet=as_json) as watch:
