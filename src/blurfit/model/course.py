@@ -122,7 +122,8 @@ class Course:
                 f"Expected fewer than {len(self.plan)} releases: the plan has no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu)
+        last = place == len(self.plan) - 1
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu, last=last)
 
 
 def next_agreement(plan: Plan, releases: Sequence[PublishedMoments]) -> Agreement:
@@ -196,6 +197,7 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
         form.matrix(release.sums, release.count),
         form.linear(release.sums),
         release.deviation,
+        form.squares(release.sums),
     )
 
 
