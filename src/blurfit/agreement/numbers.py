@@ -499,6 +499,7 @@ def largest_scale(form: Form) -> float:
 
 def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
     """The objective of the one model, the noise that the theorem asks for, and its grid."""
+    schema.refuse_derived("mechanism='input'")
     if isinstance(schema.target, Categorical):
         raise InfeasibleError(
             f"Expected a number or a label as the target with mechanism='input', and "
