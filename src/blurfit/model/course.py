@@ -25,6 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.held_waves import HeldWaves
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.radius import push_of_liars
 from blurfit.agreement.wave import kept_columns
@@ -32,7 +33,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
-from blurfit.learning.wave_inference import wave_estimates, wave_pull
+from blurfit.learning.wave_inference import WaveEstimate, pooled, wave_estimates, wave_pull
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.fitting import in_units, moved
 from blurfit.model.moments import PublishedMoments
@@ -41,7 +42,10 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.vectors import units
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import WaveMap
+from blurfit.theory.maps import Announced, GaugeMap, ResidualMap, WaveMap
+
+POOLED = 3  # waves that share their rows, whose errors are told together
+Waves = Plan | HeldWaves  # of different people, or of all rows each
 
 
 @contextmanager
@@ -62,12 +66,12 @@ def _taught() -> Iterator[None]:
 class Course:
     """The waves so far: each release was checked to be of the plan's next wave."""
 
-    plan: Plan
+    plan: Waves
     releases: tuple[PublishedMoments, ...]
     known: tuple[Belief, ...] = ()  # after the first of them, as far as they were asked for
 
     @classmethod
-    def of(cls, plan: Plan, releases: Sequence[PublishedMoments]) -> "Course":
+    def of(cls, plan: Waves, releases: Sequence[PublishedMoments]) -> "Course":
         """Follow the plan through its releases; one that does not follow is refused."""
         course = cls(plan, ())
         for release in releases:
@@ -115,22 +119,22 @@ class Course:
         known = self.__dict__.get("beliefs", self.known)
         return Course(self.plan, (*self.releases, release), known)
 
-    def _chart(self) -> WaveMap:
+    def _chart(self) -> Announced:
         place = len(self.releases)
         if place >= len(self.plan):
             raise InvalidValueError(
                 f"Expected fewer than {len(self.plan)} releases: the plan has no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu)
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mus[place])
 
 
-def next_agreement(plan: Plan, releases: Sequence[PublishedMoments]) -> Agreement:
+def next_agreement(plan: Waves, releases: Sequence[PublishedMoments]) -> Agreement:
     """The agreement of the wave after these releases: the first one's, if there are none."""
     return Course.of(plan, releases).next_agreement()
 
 
-def follows(plan: Plan, releases: Sequence[PublishedMoments], agreement: Agreement) -> None:
+def follows(plan: Waves, releases: Sequence[PublishedMoments], agreement: Agreement) -> None:
     """Refuse an agreement that does not follow from the plan and the releases, or whose noise does
     not keep its promise. A contributor calls it before she answers anything.
     """
@@ -139,7 +143,7 @@ def follows(plan: Plan, releases: Sequence[PublishedMoments], agreement: Agreeme
 
 
 @_taught()
-def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedModel:
+def learn_plan(plan: Waves, releases: Sequence[PublishedMoments]) -> PublishedModel:
     """The model after the waves so far: all of the plan's, or fewer if it ended early.
 
     A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
@@ -158,12 +162,13 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
     inference, liars, refusal = _inference(course)
     held = any(release.held for release in releases)  # then nobody contributed who could lie
     schema = plan.schema
+    whole = plan.in_all if isinstance(plan, HeldWaves) else None  # every row is in every wave
     return PublishedModel(
-        agreement=releases[-1].agreement,
+        agreement=whole or releases[-1].agreement,
         target=schema.target.name,
         features=tuple(one.name for one in schema.features),
         weights=_spread(plan, belief.coefficients)[None],
-        count=sum(release.count for release in releases),
+        count=releases[-1].count if whole else sum(release.count for release in releases),
         method=f"waves: {', '.join(plan.kinds[: len(releases)])}",
         link=link,
         inference=inference,
@@ -173,7 +178,9 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
         held=held,
-        waves=tuple(
+        waves=()
+        if whole
+        else tuple(
             WaveShare(
                 release.count,
                 release.agreement.quorum,
@@ -199,14 +206,14 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
     )
 
 
-def _first(plan: Plan, release: PublishedMoments) -> Belief:
+def _first(plan: Waves, release: PublishedMoments) -> Belief:
     """Linear Bayes of the joint sums: quick, and good enough for a start."""
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound)
 
 
-def _chart_of(release: PublishedMoments) -> WaveMap:
+def _chart_of(release: PublishedMoments) -> Announced:
     wave = release.agreement.wave
     assert wave is not None and wave.chart is not None  # noqa: PT018 - `require` has seen to it
     return wave.chart
@@ -219,9 +226,11 @@ def _inference(
     plan, release = course.plan, course.releases[-1]
     if len(course.releases) == 1:
         return (), (), "The plan ended after its first wave; fit its release for standard errors."
-    last = course.beliefs[-2], _chart_of(release), wave_sums(release)
+    last = _last(course, -1)
+    if last is None:
+        return (), (), "The course ended after a gauge, which tells no coefficients."
     try:
-        found = wave_estimates(*last)
+        found = _pooled(course).whole
     except InfeasibleError as error:
         return (), (), str(error)
     names = [one.name for one in plan.schema.features]
@@ -235,6 +244,35 @@ def _inference(
     return (in_units(found, told, _places(plan)),), (liars,), None
 
 
+def _last(course: Course, place: int) -> tuple[Belief, WaveMap, WaveSums] | None:
+    """What a later wave's estimates are made of; None of a gauge."""
+    release = course.releases[place]
+    chart = _chart_of(release)
+    if isinstance(chart, GaugeMap):
+        return None
+    return course.beliefs[place - 1], chart, wave_sums(release)
+
+
+def _pooled(course: Course) -> WaveEstimate:
+    """The last wave's estimate; of residual waves that share their rows, the last three's."""
+    found: list[WaveEstimate] = []
+    for place in range(len(course.releases) - 1, 0, -1):
+        if (one := _last(course, place)) is None:
+            continue
+        shares = isinstance(course.plan, HeldWaves) and isinstance(one[1], ResidualMap)
+        if found and not (shares and len(found) < POOLED):
+            break
+        try:
+            found.append(wave_estimates(*one))
+        except InfeasibleError:
+            if not found:
+                raise
+            break
+        if not shares:
+            break
+    return pooled(found[::-1]) if len(found) > 1 else found[0]
+
+
 def _doubt(course: Course) -> str | None:
     """Which two waves tell the same coefficients and differ by more than chance, if any do.
 
@@ -245,6 +283,8 @@ def _doubt(course: Course) -> str | None:
         try:
             found = _estimates(course, place)
         except InfeasibleError:
+            continue
+        if found is None:
             continue
         curve = isinstance(release.agreement.form, WaveForm) and release.agreement.form.is_newton
         before, told[curve] = told.get(curve), (place, found)
@@ -257,13 +297,14 @@ def _doubt(course: Course) -> str | None:
     return None
 
 
-def _estimates(course: Course, place: int) -> Inference:
-    """What one wave tells, of (1, v) without last levels."""
+def _estimates(course: Course, place: int) -> Inference | None:
+    """What one wave tells, of (1, v) without last levels; None of a gauge."""
     release, schema = course.releases[place], course.plan.schema
     if place == 0:
         kept = [schema.columns[one] for one in kept_columns(schema)]
         return infer(release.joint.submodel(schema.target.name, kept))
-    return wave_estimates(course.beliefs[place - 1], _chart_of(release), wave_sums(release))
+    later = _last(course, place)
+    return None if later is None else wave_estimates(*later).whole
 
 
 def _pushed(course: Course) -> float:
@@ -279,13 +320,13 @@ def _pushed(course: Course) -> float:
     return math.sqrt(len(each)) * max(each)
 
 
-def _spread(plan: Plan, coefficients: FloatArray) -> FloatArray:
+def _spread(plan: Waves, coefficients: FloatArray) -> FloatArray:
     """Coefficients for (1, v) with all columns of v: 0 for last levels."""
     found = np.zeros(1 + sum(len(one.columns) for one in plan.schema.features))
     found[_places(plan)] = coefficients
     return found
 
 
-def _places(plan: Plan) -> list[int]:
+def _places(plan: Waves) -> list[int]:
     """Where in (1, v) the coefficients of a plan's maps are."""
     return [0, *(1 + place for place in kept_columns(plan.schema))]
