@@ -34,8 +34,7 @@ from blurfit.learning.wave_inference import wave_estimates
 from blurfit.simulation import make_census
 from blurfit.simulation.waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.maps import LogisticNewton, NewtonMap
-from blurfit.theory.maps import GaugeMap
+from blurfit.theory.maps import GaugeMap, LogisticNewton, NewtonMap
 from blurfit.theory.planning import Kind, Stages, Task, choose_plan
 from blurfit_lab.datasets import load_acs
 
