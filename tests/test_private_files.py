@@ -13,9 +13,9 @@ from blurfit import private_files
 # Whoever writes in another way, and why others may read it.
 WRITERS = {
     "agreement/fingerprinted.py": "agreements and plans are public",
-    "commands/common.py": "pictures of what is published, and public rows in a temporary folder",
-    "commands/examples.py": "an example's table, which is made up, and a schema",
-    "commands/use.py": "published moments",
+    "cli/_common.py": "pictures of what is published, and public rows in a temporary folder",
+    "cli/examples.py": "an example's table, which is made up, and a schema",
+    "cli/use.py": "published moments",
     "demo/one_database.py": "made-up people",
     "demo/two_databases.py": "made-up people",
     "files/duplicates.py": "in a temporary folder, which has mode 0700",
@@ -23,7 +23,7 @@ WRITERS = {
 }
 # Those who write to a file that `private_files` has made before.
 BY_THE_HELPER = {
-    "commands/use.py",
+    "cli/use.py",
     "contributor/journal.py",
     "contributor/account.py",
     "files/release_memory.py",

@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from blurfit import InvalidValueError
 from blurfit.files.sources import find, identify, open_stream
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 
 
 @contextmanager

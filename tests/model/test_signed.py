@@ -1,4 +1,4 @@
-"""What a signature shows: tests/commands/test_verify.py has what is wrong; here whose it is."""
+"""What a signature shows: tests/cli/test_verify.py has what is wrong; here whose it is."""
 
 import json
 

@@ -21,7 +21,7 @@ from blurfit.protocol.tokens import joined
 from blurfit.service.app import Limits, Service
 from blurfit.service.leading import Leading
 from blurfit.service.remote import RemoteDatabase
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.service.signatory import Signatory
 from blurfit.store import plans
 from blurfit.store.store import Store

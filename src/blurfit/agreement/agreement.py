@@ -13,15 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from blurfit.agreement.checks import promised_in_all, refuse_unless_blurrable, refuse_unless_proved
 from blurfit.agreement.contracts import form_of, input_contract, moment_contract
 from blurfit.agreement.databases import Database, Trust
-from blurfit.agreement.fingerprinted import Fingerprinted, alike
+from blurfit.agreement.fingerprinted import Fingerprinted
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, Grid
+from blurfit.agreement.lot import Lot
 from blurfit.agreement.numbers import (
     Form,
     NumberRun,
@@ -52,10 +53,14 @@ from blurfit.schema.vectors import values
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
+from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.planning import StageKind
+
+Kind = StageKind | Literal["input"]  # what a wave sends
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Agreement(Fingerprinted):
     """Who asks for what, how it is blurred, and what is promised.
 
@@ -78,6 +83,7 @@ class Agreement(Fingerprinted):
     """
 
     CALLED = "an agreement"
+    release: ClassVar = "by hand"
     STATED: ClassVar = {"format": "blurfit-agreement", "version": 1}
     FIELDS = frozenset(
         {
@@ -243,6 +249,44 @@ class Agreement(Fingerprinted):
             raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
         return self.objective.function(self.calibration.setting.weight_bound)
 
+    # ---- the course of one wave: see `blurfit.agreement.plan.Agreed`
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def quorums(self) -> tuple[int, ...]:
+        """Its own quorum."""
+        return (self.quorum,)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What it sends: q and p of `input`, all products, or what a later wave's map makes."""
+        if self.mechanism == "input":
+            return ("input",)
+        return ("joint" if self.wave is None else self.wave.kind,)
+
+    @property
+    def lot(self) -> Lot:
+        """Its plan's, if it is a wave of one; else everybody is in the only group."""
+        return Lot(self.fingerprint, self.quorums) if self.wave is None else self.wave.lot
+
+    def first(self) -> "Agreement":
+        """Return itself."""
+        return self
+
+    def following(self, follows: tuple[str, ...], chart: Announced) -> "Agreement":  # noqa: ARG002
+        """Refuse: there is no other wave."""
+        raise InvalidValueError("Expected no further wave: this agreement is the only one.")
+
+    def require(self, agreement: "Agreement") -> None:
+        """Refuse any other agreement."""
+        if agreement.fingerprint != self.fingerprint:
+            raise NotCertifiedError(
+                f"Expected the agreement {self.fingerprint}, and got {agreement.fingerprint}. Send "
+                "nothing under it."
+            )
+
     # ---- what is sent
 
     @cached_property
@@ -297,11 +341,7 @@ class Agreement(Fingerprinted):
         its noise, so it is refused too, unless `allow_unproved`: for experiments, and to read what
         says that it is not proved.
         """
-        if fingerprint is not None and not alike(fingerprint, self.fingerprint):
-            raise NotCertifiedError(
-                f"Expected an agreement with fingerprint {fingerprint}, but this one has "
-                f"{self.fingerprint}: it is not the one that you were invited to."
-            )
+        self.require_fingerprint(fingerprint)
         try:
             require_kept(self)
         except BlurfitError:

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 from blurfit.json_reader import canonical, read_json
 
 _WHOLE_BEYOND = re.compile(rb"[:\[,]-?[0-9]{16,}[,\]}]")  # may also be found within a text
@@ -50,6 +50,20 @@ class Fingerprinted(ABC):
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
         return hashlib.sha256(self._canonical).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def require_fingerprint(self, expected: str | None) -> None:
+        """Refuse to be another document than the one that is expected, if one is."""
+        if expected is not None and not alike(expected, self.fingerprint):
+            raise NotCertifiedError(
+                f"Expected {self.CALLED} with fingerprint {expected}, but this one has "
+                f"{self.fingerprint}: it is not the one that you were invited to."
+            )
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:

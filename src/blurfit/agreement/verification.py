@@ -6,6 +6,7 @@ nothing is compared for equality with what this machine computes: what is stated
 (`blurfit.theory.guarantees`).
 """
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from blurfit.agreement.checks import refuse_narrow_bounds, refuse_unless_blurrable
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement  # which imports this module
 
 
+@lru_cache(maxsize=256)
 def require_kept(agreement: "Agreement") -> None:
-    """Refuse a contract whose noise keeps less than it promises, or that no reader could use."""
+    """Refuse a contract whose noise keeps less than it promises, or that no reader could use.
+
+    One that was found to keep it is not looked at again: equal fingerprints are equal texts.
+    """
     shared = bool(agreement.databases)
     one_of(ADMISSIONS, admission=agreement.admission)
     require_rules(agreement)

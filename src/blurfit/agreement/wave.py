@@ -19,8 +19,8 @@ from blurfit.json_reader import canonical
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import WaveForm, wave_form
-from blurfit.theory.maps import Announced, NewtonMap, PoissonNewton, map_from_dict
-from blurfit.theory.planning import Task
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, map_from_dict
+from blurfit.theory.planning import StageKind, Task
 from blurfit.validate import whole
 
 _FIELDS = {"plan", "number", "follows", "map", "people"}
@@ -54,6 +54,15 @@ class Wave:
     def quorum(self) -> int:
         """How many people this wave waits for."""
         return self.people[self.number - 1]
+
+    @property
+    def kind(self) -> StageKind:
+        """What is sent: all products in the first wave, then what the map makes of a record."""
+        if self.chart is None:
+            return "joint"
+        if isinstance(self.chart, GaugeMap):
+            return "gauge"
+        return "newton" if isinstance(self.chart, NewtonMap) else "residual"
 
     @property
     def lot(self) -> Lot:

@@ -16,7 +16,6 @@ Nothing here takes a seed, on purpose. Reproducible noise protects nobody; it li
 """
 
 import math
-import secrets
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +141,7 @@ def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
     (3, 16)
     """
     validate.whole(count=count)
-    return np.frombuffer(secrets.token_bytes(16 * count), dtype=np.uint8).reshape(count, 16)
+    return np.frombuffer(bits.octets(16 * count), dtype=np.uint8).reshape(count, 16)
 
 
 def new_secret() -> str:
@@ -151,7 +150,7 @@ def new_secret() -> str:
     >>> len(new_secret())
     64
     """
-    return secrets.token_hex(32)
+    return bits.octets(32).hex()
 
 
 def new_groups(lot: Lot, count: int, first: int = 1) -> ByteArray:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.simulation import Census, make_census
 from blurfit.store.store import Store
 

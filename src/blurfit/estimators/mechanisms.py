@@ -289,6 +289,21 @@ class MomentPerturbation(PerturbationEstimator):
         local = self.local_epsilon, self.local_delta
         return HeldWaves(in_all, stages, None if None in local else local)  # type: ignore[arg-type]
 
+    def _spent_in_words(self) -> tuple[str, ...]:
+        if self.public_X is not None or isinstance(self._one_model().aim, Categorical):
+            return ()
+        if self.plan_ is None:
+            return (
+                "Everything was spent on one release, `moments_`, of which any further question is "
+                "free. waves='auto' spends it on this model, where that makes it better.",
+            )
+        first = self.plan_.stages.fractions[0]
+        return (
+            f"What was spent went into this model: `moments_` has {first:.0%} of μ², so further "
+            f"questions to it have {first**-0.5:.2g} times the noise that they have after waves=1, "
+            "which spends everything on one release that answers any question.",
+        )
+
     def _promise(self) -> dict[str, Any]:
         names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
         return {name: getattr(self, name) for name in names}

@@ -119,7 +119,7 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Wa
     assert step.residual_variance is not None
     weight = float(joint.gram[0, 0]) / (sums.count * chart.constant**2)
     left = max(step.residual_variance / weight, 0.05 * cut.spread)
-    uneven = max(1.0, cut.uneven / left)
+    uneven = max(1.0, cut.uneven / left) if math.isfinite(cut.law_noise) else 1.0
     p, back = chart.whitening.dimension, _back(chart)
     share = max(cut.expected**2, LEAST_MISFIT)
     bent = (share * cut.lost * cut.misfit + cut.bend**2) / cut.energy**2

@@ -26,7 +26,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.held_waves import HeldWaves
-from blurfit.agreement.plan import Plan
+from blurfit.agreement.plan import Agreed, Plan
 from blurfit.agreement.radius import push_of_liars
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
@@ -47,6 +47,8 @@ from blurfit.theory.maps import Announced, GaugeMap, ResidualMap, WaveMap
 POOLED = 3  # waves that share their rows, whose errors are told together
 Waves = Plan | HeldWaves  # of different people, or of all rows each
 
+WRONG_SUMS = (BlurfitError, ArithmeticError, ValueError)  # what sums can be: too large, singular, …
+
 
 @contextmanager
 def _taught() -> Iterator[None]:
@@ -64,19 +66,29 @@ def _taught() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """The waves so far: each release was checked to be of the plan's next wave."""
+    """The waves so far: each release was checked to be of the next wave.
 
-    plan: Waves
-    releases: tuple[PublishedMoments, ...]
+    What was agreed is a plan, or an agreement, which is a course of one wave.
+    """
+
+    agreed: Agreed | HeldWaves
+    releases: tuple[PublishedMoments, ...] = ()
     known: tuple[Belief, ...] = ()  # after the first of them, as far as they were asked for
 
     @classmethod
-    def of(cls, plan: Waves, releases: Sequence[PublishedMoments]) -> "Course":
-        """Follow the plan through its releases; one that does not follow is refused."""
-        course = cls(plan, ())
+    def of(cls, agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments] = ()) -> "Course":
+        """Follow what was agreed through its releases; one that does not follow is refused."""
+        course = cls(agreed)
         for release in releases:
             course = course.then(release)
         return course
+
+    @property
+    def plan(self) -> Waves:
+        """The plan of several waves."""
+        if isinstance(self.agreed, Agreement):
+            raise InvalidValueError("Expected a plan: an agreement has no other wave.")
+        return self.agreed
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -97,64 +109,84 @@ class Course:
     @_taught()
     def next_agreement(self) -> Agreement:
         """The agreement of the wave that comes now."""
-        return (
-            self.plan.following(self.marks, self._chart()) if self.releases else self.plan.first()
-        )
+        if not self.releases:
+            return self.agreed.first()
+        return self.agreed.following(self.marks, self._chart())
 
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is not the next one: see the module's docstring."""
-        self.plan.require(agreement)
-        wave = agreement.wave
-        assert wave is not None  # or the plan has refused it
-        if wave.follows != self.marks:
+        self.agreed.require(agreement)
+        wave = None if isinstance(self.agreed, Agreement) else agreement.wave
+        follows = () if wave is None else wave.follows
+        if follows != self.marks:
             raise NotCertifiedError(
                 f"Expected wave {len(self.releases) + 1}, which follows the releases "
-                f"{[mark[:12] for mark in self.marks]}, and got wave {wave.number} after "
-                f"{[mark[:12] for mark in wave.follows]}. Ask for the releases that it follows."
+                f"{[mark[:12] for mark in self.marks]}, and got wave {len(follows) + 1} after "
+                f"{[mark[:12] for mark in follows]}. Ask for the releases that it follows."
             )
 
     def then(self, release: PublishedMoments) -> "Course":
         """The course with one more release."""
         self.require(release.agreement)
         known = self.__dict__.get("beliefs", self.known)
-        return Course(self.plan, (*self.releases, release), known)
+        return Course(self.agreed, (*self.releases, release), known)
+
+    @_taught()
+    def model(self) -> PublishedModel:
+        """Return the model after the waves so far: all of them, or fewer if it ended early.
+
+        A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
+        probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
+        Standard errors are those of the last wave, or there is a reason why not.
+        """
+        if not self.releases:
+            raise InvalidValueError("Expected at least the first wave's release.")
+        return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
+
+    def best_model(self) -> tuple[PublishedModel | None, str | None]:
+        """Return the model of as many waves as allow one, or why there is none."""
+        refusal = "no wave was released."
+        for waves in range(len(self.releases), 0, -1):
+            known = self.__dict__.get("beliefs", self.known)[:waves]
+            try:
+                return Course(self.agreed, self.releases[:waves], known).model(), None
+            except WRONG_SUMS as error:
+                refusal = str(error)
+        return None, refusal
 
     def _chart(self) -> Announced:
         place = len(self.releases)
-        if place >= len(self.plan):
+        if place >= len(self.agreed):
             raise InvalidValueError(
-                f"Expected fewer than {len(self.plan)} releases: the plan has no wave after them."
+                f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
         return next_map(self.beliefs[-1], kind, quorum, self.plan.mus[place])
 
 
-def next_agreement(plan: Waves, releases: Sequence[PublishedMoments]) -> Agreement:
-    """The agreement of the wave after these releases: the first one's, if there are none."""
-    return Course.of(plan, releases).next_agreement()
+def next_agreement(agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments]) -> Agreement:
+    """Return the agreement of the wave after these releases: the first one's without any."""
+    return Course.of(agreed, releases).next_agreement()
 
 
-def follows(plan: Waves, releases: Sequence[PublishedMoments], agreement: Agreement) -> None:
+def follows(
+    agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments], agreement: Agreement
+) -> None:
     """Refuse an agreement that does not follow from the plan and the releases, or whose noise does
     not keep its promise. A contributor calls it before she answers anything.
     """
     agreement.verify()
-    Course.of(plan, releases).require(agreement)
+    Course.of(agreed, releases).require(agreement)
 
 
-@_taught()
-def learn_plan(plan: Waves, releases: Sequence[PublishedMoments]) -> PublishedModel:
-    """The model after the waves so far: all of the plan's, or fewer if it ended early.
+def learn_plan(agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments]) -> PublishedModel:
+    """Return the model after the waves so far: see `Course.model`."""
+    return Course.of(agreed, releases).model()
 
-    A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
-    probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
-    Standard errors are those of the last wave, or there is a reason why not.
-    """
-    if not releases:
-        raise InvalidValueError("Expected at least the first wave's release.")
-    course = Course.of(plan, releases)
-    if len(plan) == 1:
-        return releases[0].fit()
+
+def _model(course: Course) -> PublishedModel:
+    """The model of a plan of several waves."""
+    plan, releases = course.plan, course.releases
     belief = course.beliefs[-1]
     if belief.task == "label":
         belief = on_curve(belief)
@@ -169,7 +201,7 @@ def learn_plan(plan: Waves, releases: Sequence[PublishedMoments]) -> PublishedMo
         features=tuple(one.name for one in schema.features),
         weights=_spread(plan, belief.coefficients)[None],
         count=releases[-1].count if whole else sum(release.count for release in releases),
-        method=f"waves: {', '.join(plan.kinds[: len(releases)])}",
+        method=_method(plan, len(releases)),
         link=link,
         inference=inference,
         refusal=refusal,
@@ -191,6 +223,16 @@ def learn_plan(plan: Waves, releases: Sequence[PublishedMoments]) -> PublishedMo
             for release in releases
         ),
     )
+
+
+def _method(plan: Waves, waves: int) -> str:
+    """What was done: kinds of waves, and where they share one μ, how much of μ² each had."""
+    kinds = plan.kinds[:waves]
+    if isinstance(plan, Plan):
+        return f"waves: {', '.join(kinds)}"
+    shares = zip(kinds, plan.stages.fractions, strict=False)
+    told = ", ".join(f"{kind} {share:.0%}" for kind, share in shares)
+    return f"waves of all rows, which share μ²: {told}"
 
 
 def wave_sums(release: PublishedMoments) -> WaveSums:

@@ -30,6 +30,7 @@ from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zer
 from blurfit.version import software
 
 if TYPE_CHECKING:
+    from blurfit.learning.tables import Test
     from blurfit.model.statsmodels_results import Results
     from blurfit.model.summary import Summary
 
@@ -242,6 +243,12 @@ class PublishedModel(PublishedFile):
         rows = in_own_units(self.agreement.schema, self.features, inference.names[1:], records)
         found = [inference.prediction(row, confidence) for row in rows]
         return np.array([(one.lower, one.upper) for one in found])
+
+    def test(self, hypotheses: str, output: str | None = None) -> "Test":
+        """Test linear hypotheses: "age = 0, hours = 2*education" (`model.tables.linear_test`)."""
+        from blurfit.model.tables import linear_test
+
+        return linear_test(self, hypotheses, output)
 
     def summary(self, confidence: float = 0.95) -> "Summary":
         """One table for people: text, Markdown, or HTML in a notebook."""

@@ -19,7 +19,7 @@ from blurfit.protocol import problems
 from blurfit.protocol.wire import ONE_COLLECTION
 from blurfit.service.answers import as_json
 from blurfit.service.authorisation import steward
-from blurfit.service.detached import detached
+from blurfit.service.background import run_in_daemon_thread
 from blurfit.service.documents import Side, Sides
 from blurfit.service.operations import answer, get
 from blurfit.service.reading import fingerprint_in
@@ -72,7 +72,7 @@ class ComparingSides:
         agreement = collection.agreement
         if collection.role == "whole":
             raise InfeasibleError("Expected a collection that two databases share.")
-        counts = await detached(lambda: counts_at(agreement))
+        counts = await run_in_daemon_thread(lambda: counts_at(agreement))
         warning = None
         try:
             refuse_if_uneven(agreement, counts)

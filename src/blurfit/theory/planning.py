@@ -412,6 +412,8 @@ def choose_shares(
     one_of(TASKS, task=task)
     psi, reach = information(count, mu, coefficients), count * mu
     if task != "number":
+        if waves is None and count < FEWEST:
+            waves = 1
         return _shares_of_curve(task, psi, reach, waves)
     rich = psi >= RICH_INFORMATION and reach >= RICH_REACH
     if waves is None:

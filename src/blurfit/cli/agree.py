@@ -1,0 +1,307 @@
+"""From a schema and a promise to the contract that everyone shares: `blurfit agree` and `next`.
+
+A proposal is a schema's file (see `blurfit.schema.schema`) with what is proposed beside it, all of
+it optional:
+
+    [terms]
+    epsilon = 1.0        # any of `blurfit.agreement.terms`
+    delta = 1e-6
+    quorum = 5000
+
+Terms are options, too, whose names, types, defaults and help come from `Terms`. An option that is
+not given is None, so that what is typed comes before what a file says, and a file before the
+defaults.
+"""
+
+import tomllib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import click
+import msgspec
+
+import blurfit as bf
+from blurfit.agreement.terms import TERMS, Terms
+from blurfit.cli._common import (
+    EXISTING_FILE,
+    NEW_FILE,
+    answer,
+    as_json,
+    course_of,
+    digest_of,
+    encoded_public,
+    next_step,
+    options,
+    out_file,
+    public_option,
+    with_default,
+)
+from blurfit.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from blurfit.forecast.choices import PublicForecast
+
+
+@dataclass(frozen=True)
+class ProposalFile:
+    """A schema, and what is proposed for its agreement; or an agreement that is made already."""
+
+    schema: "bf.Schema"
+    terms: dict[str, Any] = field(default_factory=dict)
+    agreement: "bf.Agreement | None" = None
+
+
+def read_proposal(path: Path) -> ProposalFile:
+    """Read an agreement from .json and verify it, or read a proposal from .toml."""
+    if path.suffix == ".json":
+        agreement = bf.Agreement.load(path)
+        return ProposalFile(agreement.schema, agreement=agreement)
+    schema = bf.Schema.from_toml(path)
+    terms = tomllib.loads(path.read_text(encoding="utf-8")).get("terms", {})
+    if not isinstance(terms, dict):
+        raise InvalidValueError(f"{path}: Expected terms={terms!r} to be a table, [terms].")
+    unknown = sorted(set(terms) - set(TERMS))
+    if unknown:
+        raise InvalidValueError(
+            f"{path}: Expected terms to be among {', '.join(sorted(TERMS))}, and got {unknown}."
+        )
+    return ProposalFile(schema, terms)
+
+
+# Terms that hold several things, each typed with an option of its own.
+_SEVERAL = {
+    "databases": ("--database", (str, str), "NAME URL", " Give it twice."),
+    "signing_keys": ("--signing-key", str, "KEY", " Then give it twice."),
+    "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
+}
+
+# Terms of which only one choice is typed, because the other is what nothing typed means.
+_SAID_OUT_LOUD = {"admission": ("--anyone", "anyone", "Let anyone take part, without invitations")}
+
+
+def term_options(*names: str, required: Collection[str] = ()) -> Callable[[Any], Any]:
+    """Return an option for each of some terms, such as --weight-bound for `weight_bound`."""
+    hints = get_type_hints(Terms, include_extras=True)
+    fields = {field.name: field for field in msgspec.structs.fields(Terms)}
+    return options(*(_option(name, hints[name], fields[name], name in required) for name in names))
+
+
+def given(typed: dict[str, Any]) -> dict[str, Any]:
+    """Return the terms among what was typed, as `Terms` has them."""
+    found = {name: value for name, value in typed.items() if value not in (None, ())}
+    if "weights" in found:
+        found["weights"] = dict(found["weights"])
+    return found
+
+
+def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any], Any]:
+    kind, *details = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    said = next((one.description for one in details if isinstance(one, msgspec.Meta)), None) or ""
+    if name in _SEVERAL:
+        flag, several, metavar, how = _SEVERAL[name]
+        return click.option(
+            flag, name, type=several, metavar=metavar, multiple=True, help=said + how
+        )
+    if name in _SAID_OUT_LOUD:
+        flag, value, what = _SAID_OUT_LOUD[name]
+        return click.option(
+            flag,
+            name,
+            flag_value=value,
+            default=None,
+            help=f"{what}: then nobody can tell how many of the submissions are honest people's, "
+            "whom the promise needs.",
+        )
+    flag = name.replace("_", "-")
+    unset: dict[str, Any] = {}
+    if _type(kind) is bool:
+        flag, unset = f"{flag}/--no-{flag}", {"default": None}  # which click takes for False
+    default = None if field.required else field.default
+    if default not in (None, 0.0) and not isinstance(default, bool):
+        said += f"  [default: {default}]"
+    return click.option(f"--{flag}", type=_type(kind), required=required, help=said, **unset)
+
+
+def _type(kind: Any) -> Any:
+    """Return the type that click checks: a number, or one of some words."""
+    if get_origin(kind) is UnionType or NoneType in get_args(kind):
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    return click.Choice(get_args(kind)) if get_origin(kind) is Literal else kind
+
+
+NEEDED = ("epsilon", "delta", "quorum")
+FEWEST_ROWS = 200  # public ones, of which half are read: fewer than a hundred are refused
+
+
+def _waves(_context: object, _option: object, word: str | None) -> int | str | None:
+    if word is None or word == "auto":
+        return word
+    if not word.isdecimal() or not 1 <= int(word) <= 9:
+        raise click.BadParameter(f"expected auto or a number from 1 to 9, and got {word!r}.")
+    return int(word)
+
+
+@click.command(
+    epilog="Example: blurfit agree schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 "
+    "--out agreement.json"
+)
+@click.argument("schema", type=EXISTING_FILE)
+@out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
+@term_options(*(name for name in TERMS if name != "public_rows"))
+@public_option(
+    "Public rows of the features (.csv, .parquet), not the contributors' own: the agreement names "
+    "the file by its SHA-256, and the target gets the weight that suits them. (moment)"
+)
+@click.option(
+    "--waves",
+    metavar="auto|N",
+    callback=_waves,
+    help="Ask people in waves, each of which builds on what the earlier ones taught: as many as "
+    "help, or at most N. Writes a plan, and the agreement of its first wave. (moment)",
+)
+@click.option(
+    "--database-key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="With two databases: the public key to which the shares for each are sealed, as `blurfit "
+    "serve --share-key-file` prints it. Give it twice, in the order of --database.",
+)
+@click.option("--counts", is_flag=True, help="With --waves: the target is a count.")
+@with_default(
+    "--plan",
+    Path("plan.json"),
+    "Where the plan of --waves is written.",
+    name="plan_file",
+    type=NEW_FILE,
+)
+@as_json
+def agree(
+    schema: Path,
+    out: Path,
+    public: Path | None,
+    waves: Any,
+    counts: bool,
+    keys: tuple[str, ...],
+    plan_file: Path,
+    as_json: bool,
+    **typed: Any,
+) -> None:
+    """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
+
+    SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one).
+    Whatever its table [terms] says need not be typed. With --local-epsilon alone, --delta is also
+    the δ of a single submission.
+    """
+    from blurfit.cli import _reports as reports
+
+    proposal = read_proposal(schema)
+    if proposal.agreement is not None:
+        raise InvalidValueError(
+            f"Expected a schema (.toml), and {str(schema)!r} is an agreement already."
+        )
+    terms = proposal.terms | given(typed)
+    if public is not None:
+        terms["public_rows"] = digest_of(public, proposal.schema)
+    if keys:
+        pairs = terms.get("databases", ())
+        if len(keys) != len(pairs):
+            raise InvalidValueError(
+                "Expected a --database-key for each --database, in their order."
+            )
+        terms["databases"] = [(*pair, key) for pair, key in zip(pairs, keys, strict=True)]
+    if missing := [f"--{name}" for name in NEEDED if name not in terms]:
+        raise InvalidValueError(
+            f"Expected {', '.join(missing)}: type it, or write it under [terms] in {schema}."
+        )
+    if "local_epsilon" in terms:
+        terms.setdefault("local_delta", terms["delta"])
+    if waves is None:
+        if counts:
+            raise InvalidValueError("Expected --waves with --counts.")
+        agreement, planned, told = bf.Agreement.propose(proposal.schema, **terms), {}, ""
+    else:
+        course = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
+        agreement, planned = course.first(), {"plan": str(plan_file), **reports.plan_facts(course)}
+        wrote = f"Wrote {plan_file}, fingerprint {course.fingerprint}."
+        told = f"\n{reports.plan_in_words(course)}\n{wrote}"
+        course.save(plan_file)
+    agreement.save(out)
+    found = reports.doubts(agreement)
+    worth = _worth(agreement, public, terms) if public is not None and waves is None else None
+    if not as_json:
+        reports.show(reports.agreement_report(agreement))
+    for doubt in found:
+        click.echo(f"Warning: {doubt}", err=True)
+    if worth is not None:
+        planned["public_rows_worth"] = worth.to_dict()
+        told = f"{told}\n{reports.public_answer(worth, worth.cases[0])}"
+    answer(
+        {"agreement": str(out), **planned, **reports.agreement_facts(agreement), "warnings": found},
+        f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
+        as_json=as_json,
+    )
+    collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
+    elsewhere = (
+        "each of the two databases opens it: `--as first` and `--as second`."
+        if agreement.databases
+        else f"or `blurfit contribute {out} TABLE --out FILE` blurs into a file."
+    )
+    next_step(
+        f"`blurfit forecast {out}` says what error to expect; "
+        f"{collects or '`blurfit serve` collects'}, {elsewhere}",
+        quiet=as_json,
+    )
+
+
+def _worth(
+    agreement: "bf.Agreement", public: Path, terms: dict[str, Any]
+) -> "PublicForecast | None":
+    """Forecast what the public rows are worth at the quorum; None where there are too few."""
+    from blurfit.forecast.choices import forecast_beside, people_and_rows
+
+    schema = agreement.schema
+    rows = encoded_public(public, schema)
+    if len(rows) < FEWEST_ROWS:
+        return None
+    people, kept = people_and_rows(schema, rows)
+    rest = {name: value for name, value in terms.items() if name not in ("epsilon", "quorum")}
+    return forecast_beside(
+        schema,
+        people,
+        kept,
+        contributors=[agreement.quorum],
+        epsilons=[terms["epsilon"]],
+        local_epsilons=[rest.pop("local_epsilon", None)],
+        terms=rest,
+    )
+
+
+@click.command("next", epilog="Example: blurfit next plan.json release1.json --out agreement2.json")
+@click.argument("plan", type=EXISTING_FILE)
+@click.argument("releases", type=EXISTING_FILE, nargs=-1)
+@out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
+@as_json
+def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) -> None:
+    """Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
+
+    Give the published moments of all earlier waves, in order; none for the first wave. Whoever
+    collects runs this and hands the file on; all others check it (`blurfit contribute --plan`).
+    """
+    from blurfit.cli import _reports as reports
+
+    agreed = bf.Plan.load(plan)
+    agreement = course_of(agreed, releases).next_agreement()
+    agreement.save(out)
+    number = len(releases) + 1
+    answer(
+        {"agreement": str(out), "wave": number, **reports.agreement_facts(agreement)},
+        f"Wrote {out}, wave {number} of {len(agreed)}, for {agreement.quorum:,} people; "
+        f"fingerprint {agreement.fingerprint}.",
+        as_json=as_json,
+    )
+    shown = "".join(f" --release {one}" for one in releases)
+    next_step(f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.", quiet=as_json)
