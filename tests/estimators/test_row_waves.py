@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.linear_model import PoissonRegressor
 
 from blurfit import Budget, BudgetExceededError, InvalidValueError
-from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
 from blurfit.model.course import follows, learn_plan

@@ -7,7 +7,7 @@ import pytest
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.model.learner import moments_of
+from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.joint_release import people, release
 

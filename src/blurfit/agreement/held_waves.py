@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.terms import Terms
-from blurfit.agreement.wave import Wave, task_of
+from blurfit.agreement.waves import Wave, task_of
 from blurfit.errors import NotCertifiedError
 from blurfit.schema.schema import Schema
 from blurfit.theory.gaussian import mu_of

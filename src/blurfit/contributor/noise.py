@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.agreement.grid import LEAST_RATIO, MOST_RATIO
-from blurfit.agreement.lot import Lot
+from blurfit.agreement.numbers import LEAST_RATIO, MOST_RATIO
+from blurfit.agreement.waves import Lot
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.randomness import bits

@@ -29,9 +29,9 @@ from typing import Any, Literal
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.agreement.held_waves import HeldWaves
-from blurfit.agreement.wave import kept_columns, task_of
+from blurfit.agreement.numbers import DISCRETE_SHARE
+from blurfit.agreement.waves import kept_columns, task_of
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.budget import Expense, spend
 from blurfit.errors import InfeasibleError, InvalidValueError
@@ -57,10 +57,10 @@ from blurfit.estimators.rows import (
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.course import Course, learn_plan
-from blurfit.model.learner import learn, moments_of
+from blurfit.model.fitting import fit_public
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.public_fitting import fit_public
-from blurfit.model.published import PublishedModel
+from blurfit.model.release import learn, moments_of
 from blurfit.schema.columns import Categorical, Feature
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
@@ -393,7 +393,7 @@ class MomentPerturbation(PerturbationEstimator):
             require_room(agreement, rows)
         mu = found.mu if self.plan_ is None else self.plan_.mu
         # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
-        # used (`blurfit.agreement.grid`); half of it is counted, once for each.
+        # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
         kept_back = releases * DISCRETE_SHARE / 2 * self.delta
         what = f"{type(self).__name__} of {rows:,} rows"
         spend(Expense(what, mu=mu, delta=kept_back), found.model.neighbours)

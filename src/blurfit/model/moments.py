@@ -25,12 +25,9 @@ from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums
 from blurfit.messages.signing import Signature
 from blurfit.model import tables
+from blurfit.model.fitting import Formula, fit, fit_public, parsed, path
 from blurfit.model.fitting import Path as CoefficientPath
-from blurfit.model.fitting import fit, path
-from blurfit.model.formula import Formula, parsed
-from blurfit.model.public_fitting import fit_public
-from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile
+from blurfit.model.model import PublishedFile, PublishedModel
 from blurfit.model.tables import Answers
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
@@ -87,8 +84,8 @@ class PublishedMoments(PublishedFile):
         return f"<p>{head}</p>{self.correlations()._repr_html_()}"
 
     def plot(self, ax: Any = None) -> Any:
-        """The correlations of all columns, by matplotlib: see `blurfit.model.pictures`."""
-        from blurfit.model.pictures import plot_moments
+        """The correlations of all columns, by matplotlib: see `blurfit.model.summary`."""
+        from blurfit.model.summary import plot_moments
 
         return plot_moments(self, ax)
 
@@ -187,7 +184,7 @@ class PublishedMoments(PublishedFile):
                 in their sampling part.
             public: records of the features that are public, and not the contributors' own: with
                 them a label is learned by exact logistic regression, a count by Poisson's
-                (`blurfit.model.public_fitting`), and penalties are chosen from the noise.
+                (`blurfit.model.fitting`), and penalties are chosen from the noise.
             family: with `public`: "logistic", "poisson" or "linear"; by the target, if left out.
         """
         asked = self.formula(formula, target, features)

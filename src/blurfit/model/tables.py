@@ -45,8 +45,8 @@ from blurfit.schema.vectors import units
 from blurfit.validate import one_of, whole
 
 if TYPE_CHECKING:
+    from blurfit.model.model import PublishedModel
     from blurfit.model.moments import PublishedMoments
-    from blurfit.model.published import PublishedModel
 
 Shares = Literal["counts", "total", "row", "column"]
 POOLED = "Errors of means take the same spread within every level, as an analysis of variance does."

@@ -33,7 +33,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from Crypto.Hash import TurboSHAKE128
 
 from blurfit.arrays import BoolArray, ByteArray, WordArray
 from blurfit.proofs import field
@@ -80,6 +79,8 @@ class Xof:
             )
         )
         head = len(tag).to_bytes(2, "little") + tag + bytes((len(seed),)) + seed
+        from Crypto.Hash import TurboSHAKE128  # for which only proofs wait
+
         return TurboSHAKE128.new(domain=_DOMAIN, data=head + binder)
 
 

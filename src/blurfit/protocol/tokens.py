@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blurfit import private_files
-from blurfit.agreement.lot import Lot
+from blurfit.agreement.waves import Lot
 from blurfit.errors import InvalidValueError
 from blurfit.randomness import bits
 

@@ -42,7 +42,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Statistics, Totals
-from blurfit.model.learner import moments_of, published, released_weights, statistics_of
+from blurfit.model.release import moments_of, published, released_weights, statistics_of
 from blurfit.randomness import bits
 from blurfit.schema.columns import Numeric
 from blurfit.theory import forms

@@ -67,7 +67,7 @@ N((μ_1, …, μ_K), I), which differ in one direction by √Σμ_k². ∎
 
 *Discrete noise.* A wave's noise is discrete. Its law differs from that of a rounded Gaussian by a
 factor between e^{−η} and e^{η}, but for an event of probability ρ, whatever the past is
-(`blurfit.agreement.grid`; for one wave a thousandth of δ pays for both, more than ten times over).
+(`blurfit.agreement.numbers`; a thousandth of δ pays for both of one wave, ten times over).
 By induction over the waves the laws of all releases differ by a factor between e^{−Kη} and e^{Kη},
 but for an event of probability Kρ: K waves pay K times, and (ε, δ) is kept if
 
