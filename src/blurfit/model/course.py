@@ -159,7 +159,8 @@ class Course:
                 f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mus[place])
+        last = place == len(self.plan) - 1
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mus[place], last=last)
 
 
 def next_agreement(agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments]) -> Agreement:
@@ -243,6 +244,7 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
         form.matrix(release.sums, release.count),
         form.linear(release.sums),
         release.deviation,
+        form.squares(release.sums),
     )
 
 
