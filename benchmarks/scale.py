@@ -26,9 +26,7 @@ from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.contributor.sending import blur_table
-from blurfit.files.engines import Engine
-from blurfit.files.engines.cluster import Cluster
-from blurfit.files.engines.threads import Threads
+from blurfit.files.engines import Cluster, Engine, Threads
 from blurfit.files.learn import Work, totals
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer

@@ -14,11 +14,10 @@ from blurfit import private_files
 WRITERS = {
     "agreement/agreement.py": "agreements and plans are public",
     "cli/_common.py": "pictures of what is published, and public rows in a temporary folder",
-    "cli/examples.py": "an example's table, which is made up, and a schema",
+    "cli/agree.py": "an example's table, which is made up, and a schema",
     "cli/use.py": "published moments",
-    "demo/one_database.py": "made-up people",
-    "demo/two_databases.py": "made-up people",
-    "files/duplicates.py": "in a temporary folder, which has mode 0700",
+    "demo.py": "made-up people",
+    "files/scan.py": "in a temporary folder, which has mode 0700",
     "model/model.py": "published models and moments",
 }
 # Those who write to a file that `private_files` has made before.
@@ -26,8 +25,7 @@ BY_THE_HELPER = {
     "cli/use.py",
     "contributor/journal.py",
     "contributor/account.py",
-    "files/release_memory.py",
-    "files/release_receipts.py",
+    "files/receipts.py",
     "messages/files.py",
     "private_files.py",
     "store/backup.py",

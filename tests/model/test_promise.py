@@ -29,7 +29,7 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
 )
 from blurfit.estimators.base import CLASSES_READ, SEEDED
-from blurfit.files.engines.threads import Threads
+from blurfit.files.engines import Threads
 from blurfit.files.learn import release_files
 from blurfit.model.course import learn_plan
 from blurfit.model.export import as_card, as_yaml

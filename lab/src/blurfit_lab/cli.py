@@ -10,7 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 import blurfit
-from blurfit.cli._common import Commands, as_json, watched, wrote
+from blurfit.cli import Commands
+from blurfit.cli._common import as_json, watched, wrote
 
 
 class ExperimentName(click.ParamType):  # type: ignore[type-arg]
