@@ -140,10 +140,9 @@ def main(
         return
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     asked: Any = waves if waves == "auto" else int(waves)
-    found = []
     with Console(stderr=True).status("Measuring …"):
-        for case in [CASES[place] for place in places] if places else CASES:
-            found.append(measure(case, asked, rounds, cores))
+        cases = [CASES[place] for place in places] if places else CASES
+        found = [measure(case, asked, rounds, cores) for case in cases]
     rows = [
         [
             one["task"],
