@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.cli import _common as common
-from blurfit.cli._common import Commands, answer, as_exit, load_agreement, options
+from blurfit.cli import REFUSED, UNREACHABLE, Commands, as_exit
+from blurfit.cli._common import answer, load_agreement, options
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError, ServiceError
 
 # 2: change what you typed; 3: try the same again; 4: it is not to be had as things stand.
@@ -64,13 +64,13 @@ def test_an_error_is_a_line_and_its_exit_code(name: str) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 404, 405, 413, 415])
 def test_a_service_that_refused_is_told_from_one_that_is_away(status: int) -> None:
-    assert as_exit(ServiceError("No.", status)).exit_code == common.REFUSED
+    assert as_exit(ServiceError("No.", status)).exit_code == REFUSED
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
 def test_a_service_that_was_busy_may_be_asked_again(status: int) -> None:
     """Exit code 3 is documented as: the same command may be run again."""
-    assert as_exit(ServiceError("Later.", status)).exit_code == common.UNREACHABLE
+    assert as_exit(ServiceError("Later.", status)).exit_code == UNREACHABLE
 
 
 def test_numbers_beyond_floating_point_are_wrong_values() -> None:

@@ -13,8 +13,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
 from blurfit.errors import ClosedError, InfeasibleError, ServiceError
 from blurfit.messages.signing import Signer, new_key
-from blurfit.model.published import PublishedModel
-from blurfit.model.signed import examine
+from blurfit.model.model import PublishedModel
+from blurfit.model.release import examine
 from blurfit.model.statement import as_markdown
 from blurfit.protocol import tokens
 from blurfit.protocol.tokens import joined

@@ -17,7 +17,7 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.model.course import learn_plan
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.service import leading
 from blurfit.service.leading import TooFewError
 from blurfit.store import (

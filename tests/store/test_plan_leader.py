@@ -12,7 +12,7 @@ from blurfit.errors import (
     ServiceError,
     WaveClosedError,
 )
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.service import leading
 from blurfit.service.leading import TooFewError
 from blurfit.store import closing, plan_leader, plans, tables

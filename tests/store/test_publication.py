@@ -202,10 +202,8 @@ def test_no_transaction_writes_while_one_database_learns(agreement, place, monke
         store.add(agreement, perturb_table(agreement, PEOPLE))
         watched = Watched(monkeypatch, (place, agreement.fingerprint))
         watched.watch(release, "learn")
-        watched.watch(release, "moments_of")
         store.publish(agreement)
-    expected = ["learn"] if agreement.mechanism == "input" else ["learn", "moments_of"]
-    assert watched.learned == expected
+    assert watched.learned == ["learn"]
 
 
 def test_no_transaction_writes_while_two_databases_learn(place, in_memory, monkeypatch) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 import blurfit
-from blurfit.cli._common import Commands, as_json, watched, wrote
+from blurfit.cli import Commands
+from blurfit.cli._common import as_json, watched, wrote
 
 _FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
 

@@ -1,11 +1,4 @@
-"""What the commands share: options, what they read, how they answer, and which exit code says what.
-
-| exit code | meaning |
-| --- | --- |
-| 0 | done |
-| 2 | a wrong option, file or value; nothing was done |
-| 3 | no service answered; the same command may be run again |
-| 4 | refused as things stand: below quorum, closed, a conflict, not invited |
+"""What the commands share: options, what they read, and how they answer.
 
 `import blurfit as bf` reads nothing: `bf.Agreement` is read when a command needs it, and so are
 the modules that functions import, so that `--help` waits for none of them.
@@ -25,22 +18,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 import blurfit as bf
-from blurfit.errors import (
-    TRY_AGAIN,
-    BelowQuorumError,
-    BetweenWavesError,
-    BlurfitError,
-    ClosedError,
-    ConflictError,
-    InvalidValueError,
-    NotInvitedError,
-    NotPublishedError,
-    OtherGroupError,
-    PausedError,
-    ServiceError,
-    StorageError,
-)
-from blurfit.optional import EXTRAS, missing
+from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 from blurfit.progress import Progress
 
 if TYPE_CHECKING:
@@ -50,73 +29,7 @@ if TYPE_CHECKING:
     from blurfit.model.course import Course
 
 
-WRONG, UNREACHABLE, REFUSED = 2, 3, 4
-
-_REFUSALS = (
-    BelowQuorumError,
-    BetweenWavesError,
-    ClosedError,
-    ConflictError,
-    NotInvitedError,
-    NotPublishedError,
-    OtherGroupError,
-    PausedError,
-)
-
-Command = Callable[..., Any]
 _FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
-
-
-class WrongError(click.ClickException):
-    """A wrong option, file or value."""
-
-    exit_code = WRONG
-
-
-class UnreachableError(click.ClickException):
-    """No service answers."""
-
-    exit_code = UNREACHABLE
-
-
-class RefusedError(click.ClickException):
-    """Refused as things stand."""
-
-    exit_code = REFUSED
-
-
-class Commands(click.Group):
-    """Turns what blurfit refuses into one line on standard error and an exit code."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except BlurfitError as error:
-            raise as_exit(error) from error
-        except ModuleNotFoundError as error:
-            package = str(error.name).partition(".")[0]
-            if package not in EXTRAS:
-                raise
-            raise WrongError(str(missing(package))) from error
-        except OSError as error:
-            if error.filename is None:
-                raise
-            raise WrongError(f"{error.strerror}: {str(error.filename)!r}.") from error
-        except ArithmeticError as error:
-            message = f"These numbers are too large or too small for floating point ({error})."
-            raise WrongError(message) from error
-
-
-def as_exit(error: BlurfitError) -> click.ClickException:
-    """Return an exit with one line for standard error, and a code that scripts can use."""
-    if isinstance(error, StorageError) or (
-        isinstance(error, ServiceError) and error.status in (0, *TRY_AGAIN)
-    ):
-        return UnreachableError(str(error))
-    if isinstance(error, (*_REFUSALS, ServiceError)):
-        return RefusedError(str(error))
-    return WrongError(str(error))
 
 
 def write_csv(stream: TextIO, rows: Iterable[Iterable[Any]]) -> None:
@@ -253,8 +166,6 @@ def wrote(path: Path) -> None:
 
 def save_picture(draw: Callable[[], Any], path: Path) -> None:
     """Write what `draw` draws, axes or a figure, without a screen, and say where."""
-    from blurfit.optional import optional
-
     optional("matplotlib").use("Agg")
     drawn = draw()
     getattr(drawn, "figure", drawn).savefig(path, dpi=130)

@@ -2,41 +2,24 @@
 to look after tokens, backups and exports of a store.
 """
 
-import datetime as dt
-from dataclasses import asdict
+import io
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 import blurfit as bf
-from blurfit import dates
-from blurfit.cli._common import (
-    ANY_FILE,
-    EXISTING_FILE,
-    Administered,
-    RefusedError,
-    agreement_file,
-    answer,
-    as_administrator,
-    as_json,
-    load_agreed,
-    load_agreement,
-    moments_file,
-    next_step,
-    out_file,
-    service,
-    store_option,
-    token_option,
-    watched,
-    with_default,
-)
+from blurfit import dates, private_files
+from blurfit.cli import RefusedError
+from blurfit.cli import _common as common
 from blurfit.cli.use import after_learning, refuse_moments_of_input, show_model
 from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 
 if TYPE_CHECKING:
     from blurfit.messages.shares import Role
-    from blurfit.store.stewards import Right
 
 
 FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.shares.ROLES`, without its numpy
@@ -60,8 +43,8 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 
 
 @click.command("open", epilog=f"Example: blurfit open {_AS_ADMINISTRATOR}")
-@agreement_file
-@as_administrator
+@common.agreement_file
+@common.as_administrator
 @click.option(
     "--as",
     "role",
@@ -74,9 +57,9 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
     help="When it closes by itself: a date (through its end in UTC), or a time with its zone, such "
     "as 2027-01-31T18:00+01:00. `blurfit until` moves it.",
 )
-@as_json
+@common.as_json
 def open_collection(
-    agreement: Path, at: Administered, role: "Role | None", until: str | None, as_json: bool
+    agreement: Path, at: common.Administered, role: "Role | None", until: str | None, as_json: bool
 ) -> None:
     """Start collecting under an AGREEMENT, or under a plan of waves.
 
@@ -85,9 +68,9 @@ def open_collection(
     quorum, its sums are published and the next wave opens. On its closing date the plan ends, with
     the best model of what was released.
     """
-    from blurfit.agreement.conditions import premise_in_words
+    from blurfit.agreement.statement import premise_in_words
 
-    agreed = load_agreed(agreement)
+    agreed = common.load_agreed(agreement)
     with at.database() as database:
         state = database.open(agreed, role=role or "whole", until=until)
     page = at.page("c", agreed.fingerprint)
@@ -99,7 +82,7 @@ def open_collection(
         sentence += (
             f"\n{premise_in_words(agreed.first() if isinstance(agreed, bf.Plan) else agreed)}"
         )
-    answer(state | {"page": page}, sentence, as_json=as_json)
+    common.answer(state | {"page": page}, sentence, as_json=as_json)
     if state["invited"]:
         step = (
             f"`blurfit invite {agreement} {at} --count N --links --out links.txt` writes a link "
@@ -108,17 +91,17 @@ def open_collection(
     else:
         typed = f"{agreement} TABLE --to {at.url}"
         step = f"share that link, or send a table: `blurfit contribute {typed}`."
-    next_step(step, quiet=as_json)
+    common.next_step(step, quiet=as_json)
 
 
 @click.command(epilog=f"Example: blurfit status {_EXAMPLE} --json")
-@agreement_file
-@service
-@token_option(
+@common.agreement_file
+@common.service
+@common.token_option(
     "The administrator's token: also tell whether contributors look honest (one database).",
     required=False,
 )
-@as_json
+@common.as_json
 def status(
     agreement: Path, url: str, patience: float, token_file: Path | None, as_json: bool
 ) -> None:
@@ -130,7 +113,7 @@ def status(
     from blurfit.protocol import tokens
     from blurfit.service.remote import RemoteDatabase
 
-    agreed = load_agreed(agreement)
+    agreed = common.load_agreed(agreement)
     token = None if token_file is None else tokens.read_token(token_file)
     with RemoteDatabase(url, token=token, patience=patience) as database:
         state = database.status(agreed)
@@ -140,25 +123,25 @@ def status(
             for one in waves if "waves" in state else (state,):
                 one["halves"] = database.halves(one["fingerprint"])
                 words += f"\n{one['halves']['told']}"
-    answer(state, words, as_json=as_json)
+    common.answer(state, words, as_json=as_json)
     reached = "quorum" in state and state["count"] >= state["quorum"]  # a plan goes on by itself
     if reached and state["state"] == "collecting":
         typed = f"{agreement} --to {url} --admin-token-file FILE"
-        next_step(f"`blurfit publish {typed}`, or wait for more.", quiet=as_json)
+        common.next_step(f"`blurfit publish {typed}`, or wait for more.", quiet=as_json)
 
 
 @click.command(epilog=f"Example: blurfit close {_AS_ADMINISTRATOR}")
-@agreement_file
-@as_administrator
+@common.agreement_file
+@common.as_administrator
 @click.option(
     "--anyway", is_flag=True, help="Close even if the two databases hold too different people."
 )
-@as_json
-def close(agreement: Path, at: Administered, anyway: bool, as_json: bool) -> None:
+@common.as_json
+def close(agreement: Path, at: common.Administered, anyway: bool, as_json: bool) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
     from blurfit.service.sides import counts_at, refuse_if_uneven
 
-    agreed = load_agreed(agreement)
+    agreed = common.load_agreed(agreement)
     if isinstance(agreed, bf.Plan):
         raise InvalidValueError(
             "Expected an agreement: a plan closes its waves by itself. `blurfit hold` stops it "
@@ -168,27 +151,32 @@ def close(agreement: Path, at: Administered, anyway: bool, as_json: bool) -> Non
         refuse_if_uneven(agreed, counts_at(agreed))
     with at.database() as database:
         state = database.close_collection(agreed)
-    answer(state, in_words(state), as_json=as_json)
-    next_step(f"`blurfit publish {agreement} {at}` learns and publishes.", quiet=as_json)
+    common.answer(state, in_words(state), as_json=as_json)
+    common.next_step(f"`blurfit publish {agreement} {at}` learns and publishes.", quiet=as_json)
 
 
 @click.command(
     epilog=f"Example: blurfit publish {_AS_ADMINISTRATOR} --out model.json --moments moments.json"
 )
-@agreement_file
-@as_administrator
-@out_file("Where the model is written.", default=Path("model.json"), show_default=True)
-@moments_file
+@common.agreement_file
+@common.as_administrator
+@common.out_file("Where the model is written.", default=Path("model.json"), show_default=True)
+@common.moments_file
 @click.option("--early", is_flag=True, help="End a plan now, with the best model so far.")
-@as_json
+@common.as_json
 def publish(
-    agreement: Path, at: Administered, out: Path, moments: Path | None, early: bool, as_json: bool
+    agreement: Path,
+    at: common.Administered,
+    out: Path,
+    moments: Path | None,
+    early: bool,
+    as_json: bool,
 ) -> None:
     """Close the collection, learn its model and publish it. This can be done once.
 
     A plan of waves publishes by itself: this then fetches its model, or ends the plan (--early).
     """
-    agreed = load_agreed(agreement)
+    agreed = common.load_agreed(agreement)
     if not isinstance(agreed, bf.Plan):
         refuse_moments_of_input(agreed, moments)
     elif moments is not None:
@@ -205,7 +193,7 @@ def publish(
                 database.moments(agreed).save(moments)
     page = at.page("m", model.fingerprint)
     show_model(model, out, moments, as_json=as_json, page=page)
-    next_step(after_learning(out, moments), quiet=as_json)
+    common.next_step(after_learning(out, moments), quiet=as_json)
 
 
 def _publish_sums(database: Any, agreement: "bf.Agreement", place: Path, *, as_json: bool) -> None:
@@ -218,7 +206,7 @@ def _publish_sums(database: Any, agreement: "bf.Agreement", place: Path, *, as_j
         f"Published the sums of {moments.count:,} contributions, and wrote {place}. "
         f"{WITHOUT_PUBLIC_ROWS}"
     )
-    answer({"count": moments.count, "moments": str(place)}, words, as_json=as_json)
+    common.answer({"count": moments.count, "moments": str(place)}, words, as_json=as_json)
 
 
 def closes_in_words(closes: int | None) -> str:
@@ -255,7 +243,7 @@ def in_words(state: dict[str, Any]) -> str:
 
 
 _EXAMPLE = "plan.json --to http://127.0.0.1:8000 --admin-token-file token.txt"
-_plan_file = click.argument("plan", type=EXISTING_FILE)
+_plan_file = click.argument("plan", type=common.EXISTING_FILE)
 NEVER = "never"
 _WAVES = {
     "planned": "waits for {quorum:,}",
@@ -270,41 +258,41 @@ _WAVES = {
     epilog="Example: blurfit until agreement.json 2027-02-28 --to http://127.0.0.1:8000 "
     "--admin-token-file token.txt"
 )
-@agreement_file
+@common.agreement_file
 @click.argument("date")
-@as_administrator
-@as_json
-def until(agreement: Path, date: str, at: Administered, as_json: bool) -> None:
+@common.as_administrator
+@common.as_json
+def until(agreement: Path, date: str, at: common.Administered, as_json: bool) -> None:
     """Move the DATE at which a collection or a plan closes by itself.
 
     DATE is a date (through its end in UTC), a time with its zone such as 2027-01-31T18:00+01:00, or
     "never". Once its date has come, a collection is closed for good.
     """
-    agreed = load_agreed(agreement)
+    agreed = common.load_agreed(agreement)
     with at.database() as database:
         state = database.move_closing(agreed, None if date == NEVER else date)
     words = in_words(state)
-    answer(state, f"{words}\n{ONE_DATE}" if agreed.databases else words, as_json=as_json)
+    common.answer(state, f"{words}\n{ONE_DATE}" if agreed.databases else words, as_json=as_json)
 
 
 @click.command(epilog=f"Example: blurfit hold {_EXAMPLE}")
 @_plan_file
-@as_administrator
-@as_json
-def hold(plan: Path, at: Administered, as_json: bool) -> None:
+@common.as_administrator
+@common.as_json
+def hold(plan: Path, at: common.Administered, as_json: bool) -> None:
     """Release no wave of a PLAN until it is resumed; the open wave goes on collecting."""
     _change("hold", plan, at, as_json=as_json)
-    next_step(f"`blurfit resume {plan} {at}` lets it go on.", quiet=as_json)
+    common.next_step(f"`blurfit resume {plan} {at}` lets it go on.", quiet=as_json)
 
 
 @click.command(epilog=f"Example: blurfit resume {_EXAMPLE}")
 @_plan_file
-@as_administrator
-@as_json
-def resume(plan: Path, at: Administered, as_json: bool) -> None:
+@common.as_administrator
+@common.as_json
+def resume(plan: Path, at: common.Administered, as_json: bool) -> None:
     """Resume a PLAN that was held."""
     _change("resume", plan, at, as_json=as_json)
-    next_step(f"`blurfit status {plan} --to {at.url}`.", quiet=as_json)
+    common.next_step(f"`blurfit status {plan} --to {at.url}`.", quiet=as_json)
 
 
 def publish_plan(database: Any, plan: "bf.Plan", *, early: bool) -> "bf.PublishedModel":
@@ -349,193 +337,158 @@ def _awaited(other: str | None) -> str:
     )
 
 
-def _change(what: str, plan: Path, at: Administered, *, as_json: bool) -> None:
+def _change(what: str, plan: Path, at: common.Administered, *, as_json: bool) -> None:
 
-    agreed = load_agreed(plan)
+    agreed = common.load_agreed(plan)
     if not isinstance(agreed, bf.Plan):
         raise InvalidValueError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
     with at.database() as database:
         state = getattr(database, what)(agreed)
-    answer(state, plan_state_in_words(state), as_json=as_json)
+    common.answer(state, plan_state_in_words(state), as_json=as_json)
 
 
-_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, without its imports
+# ---- invitations
 
+Form = Literal["tokens", "links", "csv", "codes"]
+_CALLED = {
+    "tokens": "invitations",
+    "links": "links",
+    "csv": "links in a table",
+    "codes": "QR codes",
+}
 
-@click.command(epilog="Example: blurfit token --name 'mail office' --right invite --out mail.txt")
-@store_option()
-@click.option("--name", help="The name of the token's holder.")
-@click.option("--right", type=click.Choice(_RIGHTS), help="What the new token allows.")
-@out_file("Where the new token is written; no copy is kept.")
-@click.option("--revoke", is_flag=True, help="Revoke the token of that name.")
-@as_json
-def token(
-    place: str,
-    name: str | None,
-    right: "Right | None",
-    out: Path | None,
-    revoke: bool,
-    as_json: bool,
-) -> None:
-    """Grant or revoke a token for one kind of task; without options, list all tokens.
+_COLUMNS, _IN_GROUPS = ("number", "link"), ("number", "group", "link")
 
-    This takes effect at once, without restarting any service. To rotate a token, grant another
-    under a new name, and revoke the first one when nobody uses it any more.
-    """
-    from blurfit.protocol import tokens
-    from blurfit.store import stewards
-
-    with bf.Store(place) as store:
-        if name is None:
-            found = store.read(stewards.granted)
-            lines = [f"{one}: {may}" for one, may in found.items()] or ["There are none."]
-            answer({"tokens": found}, "\n".join(lines), as_json=as_json)
-            return
-        if revoke:
-            store.write(stewards.revoke, name)
-            answer({"revoked": name}, f"The token of {name!r} is revoked.", as_json=as_json)
-            return
-        if right is None or out is None:
-            raise InvalidValueError("Expected --right and --out with --name, or --revoke.")
-        if out.exists():
-            raise InvalidValueError(
-                f"Expected --out {str(out)!r} to be a new file: the existing one may hold a token."
-            )
-        secret = tokens.new_token()
-        tokens.write_token(out, secret)
-        try:
-            store.write(stewards.grant, name, right, tokens.hashed(secret))
-        except BaseException:
-            out.unlink()
-            raise
-    sentence = f"Wrote a token for {name!r} to {out}: it allows `{right}`."
-    answer({"name": name, "right": right, "out": str(out)}, sentence, as_json=as_json)
-
-
-@click.command(epilog="Example: blurfit deeds --store sqlite:///collection.db")
-@store_option()
-@with_default("--most", 50, "How many to list.", type=click.IntRange(1))
-@as_json
-def deeds(place: str, most: int, as_json: bool) -> None:
-    """List what administrators did, newest first: when, who, what, and the outcome."""
-    from blurfit.store import stewards
-
-    with bf.Store(place) as store:
-        found = store.read(stewards.newest, most)
-    lines = [
-        f"{dt.datetime.fromtimestamp(one.second, dt.UTC):%Y-%m-%d %H:%M:%S}Z  {one.outcome}  "
-        f"{one.steward}: {one.what} {one.fingerprint or ''}".rstrip()
-        for one in found
-    ]
-    facts = {"deeds": [asdict(one) for one in found]}
-    answer(facts, "\n".join(lines) or "Nothing yet.", as_json=as_json)
-
-
-@click.command(epilog="Example: blurfit backup --store sqlite:///collection.db --out monday.db")
-@store_option()
-@out_file("The backup, a new file.", required=True)
-@as_json
-def backup(place: str, out: Path, as_json: bool) -> None:
-    """Copy a store while it is in use, as of one moment, and check the copy.
-
-    A plain copy of the file lacks whatever is still in SQLite's log, which may be everything. Back
-    up PostgreSQL with pg_dump.
-    """
-    from blurfit.store.backup import backup as copy
-
-    found = copy(place, out)
-    facts = {"out": str(out), "collections": found.collections, "submissions": found.submissions}
-    sentence = (
-        f"Wrote {out}: {found.collections:,} collections with {found.submissions:,} submissions, "
-        "each sum compared with its checksum."
-    )
-    answer(facts, sentence, as_json=as_json)
-
-
-@click.command(epilog="Example: blurfit restore monday.db --store sqlite:///collection.db")
-@click.argument("file", required=False, type=ANY_FILE)
-@store_option("The new store.")
-@click.option(
-    "--original-lost",
-    is_flag=True,
-    help="Declare that the original is lost, and that it published and exported nothing after the "
-    "backup: collections of `moment` with one database then go on. Plans of waves end anyway.",
-)
-@click.option(
-    "--in-place",
-    is_flag=True,
-    help="The store exists already, filled by pg_restore: close what must not publish again.",
-)
-@as_json
-def restore(
-    file: Path | None, place: str, original_lost: bool, in_place: bool, as_json: bool
-) -> None:
-    """Restore a store from a backup FILE, so that nothing can be published a second time.
-
-    What was published stays. Collections that had published nothing are closed for good, because
-    the original may have published since then, from other people; see --original-lost.
-    """
-    from blurfit.store import connecting
-    from blurfit.store.backup import Copied, mark_restored
-    from blurfit.store.backup import restore as copy
-
-    if in_place == (file is not None):
-        raise InvalidValueError("Expected the FILE of a backup, or --in-place without one.")
-    if file is None:
-        found = Copied(0, 0, mark_restored(place, original_lost=original_lost))
-        sentence = f"Marked {place} as restored."
-    else:
-        target = connecting.file_of(place)
-        if target is None:
-            raise InvalidValueError(
-                f"Expected --store to be a file in SQLite, and got {place!r}. Fill PostgreSQL with "
-                "pg_restore, then use --in-place."
-            )
-        found = copy(file, target, original_lost=original_lost)
-        sentence = (
-            f"Wrote {target}: {found.collections:,} collections with {found.submissions:,} "
-            "submissions."
-        )
-    if found.closed:
-        sentence += (
-            f" {len(found.closed):,} of them are closed for good, because the original may have "
-            f"published since: {', '.join(one[:12] for one in found.closed)}."
-        )
-    facts = {
-        "store": place,
-        "collections": found.collections,
-        "submissions": found.submissions,
-        "closed": list(found.closed),
-    }
-    answer(facts, sentence, as_json=as_json)
-    next_step(f"`blurfit serve --store {place} …`.", quiet=as_json)
+_FRAGMENT = "#invitation="
+_SHEET = """<!doctype html><meta charset="utf-8"><title>Invitations</title>
+<style>
+body {{display: grid; grid-template-columns: repeat(auto-fill, 5cm); gap: 1cm}}
+figure {{margin: 0; break-inside: avoid; text-align: center}}
+svg {{width: 5cm; height: 5cm}}
+</style>
+{codes}
+"""
 
 
 @click.command(
-    epilog="Example: blurfit export agreement.json --store sqlite:///collection.db "
-    "--out submissions.parquet"
+    epilog="Example: blurfit invite agreement.json --to http://127.0.0.1:8000 "
+    "--admin-token-file token.txt --count 20000 --out invitations.txt"
 )
-@agreement_file
+@common.agreement_file
+@common.as_administrator
+@click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
+@common.out_file("Where they are written, one per line; no copy is kept.", required=True)
 @click.option(
-    "--store", "place", required=True, help="sqlite:///file, or postgresql://user@host/name."
+    "--tokens",
+    "form",
+    flag_value="tokens",
+    default="tokens",
+    help="As bare tokens, for programs (default).",
 )
-@out_file("Where they are written: a .parquet or .arrow file.", required=True)
-@as_json
-def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
-    """Write the submissions of a closed collection to a file, for `blurfit learn`.
+@click.option("--links", "form", flag_value="links", help="As links to the contributors' page.")
+@click.option("--csv", "form", flag_value="csv", help="As a table of links, for mail merge.")
+@click.option("--qr", "form", flag_value="codes", help="As QR codes to print, in an HTML page.")
+@click.option(
+    "--both",
+    "other_token_file",
+    type=common.EXISTING_FILE,
+    help="Join each with one from the agreement's other database; this file holds the token of its "
+    "administrator.",
+)
+@common.as_json
+def invite(
+    agreement: Path,
+    at: common.Administered,
+    count: int,
+    out: Path,
+    form: Form,
+    other_token_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Make one-time invitations for a collection or a plan, one for each person.
 
-    If no model has been published yet, from now on it is learned from this file, alone or with
-    others: the store publishes none, and exports to no second place. A copy of the file is enough
-    to break this: keep only one.
+    An invitation to a plan is good in one of its waves, which a lot decides when it is made: with
+    --csv the table has the group of each. Choose who gets which without looking at it, and write to
+    a group when its turn comes. In a link, the invitation comes after #, which browsers never send.
     """
-    from blurfit.files.handover import export as write
+    from blurfit.protocol.tokens import hashed, joined
+    from blurfit.service.remote import lot_of
 
-    agreed = load_agreement(agreement)
-    with bf.Store(place) as store, watched("export", quiet=as_json) as watch:
-        rows = write(store, agreed.fingerprint, out, watch)
-    answer(
-        {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
-        f"Wrote {rows:,} submissions to {out}.",
-        as_json=as_json,
-    )
-    next_step(f"`blurfit learn {agreement} {out}`.", quiet=as_json)
+    agreed = common.load_agreed(agreement)
+    if out.exists():
+        raise InvalidValueError(
+            f"Expected --out {str(out)!r} to be a new file: the existing one may hold invitations."
+        )
+    if form == "codes":
+        optional("segno")  # before any invitation is made
+    made: list[list[str]] = []
+    shares: list[int] = []
+    for place in [at] if other_token_file is None else _both(agreed, at, other_token_file):
+        with place.database() as database:
+            shares = shares or database.shares(agreed, count)
+            made.append(database.invite(agreed, count, shares))
+    lot = lot_of(agreed)
+    pairs = joined(made, lot)
+    groups = [] if lot is None else [lot.group_of(hashed(first)) for first, *_ in pairs]
+    page = at.page("c", agreed.fingerprint)
+    text = written(form, list(map(",".join, pairs)), page, groups)
+    private_files.write(out, text, only_new=True)
+    sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
+    if groups:
+        each = ", ".join(f"{n:,} for group {k}" for k, n in enumerate(shares, start=1))
+        sentence += f" The lot has drawn {each}."
+    facts = {"count": count, "out": str(out)} | ({"groups": shares} if groups else {})
+    common.answer(facts, sentence, as_json=as_json)
+
+
+def written(form: Form, tokens: Sequence[str], page: str, groups: Sequence[int] = ()) -> str:
+    """Return the file's text; `groups` are those of a plan's invitations.
+
+    >>> print(written("links", ["abc"], "https://first.example/c/00"), end="")
+    https://first.example/c/00#invitation=abc
+    """
+    if form == "tokens":
+        return "".join(f"{token}\n" for token in tokens)
+    links = [f"{page}{_FRAGMENT}{token}" for token in tokens]
+    if form == "links":
+        return "".join(f"{link}\n" for link in links)
+    if form == "csv":
+        table = io.StringIO()
+        columns = [groups, links] if groups else [links]
+        rows = zip(range(1, len(links) + 1), *columns, strict=True)
+        common.write_csv(table, [_IN_GROUPS if groups else _COLUMNS, *rows])
+        return table.getvalue()
+    names = [
+        f"{at}, group {groups[at - 1]}" if groups else f"{at}" for at in range(1, len(links) + 1)
+    ]
+    return _SHEET.format(codes="\n".join(map(_code, names, links)))
+
+
+def read(text: str) -> list[list[str]]:
+    """Read what `written` wrote, except QR codes: in each line one invitation for each database.
+
+    >>> read(written("csv", ["abc", "first,second"], "https://first.example/c/00"))
+    [['abc'], ['first', 'second']]
+    """
+    headings = (",".join(_COLUMNS), ",".join(_IN_GROUPS))
+    lines = [line for line in text.split() if line not in headings]
+    return [line.rpartition(_FRAGMENT)[2].rstrip('"').split(",") for line in lines]
+
+
+def _code(name: str, link: str) -> str:
+    picture = optional("segno").make(link, error="m", micro=False).svg_inline(border=4)
+    return f"<figure>{picture}<figcaption>{name}</figcaption></figure>"
+
+
+def _both(
+    agreed: "bf.Agreement | bf.Plan", at: common.Administered, other: Path
+) -> list[common.Administered]:
+    """Return the agreement's two databases in order, each with its administrator's token."""
+    url, addresses = at.url.rstrip("/"), [one.url for one in agreed.databases]
+    if url not in addresses:
+        raise InvalidValueError(
+            f"Expected --to {at.url!r} to be one of the agreement's two databases with --both, and "
+            f"it has {addresses or 'only one database'}."
+        )
+    files = {url: at.token_file}
+    return [replace(at, url=one, token_file=files.get(one, other)) for one in addresses]

@@ -11,18 +11,7 @@ import click
 
 import blurfit as bf
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
-from blurfit.cli._common import (
-    EXISTING_FILE,
-    as_json,
-    format_of,
-    load_agreed,
-    load_agreement,
-    picture_file,
-    save_picture,
-    steps,
-    watched,
-    with_default,
-)
+from blurfit.cli import _common as common
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -34,14 +23,14 @@ if TYPE_CHECKING:
     from blurfit.audit.estimators import Range, Tables
     from blurfit.audit.examination import Finding
     from blurfit.audit.provers import Lie
-    from blurfit.model.signed import Examination
+    from blurfit.model.release import Examination
 
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
 
 
 @click.command(name="audit", epilog="Example: blurfit audit agreement.json --trials 200")
-@click.argument("file", required=False, type=EXISTING_FILE)
+@click.argument("file", required=False, type=common.EXISTING_FILE)
 @click.option("--of", "where", help="An estimator to attack instead, as module:Estimator.")
 @click.option(
     "--set", "settings", multiple=True, help="A parameter of it, as name=value with a JSON value."
@@ -53,30 +42,30 @@ AGREEMENT, ESTIMATOR = "agreement", "estimator"
     help=f"Neighbours to tell apart: {', '.join(PAIRS)}, or FIRST.csv,SECOND.csv whose last column "
     "is the target. Default: all named ones.",
 )
-@with_default("--rows", 30, "Rows of a named pair's tables.")
-@with_default("--columns", 1, "Features in these tables.")
-@with_default("--features", (-1, 1), "Their range.", type=(float, float))
-@with_default("--target", (-1, 1), "Range of the target.", type=(float, float))
+@common.with_default("--rows", 30, "Rows of a named pair's tables.")
+@common.with_default("--columns", 1, "Features in these tables.")
+@common.with_default("--features", (-1, 1), "Their range.", type=(float, float))
+@common.with_default("--target", (-1, 1), "Range of the target.", type=(float, float))
 @click.option("--labels", is_flag=True, help="The target is one of two classes, 0 and 1.")
-@with_default(
+@common.with_default(
     "--trials",
     TRIALS,
     "Models to learn for each of two neighbours, and up to 50 times as many submissions.",
 )
-@with_default(
+@common.with_default(
     "--confidence",
     CONFIDENCE,
     "Confidence of each lower bound; with --of, of all of them together.",
 )
-@with_default("--seed", 0, "Seed of the crowd's noise.")
+@common.with_default("--seed", 0, "Seed of the crowd's noise.")
 @click.option(
     "--liars",
     is_flag=True,
     help="Let all other contributors lie, too: that breaks every promise that relies on them, and "
     "none that the database's own noise keeps. (moment)",
 )
-@as_json
-@picture_file
+@common.as_json
+@common.picture_file
 def audit_command(
     file: Path | None,
     where: str | None,
@@ -94,7 +83,7 @@ def audit_command(
     as_json: bool,
     picture: Path | None,
 ) -> None:
-    """Attack what the agreement in FILE (.json) promises, or an estimator that you name with --of.
+    """Attack what the agreement in FILE promises, or an estimator that you name with --of.
 
     Exit code 1 if a promise is broken.
     """
@@ -108,14 +97,14 @@ def audit_command(
     told: list[Lie] = []
     if where is None:
         assert file is not None
-        agreement = load_agreement(file)
-        with watched("attack", quiet=as_json) as watch:
+        agreement = common.load_agreement(file)
+        with common.watched("attack", quiet=as_json) as watch:
             findings = audit_agreement(
                 agreement,
                 trials=trials,
                 confidence=confidence,
                 seed=seed,
-                progress=steps(watch, number_of_attacks(agreement, liars=liars)),
+                progress=common.steps(watch, number_of_attacks(agreement, liars=liars)),
                 liars=liars,
             )
         if agreement.proofs:
@@ -132,7 +121,7 @@ def audit_command(
         )
     subject = AGREEMENT if where is None else ESTIMATOR
     if picture is not None:
-        save_picture(findings.plot, picture)
+        common.save_picture(findings.plot, picture)
     if as_json:
         click.echo(json.dumps([one.to_dict() for one in [*findings, *told]], indent=2))
     else:
@@ -261,28 +250,28 @@ NOT_VERIFIED = 1
 
 
 @click.command(epilog="Example: blurfit verify model.json --agreement agreement.json")
-@click.argument("file", type=EXISTING_FILE)
+@click.argument("file", type=common.EXISTING_FILE)
 @click.option(
     "--agreement",
     "agreed",
-    type=EXISTING_FILE,
+    type=common.EXISTING_FILE,
     multiple=True,
     help="The agreement that you were invited under: its key is the one that counts. For a receipt "
     "over several waves, give one for each.",
 )
-@as_json
+@common.as_json
 @click.pass_context
 def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json: bool) -> None:
-    """Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.
+    """Check who signed a model, moments or a receipt (FILE), and say what that shows.
 
     Exit code 0 if everything that can be checked is right, 1 otherwise.
     """
     from blurfit.contributor.receipt import FORMAT
-    from blurfit.model.signed import examine
+    from blurfit.model.release import examine
 
     agreements = []
     for path in agreed:
-        agreement = load_agreed(path)
+        agreement = common.load_agreed(path)
         if not isinstance(agreement, bf.Agreement):
             raise InvalidValueError(
                 f"Expected --agreement {str(path)!r} to be an agreement, and it is a plan: give "
@@ -290,7 +279,7 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
             )
         agreements.append(agreement)
     text = file.read_bytes()
-    if format_of(file) == FORMAT:
+    if common.format_of(file) == FORMAT:
         found = _receipt(text, agreements)
     elif len(agreements) > 1:
         raise InvalidValueError(
@@ -329,7 +318,7 @@ def in_words(file: Path, found: "Examination") -> str:
 
 def _receipt(text: bytes, agreements: "list[bf.Agreement]") -> "Examination":
     from blurfit.contributor.receipt import Receipt
-    from blurfit.model.signed import Examination, signers
+    from blurfit.model.release import Examination, signers
 
     receipt = Receipt.from_json(text)
     if not agreements:

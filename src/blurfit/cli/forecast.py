@@ -13,28 +13,14 @@ import click
 
 import blurfit as bf
 from blurfit.agreement.terms import MECHANISMS, Mechanism
-from blurfit.cli._common import (
-    EXISTING_FILE,
-    answer,
-    as_json,
-    encoded_public,
-    format_of,
-    options,
-    picture_file,
-    public_option,
-    require_agreed,
-    save_picture,
-    steps,
-    watched,
-    with_default,
-)
+from blurfit.cli import _common as common
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
 from blurfit.progress import Progress
 
 if TYPE_CHECKING:
-    from blurfit.agreement.proof_costs import ProofCosts
+    from blurfit.agreement.proving import ProofCosts
     from blurfit.forecast.choices import Advice, PublicForecast
     from blurfit.forecast.population import Population
     from blurfit.forecast.sweep import Forecast
@@ -51,7 +37,7 @@ _ONLY = {
 
 _NEEDED = {"moment": ("constant",), "input": ("dimension", "q_bound", "p_bound")}
 _OF_THE_NOISE = {"moment": ("sigma",), "input": ("sigma_u", "sigma_b")}
-_setting_options = options(
+_setting_options = common.options(
     term_options("quorum", required=("quorum",)),
     term_options("mechanism", "neighbours", "constant"),
     click.option(
@@ -61,7 +47,7 @@ _setting_options = options(
     click.option("--q-bound", type=float, help="R_q, bound on every record's ‖q‖. (input)"),
     click.option("--p-bound", type=float, help="R_p, bound on every record's ‖p‖. (input)"),
     term_options("weight_bound"),
-    as_json,
+    common.as_json,
 )
 
 
@@ -100,7 +86,7 @@ def calibrate(as_json: bool, **typed: Any) -> None:
 @click.option("--ridge", type=float, help="Δ_in, the ridge that the database adds. (input)")
 def guarantee(as_json: bool, **typed: Any) -> None:
     """Tell which promise given noise keeps: the inverse of calibrate."""
-    from blurfit.agreement.promises import releases_in_words
+    from blurfit.agreement.statement import releases_in_words
     from blurfit.theory import input_calibration as of_input
 
     mechanism, found = _asked(typed, noise=True)
@@ -146,7 +132,6 @@ def _moment(found: dict[str, Any]) -> "bf.MomentCalibration":
 
 def _kept_by_moment(found: dict[str, Any]) -> "bf.ModelGuarantee":
     """Return what uncalibrated noise keeps: the promise is computed from σ alone."""
-    from blurfit.errors import InvalidValueError
     from blurfit.validate import positive
 
     sigma, count = found.pop("sigma"), found.pop("count", None)
@@ -254,8 +239,8 @@ def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
     name="forecast",
     epilog="Example: blurfit forecast schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16",
 )
-@click.argument("file", type=EXISTING_FILE)
-@with_default(
+@click.argument("file", type=common.EXISTING_FILE)
+@common.with_default(
     "--contributors",
     "1e3:1e9",
     "How many people: a list such as 1e4,1e5, or a range, of two numbers per decade.",
@@ -271,27 +256,27 @@ def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
 @click.option("--weight-bound", type=float, help="η, bound on the model's ‖w‖.")
 @click.option(
     "--public-data",
-    type=EXISTING_FILE,
+    type=common.EXISTING_FILE,
     help="Public records like those to be collected (.csv, .parquet); default: generated ones.",
 )
-@public_option(
+@common.public_option(
     "Public rows of the features (.csv, .parquet), not the contributors' own: tell what they are "
     "worth, by reading each collection with and without them. (moment)"
 )
 @click.option(
     "--spectrum", type=Numbers(), help="Eigenvalues of E[xxᵀ] to assume, instead of data."
 )
-@with_default("--explained", 0.3, "The R² of generated people, or of a spectrum.")
-@with_default(
+@common.with_default("--explained", 0.3, "The R² of generated people, or of a spectrum.")
+@common.with_default(
     "--within", TOLERANCE, "How far above the error without privacy still counts as close enough."
 )
 @click.option(
     "--advise", "advising", is_flag=True, help="Also choose the free terms, for the most people."
 )
-@with_default("--draws", DRAWS, "Simulated collections.")
-@with_default("--seed", 0, "Seed of the simulation.")
-@as_json
-@picture_file
+@common.with_default("--draws", DRAWS, "Simulated collections.")
+@common.with_default("--seed", 0, "Seed of the simulation.")
+@common.as_json
+@common.picture_file
 def forecast_command(
     file: Path,
     contributors: tuple[float, ...],
@@ -314,20 +299,20 @@ def forecast_command(
     from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
     from blurfit.schema.schema import titles
 
-    if format_of(file) == bf.Plan.STATED["format"]:
+    if common.format_of(file) == bf.Plan.STATED["format"]:
         _forecast_plan(bf.Plan.load(file), options, seed, as_json=as_json)
         return
     proposal = read_proposal(file)
     sizes = whole_numbers(contributors)
-    common: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
+    shared: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
     if public is not None:
         if advising or picture is not None or mechanism == "input":
             raise InvalidValueError(
                 "Expected no --advise, --plot or --mechanism input with --public, which compares "
                 "two readings of moment."
             )
-        with watched("forecast", quiet=as_json) as watch:
-            beside = _beside(proposal, public, options, common, watch)
+        with common.watched("forecast", quiet=as_json) as watch:
+            beside = _beside(proposal, public, options, shared, watch)
         if as_json:
             click.echo(json.dumps(beside.to_dict(), indent=2))
         else:
@@ -336,20 +321,20 @@ def forecast_command(
     population, advice = population_of(proposal, options), []
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising)
-        with watched("forecast", quiet=as_json) as watch:
-            progress = steps(watch, len(sizes))
-            found = forecast_agreement(proposal.agreement, population, **common, progress=progress)
+        with common.watched("forecast", quiet=as_json) as watch:
+            progress = common.steps(watch, len(sizes))
+            found = forecast_agreement(proposal.agreement, population, **shared, progress=progress)
     else:
         asked = sweep_asked_for(proposal, mechanism, options)
         lines = math.prod(len(asked[axis]) for axis in ("mechanisms", "epsilons", "local_epsilons"))
-        with watched("forecast", quiet=as_json) as watch:
-            progress = steps(watch, lines * len(sizes))
-            found = forecast(proposal.schema, population, **asked, **common, progress=progress)
+        with common.watched("forecast", quiet=as_json) as watch:
+            progress = common.steps(watch, lines * len(sizes))
+            found = forecast(proposal.schema, population, **asked, **shared, progress=progress)
         if advising:
-            with watched("choose terms", quiet=as_json) as watch:
+            with common.watched("choose terms", quiet=as_json) as watch:
                 advice = _advice(proposal, population, found, asked["terms"], seed, watch)
     if picture is not None:
-        save_picture(found.plot, picture)
+        common.save_picture(found.plot, picture)
     moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, max(sizes))
     if as_json:
         document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
@@ -373,7 +358,9 @@ def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int, *, as_js
     refuse_for_an_agreement(options, advising=False)
     population = population_of(ProposalFile(plan.schema), options)
     moved = _finite(moved_in_waves(plan, population, seed))
-    answer({"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)), as_json=as_json)
+    common.answer(
+        {"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)), as_json=as_json
+    )
 
 
 def _finite(moved: dict[str, float]) -> dict[str, float | None]:
@@ -397,7 +384,7 @@ def _moved_by_liars(
 
 def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | None":
     """Return what proofs cost under an agreement that has them."""
-    from blurfit.agreement.proof_costs import ProofCosts
+    from blurfit.agreement.proving import ProofCosts
 
     if proposal.agreement is None or not proposal.agreement.proofs:
         return None
@@ -416,7 +403,7 @@ def _advice(
     from blurfit.forecast.choices import EVALUATIONS, advise
 
     lines = found.lines()
-    progress = steps(watch, EVALUATIONS * len(lines))
+    progress = common.steps(watch, EVALUATIONS * len(lines))
     return [
         advise(
             proposal.schema,
@@ -437,26 +424,26 @@ def _beside(
     proposal: ProposalFile,
     public: Path,
     options: dict[str, Any],
-    common: dict[str, Any],
+    shared: dict[str, Any],
     watch: Progress,
 ) -> "PublicForecast":
     """Forecast each collection alone and beside public rows."""
     from blurfit.forecast import choices
 
-    rows = encoded_public(public, proposal.schema)
+    rows = common.encoded_public(public, proposal.schema)
     if options["public_data"] is None and options["spectrum"] is None:
         people, rows = choices.people_and_rows(
-            proposal.schema, rows, explained=options["explained"], seed=common["seed"]
+            proposal.schema, rows, explained=options["explained"], seed=shared["seed"]
         )
     else:
         people = population_of(proposal, options)
-    sizes = len(common["contributors"])
-    common = common | {"draws": min(common["draws"], choices.DRAWS)}
+    sizes = len(shared["contributors"])
+    shared = shared | {"draws": min(shared["draws"], choices.DRAWS)}
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising=False)
-        require_agreed(public, proposal.agreement)
+        common.require_agreed(public, proposal.agreement)
         return choices.forecast_agreement_beside(
-            proposal.agreement, people, rows, **common, progress=steps(watch, sizes)
+            proposal.agreement, people, rows, **shared, progress=common.steps(watch, sizes)
         )
     asked = sweep_asked_for(proposal, "moment", options)
     axes = {name: asked[name] for name in ("epsilons", "local_epsilons", "terms")}
@@ -464,5 +451,5 @@ def _beside(
         axes["local_epsilons"] = options["local_epsilon"]
     total = sizes * len(axes["epsilons"]) * len(axes["local_epsilons"])
     return choices.forecast_beside(
-        proposal.schema, people, rows, **common, **axes, progress=steps(watch, total)
+        proposal.schema, people, rows, **shared, **axes, progress=common.steps(watch, total)
     )

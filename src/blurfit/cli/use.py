@@ -13,28 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 import blurfit as bf
-from blurfit.cli._common import (
-    EXISTING_FILE,
-    RefusedError,
-    agreement_file,
-    answer,
-    as_json,
-    course_options,
-    format_of,
-    load_agreement,
-    moments_file,
-    next_step,
-    out_file,
-    picture_file,
-    public_option,
-    read_course,
-    read_public,
-    require_agreed,
-    save_picture,
-    watched,
-    with_default,
-    write_csv,
-)
+from blurfit.cli import RefusedError
+from blurfit.cli import _common as common
 from blurfit.errors import InvalidValueError
 from blurfit.private_files import replacing
 
@@ -49,11 +29,11 @@ if TYPE_CHECKING:
     epilog="Example: blurfit learn agreement.json submissions.parquet --out learned.json "
     "--moments learned-moments.json"
 )
-@agreement_file
+@common.agreement_file
 @click.argument("files", nargs=-1, required=True)
-@out_file("Where the model is written.", default=Path("model.json"), show_default=True)
-@moments_file
-@with_default(
+@common.out_file("Where the model is written.", default=Path("model.json"), show_default=True)
+@common.moments_file
+@common.with_default(
     "--engine",
     "local",
     "This machine's cores, or a Dask cluster.",
@@ -69,8 +49,8 @@ if TYPE_CHECKING:
     help="Also record the release here, besides in the folders of the files: a file, or a folder "
     "in which each agreement has its own. Needed as soon as one of FILES is a URL.",
 )
-@course_options("Learn a wave of this plan, together with its earlier waves (--release).")
-@as_json
+@common.course_options("Learn a wave of this plan, together with its earlier waves (--release).")
+@common.as_json
 def learn(
     agreement: Path,
     files: tuple[str, ...],
@@ -90,15 +70,14 @@ def learn(
     files that has changed is refused. To learn a wave of a plan, give --plan, and --release for
     each earlier wave.
     """
-    from blurfit.files.engines.cluster import Cluster
-    from blurfit.files.engines.threads import Threads
+    from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
     from blurfit.model.course import learn_plan
     from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
-    agreed = load_agreement(agreement)
+    agreed = common.load_agreement(agreement)
     refuse_moments_of_input(agreed, moments)
     beside = agreed.sends != "everything"
     if beside and moments is None:
@@ -106,7 +85,7 @@ def learn(
             "Expected --moments FILE: only products with the target were sent, so all that is "
             "learned is their sums. `blurfit fit FILE --public ROWS` turns them into a model."
         )
-    course = read_course(agreed, plan_file, releases)
+    course = common.read_course(agreed, plan_file, releases)
     if course is None and agreed.wave is not None and agreed.wave.number > 1:
         raise InvalidValueError(
             f"Expected --plan and --release: {agreement} is wave {agreed.wave.number} of a plan, "
@@ -115,14 +94,14 @@ def learn(
     local = Threads(workers) if workers else Threads()
     with (
         nullcontext(local) if engine == "local" else Cluster(scheduler, workers) as chosen,
-        watched("learn", quiet=as_json) as watch,
+        common.watched("learn", quiet=as_json) as watch,
     ):
         release = release_files(agreed, files, chosen, receipt=receipt, progress=watch)
     if beside and moments is not None and release.moments is not None:
         moments.write_text(release.moments, encoding="utf-8")
         told = f"Wrote {moments}: sums, and no model yet. {WITHOUT_PUBLIC_ROWS}"
-        answer({"moments": str(moments), "model": None}, told, as_json=as_json)
-        next_step(f"`blurfit fit {moments} --public ROWS`.", quiet=as_json)
+        common.answer({"moments": str(moments), "model": None}, told, as_json=as_json)
+        common.next_step(f"`blurfit fit {moments} --public ROWS`.", quiet=as_json)
         return
     if course is None:
         model = bf.PublishedModel.from_json(release.text())
@@ -136,7 +115,7 @@ def learn(
     if moments is not None and release.moments is not None:
         moments.write_text(release.moments, encoding="utf-8")
     show_model(model, out, moments, as_json=as_json)
-    next_step(hint, quiet=as_json)
+    common.next_step(hint, quiet=as_json)
 
 
 def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) -> str:
@@ -152,7 +131,7 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
     epilog='Example: blurfit fit moments.json "income ~ age + education + C(marital)" '
     "--out income.json"
 )
-@click.argument("moments", type=EXISTING_FILE)
+@click.argument("moments", type=common.EXISTING_FILE)
 @click.argument("formula", required=False)
 @click.option(
     "--ridge", type=float, help="Penalty ½·ridge·‖w‖² per person, instead of our shrinkage."
@@ -163,7 +142,7 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
 @click.option(
     "--uneven", is_flag=True, help="Allow for residuals that spread unevenly: wider intervals."
 )
-@public_option(
+@common.public_option(
     "Public rows of the features (.csv, .parquet), not the contributors' own: a label is then "
     "learned by exact logistic regression."
 )
@@ -172,9 +151,9 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
     type=click.Choice(["logistic", "poisson", "linear"]),
     help="With --public: the kind of model; default: logistic for yes and no, else linear.",
 )
-@picture_file
-@out_file("Where the model is written; default: nowhere, it is only shown.")
-@as_json
+@common.picture_file
+@common.out_file("Where the model is written; default: nowhere, it is only shown.")
+@common.as_json
 def fit(
     moments: Path,
     formula: str | None,
@@ -206,7 +185,7 @@ def fit(
     else:
         _fit_public(release, formula, public, family, picture, out, as_json=as_json)
     kept = "run it again with `--out model.json` to keep this model and to predict with it."
-    next_step(kept if out is None else after_learning(out, None), quiet=as_json)
+    common.next_step(kept if out is None else after_learning(out, None), quiet=as_json)
 
 
 def _fit_public(
@@ -220,16 +199,16 @@ def _fit_public(
     as_json: bool,
 ) -> None:
     """Show the model by public rows, and how they were weighted to look like contributors."""
-    from blurfit.agreement.promises import PUBLIC_ROWS_ASSUMED
+    from blurfit.agreement.statement import PUBLIC_ROWS_ASSUMED
     from blurfit.cli import _reports as reports
-    from blurfit.model.public_fitting import fit_public
+    from blurfit.model.fitting import fit_public
 
-    require_agreed(public, release.agreement)
+    common.require_agreed(public, release.agreement)
     asked = release.formula(formula, None, None)
-    rows = read_public(public, release.agreement.schema, asked.features)
+    rows = common.read_public(public, release.agreement.schema, asked.features)
     model, balance = fit_public(release, rows, asked, family=family)
     if picture is not None:
-        save_picture(balance.plot, picture)
+        common.save_picture(balance.plot, picture)
     if not as_json:
         click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
     show_model(model, out, as_json=as_json, public=reports.balance_facts(balance))
@@ -251,7 +230,9 @@ def show_model(
     written = {
         name: str(path) for name, path in (("model", out), ("moments", moments)) if path is not None
     }
-    answer(written | also | reports.model_facts(model), str(model.summary()), as_json=as_json)
+    common.answer(
+        written | also | reports.model_facts(model), str(model.summary()), as_json=as_json
+    )
     if as_json:
         return
     if written:
@@ -276,14 +257,14 @@ def after_learning(out: Path, moments: Path | None) -> str:
 
 
 @click.command(epilog="Example: blurfit show model.json")
-@click.argument("file", type=EXISTING_FILE)
-@picture_file
+@click.argument("file", type=common.EXISTING_FILE)
+@common.picture_file
 @click.option(
     "--table-schema",
     is_flag=True,
     help="Print the columns of an agreement or a schema (.toml) as a Frictionless Table Schema.",
 )
-@as_json
+@common.as_json
 def show(file: Path, picture: Path | None, table_schema: bool, as_json: bool) -> None:
     """Show what is in a FILE: an agreement, a plan, a model or moments.
 
@@ -299,7 +280,7 @@ def show(file: Path, picture: Path | None, table_schema: bool, as_json: bool) ->
         "blurfit-moments": _moments,
         "blurfit-plan": _plan,
     }
-    kind = format_of(file)
+    kind = common.format_of(file)
     if kind not in showing:
         raise InvalidValueError(
             f"Expected {str(file)!r} to be an agreement, a plan, a model or moments in JSON, as "
@@ -311,7 +292,7 @@ def show(file: Path, picture: Path | None, table_schema: bool, as_json: bool) ->
             raise InvalidValueError(
                 "Expected no --plot with a plan: only agreements, models and moments are drawn."
             )
-        save_picture(shown.plot, picture)
+        common.save_picture(shown.plot, picture)
 
 
 def _table_schema(file: Path) -> None:
@@ -327,7 +308,7 @@ def _agreement(file: Path, as_json: bool) -> Any:
 
     agreement = bf.Agreement.load(file, allow_unproved=True)
     if as_json:
-        answer({"kind": "agreement", **reports.agreement_facts(agreement)}, "", as_json=True)
+        common.answer({"kind": "agreement", **reports.agreement_facts(agreement)}, "", as_json=True)
         return agreement
     reports.show(reports.agreement_report(agreement))
     click.echo(f"Fingerprint {agreement.fingerprint}.")
@@ -340,8 +321,10 @@ def _model(file: Path, as_json: bool) -> Any:
     from blurfit.cli import _reports as reports
 
     model = bf.PublishedModel.load(file)
-    answer({"kind": "model", **reports.model_facts(model)}, str(model.summary()), as_json=as_json)
-    next_step(after_learning(file, None), quiet=as_json)
+    common.answer(
+        {"kind": "model", **reports.model_facts(model)}, str(model.summary()), as_json=as_json
+    )
+    common.next_step(after_learning(file, None), quiet=as_json)
     return model
 
 
@@ -349,13 +332,13 @@ def _moments(file: Path, as_json: bool) -> Any:
     from blurfit.cli import _reports as reports
 
     moments = bf.PublishedMoments.load(file)
-    answer(
+    common.answer(
         {"kind": "moments", **reports.moments_facts(moments)},
         reports.moments_report(moments),
         as_json=as_json,
     )
     target = moments.agreement.schema.target.name
-    next_step(f'`blurfit fit {file} "{target} ~ ."` fits a model.', quiet=as_json)
+    common.next_step(f'`blurfit fit {file} "{target} ~ ."` fits a model.', quiet=as_json)
     return moments
 
 
@@ -364,8 +347,8 @@ def _plan(file: Path, as_json: bool) -> Any:
 
     plan = bf.Plan.load(file)
     words = f"{reports.plan_in_words(plan)}\nFingerprint {plan.fingerprint}."
-    answer({"kind": "plan", **reports.plan_facts(plan)}, words, as_json=as_json)
-    next_step(f"`blurfit next {file} RELEASES` writes a wave's agreement.", quiet=as_json)
+    common.answer({"kind": "plan", **reports.plan_facts(plan)}, words, as_json=as_json)
+    common.next_step(f"`blurfit next {file} RELEASES` writes a wave's agreement.", quiet=as_json)
     return plan
 
 
@@ -373,19 +356,19 @@ DIGITS = 5  # of a number's whole range: 1 where it goes from 0 to 100,000
 
 
 @click.command(epilog="Example: blurfit predict model.json people.csv --out predictions.csv")
-@click.argument("model", type=EXISTING_FILE)
-@click.argument("table", type=EXISTING_FILE)
+@click.argument("model", type=common.EXISTING_FILE)
+@click.argument("table", type=common.EXISTING_FILE)
 @click.option(
     "--intervals", is_flag=True, help="Add a lower and an upper bound to each prediction."
 )
-@with_default(
+@common.with_default(
     "--confidence",
     0.95,
     "Confidence of the intervals.",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
 )
-@out_file("A CSV file with a line for each row; default: standard output.")
-@as_json
+@common.out_file("A CSV file with a line for each row; default: standard output.")
+@common.as_json
 def predict(
     model: Path, table: Path, intervals: bool, confidence: float, out: Path | None, as_json: bool
 ) -> None:
@@ -408,13 +391,13 @@ def predict(
     with replacing(out) as part, part.open("w", newline="", encoding="utf-8") as stream:
         rows = _write(published, file, level, stream)
     sentence = f"Wrote {rows:,} predictions to {out}."
-    answer({"rows": rows, "out": str(out)}, sentence, as_json=as_json)
-    next_step(f"`blurfit statement {model}` says what the model promises.", quiet=as_json)
+    common.answer({"rows": rows, "out": str(out)}, sentence, as_json=as_json)
+    common.next_step(f"`blurfit statement {model}` says what the model promises.", quiet=as_json)
 
 
 @click.command(epilog="Example: blurfit statement model.json")
-@click.argument("file", type=EXISTING_FILE)
-@with_default(
+@click.argument("file", type=common.EXISTING_FILE)
+@common.with_default(
     "--format",
     "markdown",
     "markdown is rendered on a terminal; yaml is for OpenDP's registry of deployments, card "
@@ -425,8 +408,7 @@ def predict(
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON for scripts.")
 def statement(file: Path, kind: str, as_json: bool) -> None:
     """Print the privacy statement of a published model or of moments in FILE."""
-    from blurfit.model.card import as_card
-    from blurfit.model.registry import as_yaml
+    from blurfit.model.export import as_card, as_yaml
     from blurfit.model.statement import as_html, as_markdown
 
     published = _published(file)
@@ -448,13 +430,15 @@ def statement(file: Path, kind: str, as_json: bool) -> None:
 
         Console().print(Markdown(text))
         return
-    answer(facts, text, as_json=as_json)
+    common.answer(facts, text, as_json=as_json)
 
 
 def _published(file: Path) -> "Published":
     """Read the model or the moments in a file."""
     return (
-        bf.PublishedMoments if format_of(file) == bf.PublishedMoments.FORMAT else bf.PublishedModel
+        bf.PublishedMoments
+        if common.format_of(file) == bf.PublishedMoments.FORMAT
+        else bf.PublishedModel
     ).load(file)
 
 
@@ -467,9 +451,9 @@ def _write(
     for part in file.chunks():
         with file.located(rows):
             found = list(_lines(model, part, confidence))  # before anything of it is written
-        write_csv(stream, [*heading, *found])
+        common.write_csv(stream, [*heading, *found])
         heading, rows = [], rows + len(found)
-    write_csv(stream, heading)
+    common.write_csv(stream, heading)
     return rows
 
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan
-from blurfit.agreement.radius import push_of_liars
-from blurfit.agreement.wave import kept_columns
+from blurfit.agreement.proving import push_of_liars
+from blurfit.agreement.waves import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
@@ -35,10 +35,8 @@ from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.wave_inference import wave_estimates, wave_pull
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.fitting import in_units, moved
+from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.prediction import Link
-from blurfit.model.published import PublishedModel
-from blurfit.model.wave_share import WaveShare
 from blurfit.schema.vectors import units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import WaveMap
@@ -157,7 +155,8 @@ class Course:
                 f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu)
+        last = place == len(self.plan) - 1
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu, last=last)
 
 
 def next_agreement(agreed: Agreed, releases: Sequence[PublishedMoments]) -> Agreement:
@@ -226,6 +225,7 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
         form.matrix(release.sums, release.count),
         form.linear(release.sums),
         release.deviation,
+        form.squares(release.sums),
     )
 
 

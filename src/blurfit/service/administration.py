@@ -10,7 +10,7 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.dates import instant
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
-from blurfit.messages.shares import OVERHEAD, PART_OF, ROLES, Role
+from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
 from blurfit.protocol.wire import (
     COLLECTIONS,
@@ -248,7 +248,7 @@ async def closes_in(request: Request) -> int | None:
 
 def refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
     """Refuse to collect what could never be taken: one submission that is longer than a body."""
-    layout = agreement.layout if role == "whole" else agreement.share_layout(PART_OF[role])
+    layout = agreement.layout if role == "whole" else agreement.share_layout(KIND_OF[role])
     if (size := layout.size + OVERHEAD) > limit:
         raise InfeasibleError(
             f"Expected submissions of at most {limit:,} bytes, the largest body that this service "

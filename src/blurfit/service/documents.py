@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from blurfit.agreement.statement import SeenBy
 from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.messages.signing import Signature
-from blurfit.model.promise import SeenBy
 from blurfit.protocol.wire import MOST_SUBMISSIONS
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]

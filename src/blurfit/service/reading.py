@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
-from blurfit.model.published import PublishedModel
-from blurfit.model.registry import as_yaml
+from blurfit.model.export import as_yaml
+from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.protocol import problems
 from blurfit.protocol.wire import COLLECTIONS, JSON, ONE_COLLECTION

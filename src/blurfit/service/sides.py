@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, ConflictError, InfeasibleError
-from blurfit.messages.shares import PART_OF
+from blurfit.messages.shares import KIND_OF
 from blurfit.protocol import problems
 from blurfit.protocol.wire import ONE_COLLECTION
 from blurfit.service.answers import as_json
@@ -43,7 +43,7 @@ def refuse_if_uneven(agreement: Agreement, counts: Counts) -> None:
     if len(known) < len(counts):
         return
     common = min(known)  # at most: those at both
-    for database, role, held in zip(agreement.databases, PART_OF, known, strict=True):
+    for database, role, held in zip(agreement.databases, KIND_OF, known, strict=True):
         missing = held - common
         if missing > (most := most_left_out(agreement, role, held)):
             raise ConflictError(

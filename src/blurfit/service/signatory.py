@@ -29,7 +29,7 @@ from blurfit.messages.signing import (
     about_submissions,
     is_signed,
 )
-from blurfit.model.published_file import with_signatures
+from blurfit.model.model import with_signatures
 from blurfit.protocol import tokens
 from blurfit.protocol.http import Exchange
 from blurfit.protocol.wire import path_of

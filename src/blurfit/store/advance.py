@@ -27,8 +27,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.errors import BelowQuorumError, BlurfitError
 from blurfit.learning.sums import Totals
 from blurfit.model.course import Course, learn_plan
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
 from blurfit.randomness.database import blurred
 from blurfit.store import blocks, closing, collections, plan_rows, plans, publication

@@ -29,7 +29,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.wave import require_group
+from blurfit.agreement.waves import require_group
 from blurfit.arrays import ByteArray
 from blurfit.errors import (
     BlurfitError,

@@ -15,7 +15,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, ByteArray
 from blurfit.errors import UnknownCollectionError
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
-from blurfit.messages.shares import PART_OF, Role, ShareLayout, sum_of_masks
+from blurfit.messages.shares import KIND_OF, Role, ShareLayout, sum_of_masks
 from blurfit.messages.submissions import Layout
 from blurfit.store import closing, tables
 
@@ -55,7 +55,7 @@ class Collection:
         """The collection of an agreement, with what follows from it worked out once."""
         guests = key if guests is None else guests
         if role != "whole":
-            layout = agreement.share_layout(PART_OF[role])
+            layout = agreement.share_layout(KIND_OF[role])
             most = LARGEST_PROVED if agreement.proofs else LARGEST
             return cls(key, agreement, None, most, role, layout, guests)
         screen = Screen.of(agreement)

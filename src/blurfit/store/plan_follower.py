@@ -13,8 +13,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.model.course import follows
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.model.release import WITHOUT_A_MODEL, Release, alike
 from blurfit.store import (
     blocks,

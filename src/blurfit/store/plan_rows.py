@@ -16,7 +16,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import ClosedError, ConflictError, UnknownCollectionError
 from blurfit.messages.shares import Role
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.store import collections, roles, tables
 
 State = Literal["collecting", "held", "ended"]

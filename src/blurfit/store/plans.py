@@ -14,7 +14,7 @@ released, or a reason why there is none.
 one is asked to come back in a moment.
 
 **Invitations belong to the plan.** They are kept with its first wave, for all waves, and each is
-good in one wave alone, which a lot decides (`blurfit.agreement.lot`). One that was used is gone:
+good in one wave alone, which a lot decides (`blurfit.agreement.waves`). One that was used is gone:
 whoever was invited once takes part once.
 """
 

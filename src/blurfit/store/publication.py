@@ -45,8 +45,7 @@ from sqlalchemy.engine import Connection
 from blurfit.arrays import WordArray
 from blurfit.errors import ClosedError, ConflictError, InfeasibleError, NotPublishedError
 from blurfit.learning.sums import Totals
-from blurfit.model.learner import refuse_below_quorum
-from blurfit.model.release import Release
+from blurfit.model.release import Release, refuse_below_quorum
 from blurfit.randomness.database import blurred, words
 from blurfit.store import blocks, closing
 from blurfit.store.collections import Collection

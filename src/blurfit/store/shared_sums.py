@@ -8,8 +8,8 @@ neither of the two says anything about v alone (`blurfit.contributor.blur` has t
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.contracts import largest_scale
 from blurfit.agreement.databases import DEVIATIONS, largest_steps
+from blurfit.agreement.numbers import largest_scale
 from blurfit.arrays import WordArray
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.learning.sums import Totals

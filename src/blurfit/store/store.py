@@ -21,8 +21,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InvalidValueError, StorageError, UnknownCollectionError
 from blurfit.messages.shares import Role
 from blurfit.messages.submissions import Submission, Submissions
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.store import (
     awaited,
     blocks,
@@ -191,7 +191,7 @@ class Store(Transactions):
         """Keep what was received, all of it or nothing; how many were new is returned.
 
         The collection is opened if it is not there yet. No invitation is needed: whoever holds the
-        store, and calls this, vouches for what is added (`blurfit.agreement.conditions`).
+        store, and calls this, vouches for what is added (`blurfit.agreement.statement`).
         """
         if not isinstance(received, Submission | Submissions):
             raise InvalidValueError(
