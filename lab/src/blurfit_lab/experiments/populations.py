@@ -499,7 +499,7 @@ def _wider(column: Any, times: float = 3.0) -> Any:
     if not isinstance(column, Numeric):
         return column
     more = (times - 1) / 2 * (column.upper - column.lower)
-    return replace(column, lower=column.lower - more, upper=column.upper + more)
+    return Numeric(column.name, column.lower - more, column.upper + more)
 
 
 def _generator(*words: object) -> Generator:
