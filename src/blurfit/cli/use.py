@@ -224,7 +224,7 @@ def shown_model(
 
 def refuse_moments_of_input(agreement: "bf.Agreement", moments: Path | None) -> None:
     """Refuse --moments for `input`, before anything is done that cannot be undone."""
-    if moments is not None and agreement.mechanism == "input":
+    if moments is not None and not agreement.shows_sums:
         raise InvalidValueError(
             f"Expected no --moments {moments} with mechanism='input': its sums are never shown, "
             "because its promise is for one model alone."
