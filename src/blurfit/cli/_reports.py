@@ -212,8 +212,8 @@ def _liar(agreement: "bf.Agreement") -> str:
     worth = records_worth(agreement)
     if math.isinf(worth):
         return (
-            "One contributor who lies can move the sums as far as she likes: nobody can measure "
-            "what she sent."
+            "One contributor who lies can move the sums by any amount: nobody can measure what a "
+            "liar sent."
         )
     return (
         f"One contributor who lies can move the sums at most as far as {worth:,.3g} honest ones: "
