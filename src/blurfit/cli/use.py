@@ -350,8 +350,7 @@ def predict(
 )
 def statement(file: Path, kind: str) -> Answer:
     """Print the privacy statement of a published model or of moments in FILE."""
-    from blurfit.model.export import as_card, as_yaml
-    from blurfit.model.statement import as_html, as_markdown
+    from blurfit.model.statement import as_card, as_html, as_markdown, as_yaml
 
     moments = common.format_of(file) == bf.PublishedMoments.FORMAT
     published: Published = (bf.PublishedMoments if moments else bf.PublishedModel).load(file)
