@@ -140,7 +140,7 @@ class Table:
         found = pd.DataFrame(lines).drop(columns="draw").groupby(self.heads, sort=False)
         told = found.mean().map("{:.4f}".format) + " ± " + found.sem().map("{:.4f}".format)
         told.insert(0, "draws", found.size())
-        return markdown(told.reset_index())
+        return markdown(told.reset_index().astype(dict.fromkeys(self.heads, str)))
 
     def _lines(self, out: Path) -> list[dict[str, Any]]:
         path = self._file(out)
