@@ -218,14 +218,12 @@ class Proving:
         return math.log2(_HASHES + _SUBMISSIONS) + PROOFS * math.log2(one)
 
 
-def proved_row(agreement: "Agreement") -> str:
-    """A row of Markdown that says how much is proved, or nothing."""
-    if not agreement.proofs:
-        return ""
+def proved_in_words(agreement: "Agreement") -> str:
+    """Return how much is proved of each submission."""
     worth = math.ceil(10 * records_worth(agreement) * PROVED_RADIUS) / 10
     return (
-        f"| proofs | no submission counts for more than {worth:,} of the longest records; any lie "
-        f"is believed with probability at most 2^{math.ceil(agreement.proving.soundness)} |\n"
+        f"no submission counts for more than {worth:,} of the longest records; any lie is believed "
+        f"with probability at most 2^{math.ceil(agreement.proving.soundness)}"
     )
 
 
