@@ -16,7 +16,7 @@ from blurfit.schema.schema import Categorical, Numeric
 
 
 def to_sklearn(model: PublishedModel) -> Any:
-    """A fitted pipeline: columns to [−1, 1] by their public bounds, then a linear model.
+    """Return a fitted pipeline: columns to [−1, 1] by their public bounds, then a linear model.
 
     It takes a pandas DataFrame with the model's columns, and predicts what the model does: a number
     in its own units, a label as False or True, a class by its word. Probabilities are the model's
@@ -39,7 +39,9 @@ def to_sklearn(model: PublishedModel) -> Any:
 
 
 def to_onnx(model: PublishedModel) -> bytes:
-    """The pipeline of `to_sklearn` as an ONNX graph, by skl2onnx (`pip install blurfit[onnx]`)."""
+    """Return the pipeline of `to_sklearn` as an ONNX graph, by skl2onnx (`pip install
+    blurfit[onnx]`).
+    """
     kinds = optional("skl2onnx.common.data_types")
     word, number = kinds.StringTensorType([None, 1]), kinds.FloatTensorType([None, 1])
     inputs = [
@@ -85,7 +87,7 @@ def _corners(features: Any) -> Any:
 
 
 def _linear(model: PublishedModel) -> Any:
-    """The weights on columns in [−1, 1]; of a label or a class, for log-odds."""
+    """Return the weights on columns in [−1, 1]; of a label or a class, for log-odds."""
     from sklearn.linear_model import LinearRegression, PoissonRegressor  # type: ignore[import-untyped]
 
     constants, slopes = model.weights[:, 0], model.weights[:, 1:]

@@ -142,7 +142,7 @@ def as_html(model: Published) -> str:
 
 
 def _subject(model: Published) -> str:
-    """What is published, with its names as Markdown takes them."""
+    """Return what is published, with its names as Markdown takes them."""
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim))}**"
@@ -161,7 +161,7 @@ def _subject(model: Published) -> str:
 
 
 def _claims(model: Published) -> Iterator[tuple[str, str]]:
-    """What is promised, against whom and on which conditions."""
+    """Return what is promised, against whom and on which conditions."""
     promise, agreement, local = model.guarantee, model.agreement, model.local
     yield (
         "Everyone who reads it.",
@@ -189,7 +189,9 @@ def _claims(model: Published) -> Iterator[tuple[str, str]]:
 
 
 def _meaning(model: Published) -> str:
-    """What (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ; and how well one can guess."""
+    """Return what (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ; and how well one can
+    guess.
+    """
     promise = model.guarantee
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     if promise.epsilon > 20:
@@ -218,7 +220,7 @@ def _releases(promise: Promise) -> str:
 
 
 def _waves(model: Published, plan: str) -> str:
-    """What is promised in waves, and on which condition."""
+    """Return what is promised in waves, and on which condition."""
     if model.held:
         return (
             "The rows were divided into groups, one after the other, under the plan "
@@ -285,7 +287,7 @@ def _assumed(model: Published) -> Iterator[str]:
 
 
 def _premise(model: Published) -> str:
-    """Those without whom the promise does not hold."""
+    """Return those without whom the promise does not hold."""
     least = model.honest_in_words
     if model.held:
         return (
@@ -337,7 +339,7 @@ def _release_assumption(promise: Promise) -> str:
 
 
 def _not_covered(model: Published) -> Iterator[str]:
-    """What is not protected."""
+    """Return what is not protected."""
     if model.held:
         yield "Whatever else is done with the rows by whoever held them."
         yield "That some rows were refused (a missing value, an unknown label)."
@@ -352,7 +354,7 @@ def _not_covered(model: Published) -> Iterator[str]:
 
 
 def _facts(model: Published) -> Iterator[tuple[str, str]]:
-    """The rows of the table: numbers of the promise only where there is one."""
+    """Return the rows of the table: numbers of the promise only where there is one."""
     promise, agreement = model.guarantee, model.agreement
     gaussian = agreement.shows_sums and promise.private
     described = agreement.perturbation.in_words(agreement)
@@ -400,7 +402,7 @@ def moved_in_words(
     called: Mapping[str, str],
     escape: Callable[[str], str] = str,
 ) -> str:
-    """Each coefficient with how far it can move, by columns as people call them.
+    """Return each coefficient with how far it can move, by columns as people call them.
 
     >>> moved_in_words({"age": 0.2713, "pets": None}, {"age": "Age"})
     'Age ± 0.271, pets by any amount'
@@ -415,7 +417,7 @@ def moved_in_words(
 
 
 def lies_in_words(model: PublishedModel | PublishedMoments) -> str:
-    """What is not covered: what liars could have done, and on which condition."""
+    """Return what is not covered: what liars could have done, and on which condition."""
     agreement = model.agreement
     if not agreement.databases:
         limit = "A submission that was longer than honest ones are was refused."
@@ -477,7 +479,7 @@ def _moved(model: PublishedModel | PublishedMoments) -> str:
 
 
 def as_card(model: PublishedModel) -> str:
-    """The whole card."""
+    """Return the whole card."""
     head = yaml.safe_dump(_front_matter(model), sort_keys=False, allow_unicode=True, width=100)
     features = "\n".join(_feature(model, name) for name in model.features)
     return f"""\
@@ -517,7 +519,7 @@ among them: whoever publishes it should add that.
 
 
 def _told(model: PublishedModel) -> str:
-    """Who could see a record, and what the promise needs; or why there is none."""
+    """Return who could see a record, and what the promise needs; or why there is none."""
     promise = model.guarantee
     return f"{promise.seen} {promise.condition}" if promise.private else promise.condition
 
@@ -549,7 +551,7 @@ def _feature(model: PublishedModel, name: str) -> str:
 
 
 def as_yaml(model: Published) -> str:
-    """An entry for OpenDP's registry of deployments; what only you know is left empty."""
+    """Return an entry for OpenDP's registry of deployments; what only you know is left empty."""
     entry = _registry_entry(model)
     return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
@@ -638,7 +640,7 @@ def _composition(model: Published) -> str:
 
 
 def _actors(model: Published) -> str:
-    """Who did what, and what is promised against them."""
+    """Return who did what, and what is promised against them."""
     if model.held:
         return f"Somebody held the rows. {HOLDER}"
     who, local, against = "Records are blurred before they are sent.", model.guarantee.local, ""
