@@ -1,6 +1,6 @@
 """Learn from noisy sums or coefficients of the objective.
 
-**The functional mechanism.** The functional mechanism: add Laplace noise to the objective's
+**The functional mechanism**: add Laplace noise to the objective's
 coefficients, then minimise.
 
 Zhang, Zhang, Xiao, Yang and Winslett 2012, Algorithm 1 and 2: the objective is a polynomial in w,
@@ -20,7 +20,7 @@ The noisy quadratic need not have a minimum. As the paper does (section 6): a ri
 deviations of the noise is added to the matrix, and eigenvectors whose eigenvalue is then still not
 positive are left out. Both are post-processing.
 
-**AdaSSP.** AdaSSP: noisy sums, with a ridge that reads the noisy smallest eigenvalue. Least squares
+**AdaSSP**: noisy sums, with a ridge that reads the noisy smallest eigenvalue. Least squares
 only.
 
 Wang 2018, Algorithm 2 (adaptive sufficient statistics perturbation), with three parts of ε/3 and
@@ -50,7 +50,7 @@ profile is (ε, δ), and "published", which is less than the classical Gaussian 
 √(2 ln(1.25·3/δ))/(ε/3), keeps more than it promises wherever `promise` lets it pass. A lead over
 the published constants alone would be a lead over their slack.
 
-**BoostedAdaSSP.** BoostedAdaSSP: AdaSSP's noisy matrix once, and T rounds of noisy residual
+**BoostedAdaSSP**: AdaSSP's noisy matrix once, and T rounds of noisy residual
 moments. Least squares.
 
 Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu 2023 (arXiv 2303.03451), Algorithm 2. For ‖x‖ ≤
