@@ -34,7 +34,7 @@ from blurfit.learning.wave_inference import wave_estimates
 from blurfit.simulation import make_census
 from blurfit.simulation.waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.maps import LogisticNewton, NewtonMap
+from blurfit.theory.maps import GaugeMap, LogisticNewton, NewtonMap
 from blurfit.theory.planning import Kind, Stages, Task, choose_plan
 from blurfit_lab.datasets import load_acs
 
@@ -160,7 +160,9 @@ def measure(one: Crowd, epsilon: float, n: int, trials: int) -> list[object] | N
             one.values[rows], one.target[rows], one.kinds, plan=plan, mu=mu, generator=generator
         )
         try:
-            found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
+            chart = got.maps[-1]
+            assert not isinstance(chart, GaugeMap)  # which comes before a wave that ends a plan
+            found = wave_estimates(got.beliefs[-2], chart, got.later[-1]).whole
         except InfeasibleError:
             continue
         told = found.estimates()

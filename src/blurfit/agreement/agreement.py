@@ -76,7 +76,7 @@ from blurfit.schema.vectors import values
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.maps import WaveMap
+from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import StageKind
 from blurfit.validate import one_of
@@ -462,7 +462,7 @@ class Agreement(Fingerprinted):
         """Return itself."""
         return self
 
-    def following(self, follows: tuple[str, ...], chart: WaveMap) -> "Agreement":  # noqa: ARG002
+    def following(self, follows: tuple[str, ...], chart: Announced) -> "Agreement":  # noqa: ARG002
         """Refuse: there is no other wave."""
         raise InvalidValueError("Expected no further wave: this agreement is the only one.")
 

@@ -62,7 +62,7 @@ from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import BEYOND, ModelGuarantee, at_most
-from blurfit.theory.maps import WaveMap
+from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import StageKind, Task, choose_plan
 from blurfit.validate import whole
@@ -222,6 +222,11 @@ class Plan(Fingerprinted):
         return mu_of(*kept_promise(self.terms))
 
     @property
+    def mus(self) -> tuple[float, ...]:
+        """μ of each wave: everybody is in one alone, which spends all of it."""
+        return (self.mu,) * len(self)
+
+    @property
     def honest(self) -> tuple[int, ...]:
         """How many of each wave's people must be honest: as many as its noise is sized for."""
         assert self.terms.colluders is not None
@@ -253,7 +258,7 @@ class Plan(Fingerprinted):
         stated = self.weights, self.calibration, self.grid
         return Agreement.propose_wave(self.schema, terms, wave, stated)
 
-    def following(self, follows: tuple[str, ...], chart: WaveMap) -> Agreement:
+    def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
         """The agreement of the wave after these releases, to be announced with this map."""
         if len(follows) >= len(self):
             raise InvalidValueError(

@@ -48,8 +48,8 @@ from blurfit.errors import InvalidValueError, OtherGroupError
 from blurfit.json_reader import canonical
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import NewtonMap, PoissonNewton, WaveMap, map_from_dict
+from blurfit.theory.forms import WaveForm, wave_form
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, map_from_dict
 from blurfit.theory.planning import StageKind, Task
 from blurfit.validate import whole
 
@@ -127,7 +127,7 @@ class Wave:
     number: int
     people: tuple[int, ...]
     follows: tuple[str, ...] = ()
-    chart: WaveMap | None = None
+    chart: Announced | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Wave) and self.to_dict() == other.to_dict()
@@ -145,6 +145,8 @@ class Wave:
         """What is sent: all products in the first wave, then what the map makes of a record."""
         if self.chart is None:
             return "joint"
+        if isinstance(self.chart, GaugeMap):
+            return "gauge"
         return "newton" if isinstance(self.chart, NewtonMap) else "residual"
 
     @property
@@ -158,7 +160,7 @@ class Wave:
             raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
         _refuse_other_targets(self.chart, schema)
         names = tuple(name for one in schema.questions for name in one.columns)
-        return WaveForm(self.chart, names, kept_columns(schema))
+        return wave_form(self.chart, names, kept_columns(schema))
 
     def verify(self) -> None:
         """Refuse what no plan announces, before any record is read; the map is read afresh."""
@@ -258,7 +260,7 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
     return "count"
 
 
-def _refuse_other_targets(chart: WaveMap, schema: Schema) -> None:
+def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
     """Refuse Newton's quadratic of a loss that is not the target's: labels or counts."""
     if not isinstance(chart, NewtonMap):
         task_of(schema)

@@ -60,7 +60,7 @@ from typing import Literal
 import numpy as np
 
 from blurfit.arrays import FloatArray
-from blurfit.learning.denoise import Denoised, denoise, largest_variance, shrunk
+from blurfit.learning.denoise import Denoised, denoise, largest_variance, variance_posterior
 from blurfit.learning.sums import Submodel
 from blurfit.theory import planning
 from blurfit.theory.moments import sensitivity
@@ -158,8 +158,7 @@ def target_variance(sums: Submodel) -> float:
         return min(largest, b**2 / 4)
     seen = sums.square / sums.count - mean**2
     noise = sums.noise.variance[-1, -1] / sums.count**2
-    found = shrunk(seen, noise, 0.3 * largest, (0.25 * largest) ** 2)
-    return float(np.clip(found, 0.01 * b**2, largest))
+    return variance_posterior(seen, noise, largest)
 
 
 def _prior(sums: Submodel, features: Denoised, variance: float) -> FloatArray:

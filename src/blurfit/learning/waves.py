@@ -65,10 +65,13 @@ from scipy.special import expit, gammainc, gammaincc
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
+from blurfit.learning.gauge import Cut, Law, assumed_law, choose, cut_at, gauge_map, law_of
 from blurfit.learning.shrinkage import Shrunk, read_linearly
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory.maps import (
     LARGEST_RADIUS,
+    Announced,
+    GaugeMap,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -107,6 +110,7 @@ class Belief:
         spread: The features' covariance, positive definite.
         scale: The standard deviation of the residual, as far as a line was fitted.
         count_bound: Y, the largest count, for counts.
+        law: Where people are, by the gauge before the next residual wave.
     """
 
     task: Task
@@ -117,6 +121,7 @@ class Belief:
     spread: FloatArray
     scale: float
     count_bound: float | None = None
+    law: Law | None = None
 
     def __post_init__(self) -> None:
         one_of(TASKS, task=self.task)
@@ -179,26 +184,23 @@ def on_curve(belief: Belief) -> Belief:
 
 def next_map(
     belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True
-) -> WaveMap:
+) -> Announced:
     """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
 
-    The `last` of a plan's Newton waves collects squared slopes too, for its errors.
+    The `last` of several Newton waves collects squared slopes too, for its errors.
     """
-    one_of(("residual", "newton"), kind=kind)
-    at = belief if kind == "residual" else on_curve(belief)
-    if kind == "residual" and not belief.line:
+    one_of(("gauge", "residual", "newton"), kind=kind)
+    at = on_curve(belief) if kind == "newton" else belief
+    if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
     matrix = np.tril(np.linalg.inv(np.linalg.cholesky(at.spread)))
     beta = rounded(at.coefficients)
     white = Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
-    if kind == "residual":
-        radius = float(rounded(np.array(radius_of(count, mu, white.dimension))))
+    if kind != "newton":
         scale = float(rounded(np.array(at.scale)))
-        bound = residual_bound_of(radius)
-        if at.task == "label":  # a rare class is far from the mean, and is never cut
-            average = white.intercept + float(white.coefficients @ white.mean)
-            bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
-        return ResidualMap(white, radius, scale, bound)
+        if kind == "gauge":
+            return gauge_map(white, scale, count, mu)
+        return ResidualMap(white, *_reach(at, white, scale, count, mu))
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu)
@@ -228,6 +230,24 @@ def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
     gradient = max(curvature, min(growth * most, max(3.0, 0.25 * root) * spread))
     curvature, gradient = rounded(np.array([curvature, gradient])).tolist()
     return PoissonNewton.of(most, curvature, gradient)
+
+
+def _reach(
+    belief: Belief, white: Whitening, scale: float, count: int, mu: float
+) -> tuple[float, float, float]:
+    """Return r, the scale, and R: by where people are, or by a rule where nobody has looked."""
+    p = white.dimension
+    if belief.law is None:
+        radius = float(rounded(np.array(radius_of(count, mu, p))))
+        bound = residual_bound_of(radius)
+        if belief.task == "label":  # a rare class is far from the mean, and is never cut
+            average = white.intercept + float(white.coefficients @ white.mean)
+            bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
+        return radius, scale, bound
+    slopes = np.linalg.inv(white.matrix).T  # of white features
+    error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
+    radius, bound = choose(belief.law, count, mu, p, error)
+    return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
 
 
 def rounded(numbers: FloatArray) -> FloatArray:
@@ -375,7 +395,7 @@ def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float) -> FloatArr
     mean = max(mean, 0.1 * curvature)
     between = max(float(np.var(features)) - of_each, (0.1 * mean) ** 2)
     found[1:] = mean + between / (between + of_each) * (features - mean)
-    found[1:] = np.maximum(found[1:], 0.1 * mean)
+    found[1:] = np.maximum(found[1:], min(0.1 * mean, math.sqrt(of_each)))  # none above the noise
     found[0] = max(found[0], 3 * math.sqrt(noise[0]), 1e-3 * mean)
     return found
 
@@ -403,10 +423,14 @@ class WaveSums:
         positive(deviation=self.deviation)
 
 
-def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
+def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     """Return what is believed after a wave that was collected under `chart`, a map of `belief`."""
+    if isinstance(chart, GaugeMap):
+        law = law_of(chart, sums.matrix[0], sums.count, sums.deviation)
+        return replace(belief, law=law)
     at = belief if isinstance(chart, ResidualMap) else on_curve(belief)
-    read = step_sums(chart, sums)
+    cut = cut_of(belief, chart, sums) if isinstance(chart, ResidualMap) else None
+    read = step_sums(chart, sums, cut)
     into = coordinates(chart)
     prior = into @ at.covariance @ into.T
     step = bayes_step(read, prior + _slack(prior))
@@ -415,7 +439,16 @@ def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
     learned = replace(
         at, coefficients=start_of(chart) + back @ step.theta, covariance=(error + error.T) / 2
     )
-    return _features(learned, chart, read, step) if isinstance(chart, ResidualMap) else learned
+    if cut is None:
+        return learned
+    assert isinstance(chart, ResidualMap)
+    return _features(learned, chart, read, step, cut)
+
+
+def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
+    """Return what the wave's weights and cut do, by the gauge before it or by what is assumed."""
+    law = belief.law or assumed_law(chart.whitening, chart.scale)
+    return cut_at(law, chart, sums.count, chart.sensitivity() / sums.deviation)
 
 
 def start_of(chart: WaveMap) -> FloatArray:
@@ -423,19 +456,24 @@ def start_of(chart: WaveMap) -> FloatArray:
     return np.array([chart.whitening.intercept, *chart.whitening.coefficients])
 
 
-def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
-    """Return the wave's quadratic, the constant first, with the law of its noise."""
+def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
+    """Return the wave's quadratic, the constant first, with the law of its noise; of a residual
+    wave with what is known of its cut.
+    """
     size = chart.whitening.dimension + 1
     square = sums.deviation**2
     variance = np.full((size, size), square / 2)
     np.fill_diagonal(variance, square)
     if isinstance(chart, ResidualMap):
         _refuse_shape(sums, size + 1, linear=False)
+        assert cut is not None
         gram = np.array(sums.matrix[:-1, :-1])
-        gram[0, 0], variance[0, 0] = chart.constant**2 * sums.count, 0.0
+        gram[0, 0] = chart.constant**2 * sums.count * _weight(chart, sums, cut)
         noise = Noise(variance, np.zeros(size))
-        left = _residual_variance(chart, sums)
-        curvature = chart.feature_scale**2
+        expected = cut.weight * cut.spread
+        seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
+        left = min(max(seen, 0.1 * expected), 4 * expected) / cut.weight * chart.target_scale**2
+        curvature = cut.energy * chart.feature_scale**2
         return StepSums(sums.count, gram, sums.matrix[:-1, -1], noise, square / 2, curvature, left)
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
@@ -481,37 +519,39 @@ def coordinates(chart: WaveMap) -> FloatArray:
     return found
 
 
-def _residual_variance(chart: ResidualMap, sums: WaveSums) -> float:
-    """Return Var(b·g/bound) of a record, shrunk toward what wave 1 expects, to 0.1 to 4 of it."""
-    expected = chart.target_scale**2
-    seen = float(sums.matrix[-1, -1]) / sums.count
-    noise, prior = (sums.deviation / sums.count) ** 2, (0.5 * expected) ** 2
-    found = (prior * seen + noise * expected) / (prior + noise)
-    return min(max(found, 0.1 * expected), 4 * expected)
+def _weight(chart: ResidualMap, sums: WaveSums, cut: Cut) -> float:
+    """Return E_w, by what was released of it and by the law, each as far as it is certain."""
+    seen = float(sums.matrix[0, 0]) / (chart.constant**2 * sums.count)
+    noise = (sums.deviation / (chart.constant**2 * sums.count)) ** 2
+    other = cut.law_noise**2 + 1e-3 * cut.weight / sums.count
+    found = seen if math.isinf(other) else (seen * other + cut.weight * noise) / (other + noise)
+    return min(max(found, 0.02), 1.0)
 
 
-def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) -> Belief:
+def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cut: Cut) -> Belief:
     """Whiten the belief's features again by what this wave saw of them.
 
-    The cut records' second moments are taken at the size that keeps their total: the cut makes all
-    directions smaller alike. (Newton's M is weighted by h: it leaves the whitening as it is.)
+    Their directions are those of the weighted records; their size is what the law says of all.
+    (Newton's M is weighted by h: it leaves the whitening as it is.)
     """
     lower = np.linalg.inv(chart.whitening.matrix)
-    shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale)
-    centred = step.gram[1:, 1:] / chart.feature_scale**2 - np.outer(shift, shift)
-    centred *= (
-        _size(float(np.trace(centred)) / len(shift), chart.radius, len(shift) / 2)
-        * len(shift)
-        / float(np.trace(centred))
-    )
-    spread = lower @ centred @ lower.T
-    explained = float(step.theta @ step.gram @ step.theta)  # of the last model's errors
+    weight = step.gram[0, 0] / chart.constant**2
+    shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale * weight)
+    centred = step.gram[1:, 1:] / (chart.feature_scale**2 * weight) - np.outer(shift, shift)
+    seen = max(float(np.trace(centred)) / len(shift), 1e-12)
+    if math.isfinite(cut.law_noise):
+        size = cut.lost + cut.energy
+    else:
+        size = _size(weight * seen, chart.radius, len(shift) / 2)
+    spread = soft_floor(lower @ (centred * size / seen) @ lower.T, 0.0)
+    explained = float(step.theta @ step.gram @ step.theta) / weight  # of the last model's errors
     left = max(read.dispersion - explained, 0.1 * read.dispersion)
     return replace(
         belief,
-        mean=chart.whitening.mean + lower @ shift,
+        mean=np.clip(chart.whitening.mean + lower @ shift, -1.0, 1.0),
         spread=(spread + spread.T) / 2,
         scale=math.sqrt(left) / chart.target_scale * chart.scale,
+        law=None,
     )
 
 
