@@ -197,18 +197,6 @@ def test_a_map_for_another_target_is_refused() -> None:
         plan("count", waves=2).following((MARK,), other)
 
 
-def test_input_has_no_waves() -> None:
-    with pytest.raises(InvalidValueError, match="moment"):
-        Plan.propose(
-            plan().schema,
-            epsilon=1,
-            delta=1e-6,
-            quorum=40_000,
-            mechanism="input",
-            weight_bound=1.0,
-        )
-
-
 def test_two_databases_share_every_wave() -> None:
     databases = (("One", "https://one.example"), ("Two", "https://two.example"))
     for task in TARGETS:

@@ -6,7 +6,6 @@ import pytest
 
 from blurfit import NotCertifiedError
 from blurfit.agreement.agreement import Agreement, require_kept
-from blurfit.agreement.databases import Database
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Numeric, Schema
 
@@ -42,12 +41,6 @@ def test_parts_of_two_contracts_do_not_make_one(agreement: Agreement) -> None:
     ):
         with pytest.raises(BlurfitError):
             replace(agreement, **other).verify()
-
-
-def test_input_has_one_database() -> None:
-    two = Database("A", "https://a.example"), Database("B", "https://b.example")
-    with pytest.raises(NotCertifiedError, match="only what adds can be shared"):
-        require_kept(replace(INPUT, databases=two))
 
 
 def test_noise_for_fewer_people_is_refused() -> None:

@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema import schema as module
 from blurfit.schema.schema import Binary, Categorical, Encoded, Label, Numeric, Schema
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from support.schemas import schemas, tables
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
@@ -99,13 +97,6 @@ class TestTheBall:
         assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(100), abs=1e-14)
         assert np.count_nonzero(x) == 100
 
-    @given(st.data(), schemas(most=4))
-    def test_the_losses_take_it(self, data, schema):
-        loss = LogisticLoss() if schema.is_label else SquaredLoss()
-        encoded = schema.encode(data.draw(tables(schema)))
-        quadratic = loss.terms(*encoded)
-        assert np.linalg.norm(quadratic.q, axis=1).max() <= loss.q_bound
-
     def test_it_does_not_look_at_other_records(self):
         alone = SCHEMA.encode(RECORD)
         among = SCHEMA.encode({name: [values[0], *values] for name, values in RECORDS.items()})
@@ -130,12 +121,6 @@ class TestEncode:
         assert x == pytest.approx(np.array([-0.5, 1, 1, 0]) / math.sqrt(3))
         assert (y.shape, float(y)) == ((), -1)
         assert schema.is_label
-
-    def test_shapes(self):
-        assert [part.shape for part in SCHEMA.encode(RECORDS)] == [(3, 5), (3,)]
-        assert [part.shape for part in SCHEMA.encode(RECORD)] == [(5,), ()]
-        assert all(part.dtype == np.float64 for part in SCHEMA.encode(RECORD))
-        assert SCHEMA.encode(RECORDS).features.flags.c_contiguous
 
     @given(st.data(), schemas())
     def test_one_record_is_a_row_of_the_table(self, data, schema):
@@ -203,32 +188,6 @@ class TestEncode:
             message.replace("None", "nan")
         )
 
-    def test_errors_name_the_row_of_the_table_and_not_of_a_block(self):
-        rows = 2 * module.ROWS_AT_ONCE + 100
-        ages = np.full(rows, 30.0)
-        ages[rows - 7] = np.nan
-        table = {"age": ages, "married": np.ones(rows), "sex": np.full(rows, "f")}
-        assert f"Row {rows - 7} has a missing value of 'age'" in refusal(
-            SCHEMA.encode_features, table
-        )
-        table["sex"] = np.where(np.arange(rows) == 3, "x", "m")  # an earlier row, a later column
-        assert f"Row {rows - 7} has a missing value of 'age'" in refusal(
-            SCHEMA.encode_features, table
-        )
-
-    def test_blocks_do_not_show(self):
-        rows = 2 * module.ROWS_AT_ONCE + 100
-        rng = np.random.default_rng(5)
-        table = {
-            "age": rng.uniform(-20, 120, rows),
-            "married": rng.integers(0, 2, rows),
-            "sex": rng.choice(["f", "m"], rows),
-        }
-        x = SCHEMA.encode_features(table)
-        some = rng.integers(0, rows, 50)
-        few = SCHEMA.encode_features({name: column[some] for name, column in table.items()})
-        assert np.array_equal(x[some], few)
-
     def test_no_function_is_called_for_every_row(self):
         """What makes it fast; how fast it is, the benchmarks say."""
         names = [f"v{i}" for i in range(13)]
@@ -261,12 +220,6 @@ class TestDecode:
         again = SCHEMA.encode(SCHEMA.decode(encoded))
         assert again.features == pytest.approx(encoded.features, rel=1e-13)
         assert again.target == pytest.approx(encoded.target, rel=1e-13)
-
-    def test_one_record(self):
-        back = SCHEMA.decode(SCHEMA.encode(RECORD))
-        assert back == {"age": pytest.approx(25), "married": 1, "sex": "f", "income": 50_000}
-        assert [type(value) for value in back.values()] == [float, int, str, float]
-        assert RICH.decode(RICH.encode(RECORD))["income"] is True
 
     @pytest.mark.parametrize(
         ("x", "y"),
@@ -327,18 +280,6 @@ class TestDictAndFile:
         assert Schema.from_dict(written) == schema
         assert json.dumps(Schema.from_dict(written).to_dict()) == json.dumps(written)
 
-    def test_the_issues_example(self, tmp_path):
-        path = tmp_path / "schema.toml"
-        path.write_text(TOML, encoding="utf-8")
-        assert Schema.from_toml(path) == SCHEMA
-        path.write_text(TOML + "above = 37_000\n[terms]\nepsilon = 1\n", encoding="utf-8")
-        assert Schema.from_toml(str(path)) == RICH
-
-    def test_the_files_shape_is_the_dicts(self, tmp_path):
-        path = tmp_path / "schema.toml"
-        path.write_text(TOML, encoding="utf-8")
-        assert Schema.from_dict(SCHEMA.to_dict()) == Schema.from_toml(path)
-
     def test_top_level_keys(self, tmp_path):
         path = tmp_path / "schema.toml"
         text = 'intercept = false\noutside = "refuse"\n' + TOML
@@ -386,12 +327,3 @@ class TestDictAndFile:
         assert "none.toml" in refusal(Schema.from_toml, path)
         path.write_bytes(b'loss = "\xff"')
         assert "utf-8" in refusal(Schema.from_toml, path)
-
-    @pytest.mark.parametrize("features", [{}, "age", None, {"name": "age"}])
-    def test_features_are_a_list(self, features):
-        message = refusal(Schema.from_dict, {"features": features, "target": INCOME.to_dict()})
-        assert "to be a list of tables" in message
-
-    @pytest.mark.parametrize("description", [None, [], "schema"])
-    def test_a_description_has_keys(self, description):
-        assert "table of keys and values" in refusal(Schema.from_dict, description)

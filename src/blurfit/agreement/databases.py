@@ -18,9 +18,10 @@ agreement is made, and by everyone who receives one:
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from blurfit.errors import InfeasibleError, InvalidValueError
 
@@ -35,8 +36,7 @@ DEVIATIONS = 40.0  # beyond which noise does not go
 _LARGEST_NAME = 100
 
 
-@dataclass(frozen=True)
-class Database:
+class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One of two databases: the name of whoever runs it, where its service is, and its public key
     if shares are sealed to it (`blurfit.messages.shares`).
 
@@ -69,11 +69,6 @@ class Database:
             from blurfit.messages.shares import require_key
 
             require_key(self.key)
-
-    def to_dict(self) -> dict[str, str]:
-        """As plain values; a key that is not there is left out."""
-        found = {"name": self.name, "url": self.url}
-        return found if self.key is None else found | {"key": self.key}
 
 
 def databases_of(given: Sequence[Any]) -> tuple[Database, ...]:

@@ -38,14 +38,15 @@ invited as are waited for, colluders who are quick weigh twice as much, in waves
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
 
+from msgspec import Struct
+
 from blurfit.errors import InvalidValueError, OtherGroupError
-from blurfit.json_reader import canonical
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import WaveForm, wave_form
@@ -108,9 +109,6 @@ def honest_among(people: Sequence[int], colluders: float) -> tuple[int, ...]:
     return tuple(int(rest * one) for one in people)
 
 
-_FIELDS = {"plan", "number", "follows", "map", "people"}
-
-
 @dataclass(frozen=True, eq=False)
 class Wave:
     """Wave `number` of a plan.
@@ -130,10 +128,10 @@ class Wave:
     chart: Announced | None = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Wave) and self.to_dict() == other.to_dict()
+        return isinstance(other, Wave) and self.document() == other.document()
 
     def __hash__(self) -> int:
-        return hash(canonical(self.to_dict()))
+        return hash((self.plan, self.number, self.follows))
 
     @property
     def quorum(self) -> int:
@@ -181,32 +179,26 @@ class Wave:
         if self.chart is not None:
             map_from_dict(self.chart.to_dict())
 
-    def to_dict(self) -> dict[str, Any]:
-        """As part of an agreement."""
-        return {
-            "plan": self.plan,
-            "number": self.number,
-            "follows": list(self.follows),
-            "map": None if self.chart is None else self.chart.to_dict(),
-            "people": list(self.people),
-        }
+    def document(self) -> "WaveDocument":
+        """Return it as part of an agreement's document."""
+        chart = None if self.chart is None else self.chart.to_dict()
+        return WaveDocument(self.plan, self.number, self.people, self.follows, chart)
 
     @classmethod
-    def from_dict(cls, entry: Any) -> "Wave":
-        """The inverse of `to_dict`; the map is checked."""
-        if not isinstance(entry, Mapping) or set(entry) != _FIELDS:
-            raise InvalidValueError(f"Expected a wave with the fields {sorted(_FIELDS)}.")
-        chart, follows, people = entry["map"], entry["follows"], entry["people"]
-        for name, value in (("follows", follows), ("people", people)):
-            if not isinstance(value, list):
-                raise InvalidValueError(f"Expected {name}={value!r} to be a list.")
-        return cls(
-            entry["plan"],
-            entry["number"],
-            tuple(people),
-            tuple(follows),
-            None if chart is None else map_from_dict(chart),
-        )
+    def read(cls, document: "WaveDocument") -> "Wave":
+        """Return the inverse of `document`; the map is checked."""
+        chart = None if document.map is None else map_from_dict(document.map)
+        return cls(document.plan, document.number, document.people, document.follows, chart)
+
+
+class WaveDocument(Struct, frozen=True, forbid_unknown_fields=True):
+    """A wave in the document of an agreement."""
+
+    plan: str
+    number: int
+    people: tuple[int, ...]
+    follows: tuple[str, ...]
+    map: dict[str, Any] | None
 
 
 def require_group(wave: Wave, groups: Sequence[int]) -> None:

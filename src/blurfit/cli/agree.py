@@ -28,6 +28,7 @@ import msgspec
 import blurfit as bf
 from blurfit.agreement.terms import TERMS, Terms
 from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -135,10 +136,7 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     return int(word)
 
 
-@click.command(
-    epilog="Example: blurfit agree schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 "
-    "--out agreement.json"
-)
+@common.command("agree", "schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 --out agreement.json")
 @click.argument("schema", type=common.EXISTING_FILE)
 @common.out_file(
     "Where the agreement is written.", default=Path("agreement.json"), show_default=True
@@ -171,7 +169,6 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     name="plan_file",
     type=common.NEW_FILE,
 )
-@common.as_json
 def agree(
     schema: Path,
     out: Path,
@@ -180,9 +177,8 @@ def agree(
     counts: bool,
     keys: tuple[str, ...],
     plan_file: Path,
-    as_json: bool,
     **typed: Any,
-) -> None:
+) -> Answer:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one).
@@ -212,42 +208,39 @@ def agree(
         )
     if "local_epsilon" in terms:
         terms.setdefault("local_delta", terms["delta"])
+    if counts and waves is None:
+        raise InvalidValueError("Expected --waves with --counts.")
+    facts: dict[str, Any] = {"agreement": str(out)}
+    told = []
     if waves is None:
-        if counts:
-            raise InvalidValueError("Expected --waves with --counts.")
-        agreement, planned, told = bf.Agreement.propose(proposal.schema, **terms), {}, ""
+        agreement = bf.Agreement.propose(proposal.schema, **terms)
     else:
-        course = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
-        agreement, planned = course.first(), {"plan": str(plan_file), **reports.plan_facts(course)}
-        wrote = f"Wrote {plan_file}, fingerprint {course.fingerprint}."
-        told = f"\n{reports.plan_in_words(course)}\n{wrote}"
-        course.save(plan_file)
+        plan = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
+        plan.save(plan_file)
+        agreement = plan.first()
+        facts |= {"plan": str(plan_file), **reports.plan_facts(plan)}
+        told = [reports.plan_in_words(plan)]
+        told.append(f"Wrote {plan_file}, fingerprint {plan.fingerprint}.")
     agreement.save(out)
-    found = reports.doubts(agreement)
-    worth = _worth(agreement, public, terms) if public is not None and waves is None else None
-    if not as_json:
-        reports.show(reports.agreement_report(agreement))
-    for doubt in found:
+    doubts = reports.doubts(agreement)
+    for doubt in doubts:
         click.echo(f"Warning: {doubt}", err=True)
-    if worth is not None:
-        planned["public_rows_worth"] = worth.to_dict()
-        told = f"{told}\n{reports.public_answer(worth, worth.cases[0])}"
-    common.answer(
-        {"agreement": str(out), **planned, **reports.agreement_facts(agreement), "warnings": found},
-        f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
-        as_json=as_json,
-    )
+    if public is not None and waves is None and (worth := _worth(agreement, public, terms)):
+        facts["public_rows_worth"] = worth.to_dict()
+        told.append(reports.public_answer(worth, worth.cases[0]))
+    facts |= reports.agreement_facts(agreement) | {"warnings": doubts}
+    wrote = f"Wrote {out}, fingerprint {agreement.fingerprint}."
     collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
     elsewhere = (
         "each of the two databases opens it: `--as first` and `--as second`."
         if agreement.databases
         else f"or `blurfit contribute {out} TABLE --out FILE` blurs into a file."
     )
-    common.next_step(
+    step = (
         f"`blurfit forecast {out}` says what error to expect; "
-        f"{collects or '`blurfit serve` collects'}, {elsewhere}",
-        quiet=as_json,
+        f"{collects or '`blurfit serve` collects'}, {elsewhere}"
     )
+    return Answer(facts, [reports.agreement_report(agreement), wrote, *told], step)
 
 
 def _worth(
@@ -273,14 +266,13 @@ def _worth(
     )
 
 
-@click.command("next", epilog="Example: blurfit next plan.json release1.json --out agreement2.json")
+@common.command("next", "plan.json release1.json --out agreement2.json")
 @click.argument("plan", type=common.EXISTING_FILE)
 @click.argument("releases", type=common.EXISTING_FILE, nargs=-1)
 @common.out_file(
     "Where the agreement is written.", default=Path("agreement.json"), show_default=True
 )
-@common.as_json
-def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) -> None:
+def next_wave(plan: Path, releases: tuple[Path, ...], out: Path) -> Answer:
     """Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
 
     Give the published moments of all earlier waves, in order; none for the first wave. Whoever
@@ -292,15 +284,12 @@ def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) 
     agreement = common.course_of(agreed, releases).next_agreement()
     agreement.save(out)
     number = len(releases) + 1
-    common.answer(
+    shown = "".join(f" --release {one}" for one in releases)
+    return Answer(
         {"agreement": str(out), "wave": number, **reports.agreement_facts(agreement)},
         f"Wrote {out}, wave {number} of {len(agreed)}, for {agreement.quorum:,} people; "
         f"fingerprint {agreement.fingerprint}.",
-        as_json=as_json,
-    )
-    shown = "".join(f" --release {one}" for one in releases)
-    common.next_step(
-        f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.", quiet=as_json
+        f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.",
     )
 
 
@@ -312,7 +301,7 @@ PEOPLE, SEED = 20_000, 2026
 EXAMPLE = files("blurfit.cli").joinpath("survey/schema.toml")
 
 
-@click.command(epilog="Example: blurfit init survey")
+@common.command("init", "survey")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--from",
@@ -321,16 +310,14 @@ EXAMPLE = files("blurfit.cli").joinpath("survey/schema.toml")
     help="An existing survey: an XLSForm (.xlsx), a Table Schema or a Data Package (.json).",
 )
 @click.option("--target", help="With --from: the question to predict.")
-@common.as_json
-def init(folder: Path, source: Path | None, target: str | None, as_json: bool) -> None:
+def init(folder: Path, source: Path | None, target: str | None) -> Answer:
     """Write an example survey into a FOLDER: a schema to adapt, and people to try it with.
 
     The people are generated, so that you can try every command. With --from, the schema is that of
     an existing survey, and no people are generated.
     """
     if source is not None:
-        _from_survey(folder, source, target, as_json=as_json)
-        return
+        return _from_survey(folder, source, target)
     if target is not None:
         raise InvalidValueError("Expected --from FILE with --target.")
     schema, people = folder / "schema.toml", folder / "people.csv"
@@ -345,12 +332,11 @@ def init(folder: Path, source: Path | None, target: str | None, as_json: bool) -
         table = made_up_people(PEOPLE, SEED)
         rows = zip(*(column.tolist() for column in table.values()), strict=True)
         common.write_csv(stream, [table, *rows])
-    common.answer(
+    return Answer(
         {"schema": str(schema), "people": str(people), "rows": PEOPLE},
         f"Wrote {schema}, and {people} with {PEOPLE:,} people who do not exist.",
-        as_json=as_json,
+        f"`cd {folder}`, then `blurfit agree schema.toml`.",
     )
-    common.next_step(f"`cd {folder}`, then `blurfit agree schema.toml`.", quiet=as_json)
 
 
 _PROPOSED = """
@@ -361,7 +347,7 @@ quorum = 10000          # nothing is published from fewer honest people
 """
 
 
-def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: bool) -> None:
+def _from_survey(folder: Path, source: Path, target: str | None) -> Answer:
     from blurfit.schema.imports import from_table_schema, from_xlsform
     from blurfit.schema.schema import to_toml
 
@@ -386,12 +372,11 @@ def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: boo
     schema.write_text(f"{head}{to_toml(found.schema)}\n{_PROPOSED}", encoding="utf-8")
     asked = len(found.schema.features) + 1
     words = "".join(f"\n{note}" for note in found.notes)
-    common.answer(
+    return Answer(
         {"schema": str(schema), "questions": asked, "notes": list(found.notes)},
         f"Wrote {schema}, with {asked} questions from {source.name}.{words}",
-        as_json=as_json,
+        f"check {schema}, then `blurfit agree {schema}`.",
     )
-    common.next_step(f"check {schema}, then `blurfit agree {schema}`.", quiet=as_json)
 
 
 def made_up_people(count: int, seed: int) -> dict[str, Any]:

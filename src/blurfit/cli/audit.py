@@ -12,6 +12,7 @@ import click
 import blurfit as bf
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
+BROKEN = NOT_VERIFIED = 1  # exit codes
 
 
-@click.command(name="audit", epilog="Example: blurfit audit agreement.json --trials 200")
+@common.command("audit", "agreement.json --trials 200")
 @click.argument("file", required=False, type=common.EXISTING_FILE)
 @click.option("--of", "where", help="An estimator to attack instead, as module:Estimator.")
 @click.option(
@@ -64,7 +66,6 @@ AGREEMENT, ESTIMATOR = "agreement", "estimator"
     help="Let all other contributors lie, too: that breaks every promise that relies on them, and "
     "none that the database's own noise keeps. (moment)",
 )
-@common.as_json
 @common.picture_file
 def audit_command(
     file: Path | None,
@@ -80,15 +81,12 @@ def audit_command(
     confidence: float,
     seed: int,
     liars: bool,
-    as_json: bool,
     picture: Path | None,
-) -> None:
+) -> Answer:
     """Attack what the agreement in FILE promises, or an estimator that you name with --of.
 
     Exit code 1 if a promise is broken.
     """
-    from rich.console import Console
-
     from blurfit.audit.agreements import audit_agreement, number_of_attacks
     from blurfit.audit.provers import Lie, lies
 
@@ -98,7 +96,7 @@ def audit_command(
     if where is None:
         assert file is not None
         agreement = common.load_agreement(file)
-        with common.watched("attack", quiet=as_json) as watch:
+        with common.watched("attack") as watch:
             findings = audit_agreement(
                 agreement,
                 trials=trials,
@@ -122,14 +120,14 @@ def audit_command(
     subject = AGREEMENT if where is None else ESTIMATOR
     if picture is not None:
         common.save_picture(findings.plot, picture)
-    if as_json:
-        click.echo(json.dumps([one.to_dict() for one in [*findings, *told]], indent=2))
-    else:
-        Console().print(report(findings, confidence, subject))
-        if told:
-            Console().print(proofs_in_words(told))
-    if any(one.broken for one in [*findings, *told]):
-        raise SystemExit(1)
+    words: Any = report(findings, confidence, subject)
+    if told:
+        from rich.console import Group
+
+        words = Group(words, proofs_in_words(told))
+    every = [*findings, *told]
+    broken = any(one.broken for one in every)
+    return Answer([one.to_dict() for one in every], words, code=BROKEN if broken else 0)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -246,10 +244,7 @@ def proofs_in_words(told: "Sequence[Lie]") -> str:
     )
 
 
-NOT_VERIFIED = 1
-
-
-@click.command(epilog="Example: blurfit verify model.json --agreement agreement.json")
+@common.command("verify", "model.json --agreement agreement.json")
 @click.argument("file", type=common.EXISTING_FILE)
 @click.option(
     "--agreement",
@@ -259,9 +254,7 @@ NOT_VERIFIED = 1
     help="The agreement that you were invited under: its key is the one that counts. For a receipt "
     "over several waves, give one for each.",
 )
-@common.as_json
-@click.pass_context
-def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json: bool) -> None:
+def verify(file: Path, agreed: tuple[Path, ...]) -> Answer:
     """Check who signed a model, moments or a receipt (FILE), and say what that shows.
 
     Exit code 0 if everything that can be checked is right, 1 otherwise.
@@ -288,19 +281,14 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
         )
     else:
         found = examine(text, *agreements)
-    if as_json:
-        values = {
-            "verified": found.verified,
-            "fingerprint": found.fingerprint,
-            "shown": found.shown,
-            "wrong": found.wrong,
-            "not_shown": found.not_shown,
-        }
-        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
-    else:
-        click.echo(in_words(file, found))
-    if not found.verified:
-        context.exit(NOT_VERIFIED)
+    facts = {
+        "verified": found.verified,
+        "fingerprint": found.fingerprint,
+        "shown": found.shown,
+        "wrong": found.wrong,
+        "not_shown": found.not_shown,
+    }
+    return Answer(facts, in_words(file, found), code=0 if found.verified else NOT_VERIFIED)
 
 
 def in_words(file: Path, found: "Examination") -> str:

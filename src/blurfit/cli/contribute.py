@@ -1,13 +1,4 @@
-"""Invitations and contributions: `blurfit invite`, `contribute`, `withdraw` and `ledger`.
-
-Invitations are written bare or as links, as a table for mail merge, or as QR codes. With two
-databases a person needs an invitation from each. `--both` asks both services, with the tokens of
-both administrators, and joins the invitations in pairs, each pair in one link. Where nobody holds
-both tokens, each side makes its own, and the page for administrators joins the files.
-
-An invitation to a plan of waves is for one group of people, which a lot decides
-(`blurfit.agreement.waves`): the table says which, so that each group can be written to in its turn.
-"""
+"""What a contributor types: `blurfit contribute`, `withdraw` and `ledger`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -18,13 +9,15 @@ import click
 import blurfit as bf
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
 from blurfit.cli.administer import read
 from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 
 
-@click.command(
-    epilog="Example: blurfit contribute agreement.json people.csv --to http://127.0.0.1:8000 "
-    "--invitations invitations.txt"
+@common.command(
+    "contribute",
+    "agreement.json people.csv --to http://127.0.0.1:8000 --invitations invitations.txt",
 )
 @common.agreement_file
 @click.argument("table", type=common.EXISTING_FILE)
@@ -62,7 +55,6 @@ from blurfit.errors import InvalidValueError
 @common.course_options(
     "First check that the agreement follows from this plan and its --release files."
 )
-@common.as_json
 def contribute(
     agreement: Path,
     table: Path,
@@ -76,8 +68,7 @@ def contribute(
     public: Path | None,
     plan_file: Path | None,
     releases: tuple[Path, ...],
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Blur each row of a TABLE and send it once, or write all to a file (--out).
 
     TABLE is a .csv or .parquet file. If this is interrupted, run it again: it continues where it
@@ -87,15 +78,20 @@ def contribute(
     """
     agreed = common.load_agreed(agreement)
     if public is not None:
-        _check_public(agreed, public)
-    if not isinstance(agreed, bf.Plan):
+        if agreed.first().public_rows is None:
+            raise InvalidValueError(
+                f"Expected no --public {public}: the agreement names no file of public rows."
+            )
+        common.require_agreed(public, agreed.first())
+        common.encoded_public(public, agreed.schema)
+    if isinstance(agreed, bf.Agreement):
         common.read_course(agreed, plan_file, releases)
     elif plan_file or releases or out:
         raise InvalidValueError(
             "Expected an agreement with --out, --plan or --release: a plan is sent to a service, "
             "which knows the wave that is collecting. `blurfit next` writes a wave's agreement."
         )
-    _warn_of_a_second_time(agreed.first() if isinstance(agreed, bf.Plan) else agreed)
+    _warn_of_a_second_time(agreed.first())
     if agreed.databases and out is not None:
         raise InvalidValueError(
             "Expected no --out: the agreement shares each record between two databases, and no "
@@ -103,44 +99,31 @@ def contribute(
         )
     if (url is None) == (out is None) and not agreed.databases:
         raise InvalidValueError("Expected either --to SERVICE or --out FILE.")
-    if out is not None and not isinstance(agreed, bf.Plan):
+    options: dict[str, Any] = {"journal": journal, "other_people": other_people}
+    if out is not None:
         if invitations:
             raise InvalidValueError("Expected no --invitations with --out: a file needs none.")
         if receipt is not None:
             raise InvalidValueError("Expected no --receipt with --out: nobody acknowledges a file.")
         from blurfit.contributor.sending import blur_table
-        from blurfit.optional import optional
 
         optional("pyarrow")  # before anything is blurred that could then not be written
-
-        with common.watched("blur", quiet=as_json) as watch:
-            rows = blur_table(
-                agreed, table, out, journal=journal, other_people=other_people, progress=watch
-            )
-        common.answer(
+        with common.watched("blur") as watch:
+            rows = blur_table(agreed.first(), table, out, progress=watch, **options)
+        return Answer(
             {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
             f"Wrote {rows:,} submissions to {out}, one for each row of {table}.",
-            as_json=as_json,
+            f"`blurfit learn {agreement} {out}`, alone or with the files of others.",
         )
-        common.next_step(
-            f"`blurfit learn {agreement} {out}`, alone or with the files of others.", quiet=as_json
-        )
-        return
     tokens = _tokens(invitations, len(agreed.databases) or 1)
     waiting: dict[int, int] = {}
-    with common.watched("blur and send", quiet=as_json) as watch:
-        rows = _send(
-            agreed,
-            table,
-            url,
-            patience,
-            tokens,
-            journal=journal,
-            other_people=other_people,
-            receipt=receipt,
-            progress=watch,
-            waiting=waiting.update,
-        )
+    with (
+        common.watched("blur and send") as watch,
+        bf.Client.of(agreed, url, patience=patience) as client,
+    ):
+        client.check(agreed)
+        options |= {"receipt": receipt, "progress": watch, "waiting": waiting.update}
+        rows = client.contribute_table(agreed, table, invitations=tokens, **options)
     words = f"{rows:,} rows of {table} are stored there, each counted once."
     if waiting:
         each = ", ".join(f"{count:,} for group {group}" for group, count in waiting.items())
@@ -150,50 +133,28 @@ def contribute(
     facts = {"rows": rows, "fingerprint": agreed.fingerprint}
     if isinstance(agreed, bf.Plan):
         facts["waiting"] = {str(group): count for group, count in waiting.items()}
-    common.answer(facts, words, as_json=as_json)
-    if url is not None:
-        common.next_step(f"`blurfit status {agreement} --to {url}`.", quiet=as_json)
+    step = "" if url is None else f"`blurfit status {agreement} --to {url}`."
+    return Answer(facts, words, step)
 
 
 def _warn_of_a_second_time(agreed: "bf.Agreement") -> None:
     """Tell someone who contributes twice for one purpose what both add up to."""
-    from blurfit.contributor.account import DELTA, Entry, Ledger, total
+    from blurfit.contributor.account import Account, Entry, total
     from blurfit.theory.guarantees import at_most
 
-    before = Ledger().earlier(agreed)
+    before = Account().earlier(agreed)
     if before is None:
         return
     together = total([before, Entry.of(agreed, 0, "")])
-    sums = ", ".join(f"ε = {at_most(one)} ({relation})" for relation, one in together.items())
+    sums = " and ".join(
+        f"ε = {at_most(one.epsilon)} at δ = {at_most(one.delta, 3)} ({relation})"
+        for relation, one in together.items()
+    )
     click.echo(
         f"Warning: rows were sent for the same purpose before, to {before.where} on {before.at}. "
-        f"For anyone who is in both, all that is published has {sums} at δ = {DELTA:g}.",
+        f"For anyone who is in both, all that is published has {sums}.",
         err=True,
     )
-
-
-def _check_public(agreed: "bf.Agreement | bf.Plan", public: Path) -> None:
-    """Refuse any file other than the public rows that were agreed on."""
-    if isinstance(agreed, bf.Plan) or agreed.public_rows is None:
-        raise InvalidValueError(
-            f"Expected no --public {public}: the agreement names no file of public rows."
-        )
-    common.require_agreed(public, agreed)
-    common.encoded_public(public, agreed.schema)
-
-
-def _send(
-    agreed: "bf.Agreement | bf.Plan",
-    table: Path,
-    url: str | None,
-    patience: float,
-    tokens: list[list[str]],
-    **options: Any,
-) -> int:
-    """Send everything to one database, or a share to each of two."""
-    with bf.Client.of(agreed, url, patience=patience) as client:
-        client.check(agreed)
-        return client.contribute_table(agreed, table, invitations=tokens, **options)
 
 
 def _tokens(paths: tuple[Path, ...], wanted: int) -> list[list[str]]:
@@ -222,7 +183,7 @@ def _tokens(paths: tuple[Path, ...], wanted: int) -> list[list[str]]:
     return found or [[] for _ in range(wanted)]
 
 
-@click.command(epilog="Example: blurfit withdraw receipt.json")
+@common.command("withdraw", "receipt.json")
 @click.argument("receipt", type=common.EXISTING_FILE)
 @click.option(
     "--row",
@@ -232,8 +193,7 @@ def _tokens(paths: tuple[Path, ...], wanted: int) -> list[list[str]]:
     help="Only this row of the table, counting from 1; may be given several times. Default: all.",
 )
 @common.patience
-@common.as_json
-def withdraw(receipt: Path, rows: tuple[int, ...], patience: float, as_json: bool) -> None:
+def withdraw(receipt: Path, rows: tuple[int, ...], patience: float) -> Answer:
     """Withdraw the submissions of a RECEIPT, as long as their collection is open.
 
     This is final: what was withdrawn is refused if it is sent again, and its invitation stays used.
@@ -252,10 +212,10 @@ def withdraw(receipt: Path, rows: tuple[int, ...], patience: float, as_json: boo
         told += f" {found.unknown:,} of them were never stored."
     if found.staying:
         told += f" {found.staying:,} stay: {found.reason}"
-    common.answer(asdict(found), told, as_json=as_json)
+    return Answer(asdict(found), told)
 
 
-@click.command(epilog="Example: blurfit ledger --delta 1e-9")
+@common.command("ledger", "--delta 1e-9")
 @common.with_default(
     "--delta",
     1e-6,
@@ -263,20 +223,18 @@ def withdraw(receipt: Path, rows: tuple[int, ...], patience: float, as_json: boo
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
 )
 @click.option("--erase", is_flag=True, help="Erase all entries. What was sent stays sent.")
-@common.as_json
-def ledger(delta: float, erase: bool, as_json: bool) -> None:
+def ledger(delta: float, erase: bool) -> Answer:
     """Tell what was sent from this account, to whom and when, and what it all adds up to.
 
     The list is a file of your own, in BLURFIT_HOME or ~/.blurfit, and nobody else sees it.
     """
-    from blurfit.contributor.account import Ledger, total
+    from blurfit.contributor.account import Account, total
     from blurfit.theory.guarantees import at_most
 
-    book = Ledger()
+    book = Account()
     if erase:
         count = book.erase()
-        common.answer({"erased": count}, f"Erased {count} entries.", as_json=as_json)
-        return
+        return Answer({"erased": count}, f"Erased {count} entries.")
     entries = book.entries()
     sums = total(entries, delta)
     lines = [
@@ -286,13 +244,13 @@ def ledger(delta: float, erase: bool, as_json: bool) -> None:
         f"{one.neighbours} one record; agreement {one.fingerprint[:12]}"
         for one in entries
     ]
-    for relation, epsilon in sums.items():
-        lines.append(
-            f"For anyone who is in all of them ({relation} one record), everything that is "
-            f"published has ε = {at_most(epsilon)} together, at δ = {delta:g}."
-        )
-    common.answer(
-        {"entries": [asdict(one) for one in entries], "delta": delta, "together": sums},
+    lines += [
+        f"For anyone who is in all of them ({relation} one record), everything that is published "
+        f"has ε = {at_most(one.epsilon)} together, at δ = {at_most(one.delta, 3)}."
+        for relation, one in sums.items()
+    ]
+    together = {name: {"epsilon": one.epsilon, "delta": one.delta} for name, one in sums.items()}
+    return Answer(
+        {"entries": [asdict(one) for one in entries], "delta": delta, "together": together},
         "\n".join(lines) or "Nothing has been sent from this account.",
-        as_json=as_json,
     )

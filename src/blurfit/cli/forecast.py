@@ -2,7 +2,6 @@
 and `blurfit forecast` tells what a collection will achieve.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -14,6 +13,7 @@ import click
 import blurfit as bf
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
@@ -47,35 +47,26 @@ _setting_options = common.options(
     click.option("--q-bound", type=float, help="R_q, bound on every record's ‖q‖. (input)"),
     click.option("--p-bound", type=float, help="R_p, bound on every record's ‖p‖. (input)"),
     term_options("weight_bound"),
-    common.as_json,
 )
 
 
-@click.command(
-    epilog="Example: blurfit calibrate --epsilon 1 --delta 1e-6 --quorum 32768 --constant 0.5"
-)
+@common.command("calibrate", "--epsilon 1 --delta 1e-6 --quorum 32768 --constant 0.5")
 @term_options("epsilon", "delta", required=("epsilon", "delta"))
 @_setting_options
 @term_options("local_epsilon", "local_delta", "rule", "split", "local_share", "debias")
 @click.option("--alpha", type=float, help="The paper's balance: ε ← αε. (input)")
-def calibrate(as_json: bool, **typed: Any) -> None:
+def calibrate(**typed: Any) -> Answer:
     """Turn a promise (ε, δ) and public bounds into noise scales."""
     from blurfit.theory import input_calibration as of_input
 
     mechanism, found = _asked(typed)
     calibration = _moment(found) if mechanism == "moment" else of_input.calibrate(**found)
-    if as_json:
-        click.echo(json.dumps(calibration.to_dict(), indent=2))
-        return
-    from blurfit.cli import _reports as reports
+    from blurfit.cli._reports import calibration_report
 
-    reports.show(reports.calibration_report(calibration))
+    return Answer(calibration.to_dict(), calibration_report(calibration))
 
 
-@click.command(
-    epilog="Example: blurfit guarantee --delta 1e-6 --quorum 32768 --constant 0.5 --sigma 7.5 "
-    "--count 20000"
-)
+@common.command("guarantee", "--delta 1e-6 --quorum 32768 --constant 0.5 --sigma 7.5 --count 20000")
 @click.option("--epsilon", type=float, help="Give ε to learn δ.")
 @click.option("--delta", type=float, help="Give δ to learn ε.")
 @_setting_options
@@ -84,20 +75,18 @@ def calibrate(as_json: bool, **typed: Any) -> None:
 @click.option("--sigma-u", type=float, help="Noise on all q together. (input)")
 @click.option("--sigma-b", type=float, help="Noise on all p together. (input)")
 @click.option("--ridge", type=float, help="Δ_in, the ridge that the database adds. (input)")
-def guarantee(as_json: bool, **typed: Any) -> None:
+def guarantee(**typed: Any) -> Answer:
     """Tell which promise given noise keeps: the inverse of calibrate."""
     from blurfit.agreement.statement import releases_in_words
     from blurfit.theory import input_calibration as of_input
 
     mechanism, found = _asked(typed, noise=True)
     kept = _kept_by_moment(found) if mechanism == "moment" else of_input.guarantee(**found)
-    if as_json:
-        click.echo(json.dumps(asdict(kept), indent=2))
-    else:
-        click.echo(
-            f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
-            f"({kept.neighbours}, {releases_in_words(kept)})."
-        )
+    return Answer(
+        asdict(kept),
+        f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
+        f"({kept.neighbours}, {releases_in_words(kept)}).",
+    )
 
 
 def _asked(typed: Mapping[str, Any], *, noise: bool = False) -> tuple[str, dict[str, Any]]:
@@ -235,10 +224,7 @@ def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
         )
 
 
-@click.command(
-    name="forecast",
-    epilog="Example: blurfit forecast schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16",
-)
+@common.command("forecast", "schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16")
 @click.argument("file", type=common.EXISTING_FILE)
 @common.with_default(
     "--contributors",
@@ -275,7 +261,6 @@ def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
 )
 @common.with_default("--draws", DRAWS, "Simulated collections.")
 @common.with_default("--seed", 0, "Seed of the simulation.")
-@common.as_json
 @common.picture_file
 def forecast_command(
     file: Path,
@@ -285,11 +270,10 @@ def forecast_command(
     advising: bool,
     draws: int,
     seed: int,
-    as_json: bool,
     picture: Path | None,
     public: Path | None,
     **options: Any,
-) -> None:
+) -> Answer:
     """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
 
     Of a plan (.json) it is forecast what contributors who lie could do to the model. Nothing
@@ -300,8 +284,7 @@ def forecast_command(
     from blurfit.schema.schema import titles
 
     if common.format_of(file) == bf.Plan.STATED["format"]:
-        _forecast_plan(bf.Plan.load(file), options, seed, as_json=as_json)
-        return
+        return _forecast_plan(bf.Plan.load(file), options, seed)
     proposal = read_proposal(file)
     sizes = whole_numbers(contributors)
     shared: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
@@ -311,45 +294,38 @@ def forecast_command(
                 "Expected no --advise, --plot or --mechanism input with --public, which compares "
                 "two readings of moment."
             )
-        with common.watched("forecast", quiet=as_json) as watch:
+        with common.watched("forecast") as watch:
             beside = _beside(proposal, public, options, shared, watch)
-        if as_json:
-            click.echo(json.dumps(beside.to_dict(), indent=2))
-        else:
-            reports.show(reports.public_report(beside))
-        return
+        return Answer(beside.to_dict(), reports.public_report(beside))
     population, advice = population_of(proposal, options), []
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising)
-        with common.watched("forecast", quiet=as_json) as watch:
+        with common.watched("forecast") as watch:
             progress = common.steps(watch, len(sizes))
             found = forecast_agreement(proposal.agreement, population, **shared, progress=progress)
     else:
         asked = sweep_asked_for(proposal, mechanism, options)
         lines = math.prod(len(asked[axis]) for axis in ("mechanisms", "epsilons", "local_epsilons"))
-        with common.watched("forecast", quiet=as_json) as watch:
+        with common.watched("forecast") as watch:
             progress = common.steps(watch, lines * len(sizes))
             found = forecast(proposal.schema, population, **asked, **shared, progress=progress)
         if advising:
-            with common.watched("choose terms", quiet=as_json) as watch:
+            with common.watched("choose terms") as watch:
                 advice = _advice(proposal, population, found, asked["terms"], seed, watch)
     if picture is not None:
         common.save_picture(found.plot, picture)
     moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, max(sizes))
-    if as_json:
-        document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
-        if costs is not None:
-            document["proofs"] = asdict(costs)
-        click.echo(json.dumps(document, indent=2))
-    else:
-        reports.show(reports.forecast_report(found, within, advice))
-        if moved is not None:
-            click.echo(f"\n{reports.liars_in_words(moved, titles(proposal.schema))}")
-        if costs is not None:
-            click.echo(f"\n{costs.in_words()}")
+    facts = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
+    told = []
+    if moved is not None:
+        told.append(f"\n{reports.liars_in_words(moved, titles(proposal.schema))}")
+    if costs is not None:
+        facts["proofs"] = asdict(costs)
+        told.append(f"\n{costs.in_words()}")
+    return Answer(facts, [reports.forecast_report(found, within, advice), *told])
 
 
-def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int, *, as_json: bool) -> None:
+def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int) -> Answer:
     """Forecast what liars could do to a plan's model: its errors are not forecast."""
     from blurfit.cli import _reports as reports
     from blurfit.forecast.choices import moved_in_waves
@@ -358,9 +334,7 @@ def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int, *, as_js
     refuse_for_an_agreement(options, advising=False)
     population = population_of(ProposalFile(plan.schema), options)
     moved = _finite(moved_in_waves(plan, population, seed))
-    common.answer(
-        {"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)), as_json=as_json
-    )
+    return Answer({"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)))
 
 
 def _finite(moved: dict[str, float]) -> dict[str, float | None]:

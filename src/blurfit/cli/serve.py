@@ -13,6 +13,7 @@ import click
 
 import blurfit as bf
 from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
 from blurfit.cli.agree import EXAMPLE, SEED, made_up_people
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
@@ -99,9 +100,6 @@ def key_in(
             f"Expected {option} {str(path)!r} to hold a private key in 64 hexadecimal digits, as "
             f"this command writes one: {error}."
         ) from error
-
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @click.command(
@@ -347,7 +345,7 @@ def _announce(
         f"Next, in another terminal: {kept}`blurfit open agreement.json {typed}`, or open "
         f"{address}/admin in a browser. Ctrl-C stops the service. {signs}".strip()
     )
-    if not tls and host not in LOOPBACK:
+    if not tls and host not in common.LOOPBACK:
         click.echo(
             f"Warning: {host} without TLS: anyone on the way can read tokens and submissions. "
             "Give --tls-certificate and --tls-key, or listen on 127.0.0.1 behind a proxy.",
@@ -361,21 +359,19 @@ def _announce(
 _RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, without its imports
 
 
-@click.command(epilog="Example: blurfit token --name 'mail office' --right invite --out mail.txt")
+@common.command("token", "--name 'mail office' --right invite --out mail.txt")
 @common.store_option()
 @click.option("--name", help="The name of the token's holder.")
 @click.option("--right", type=click.Choice(_RIGHTS), help="What the new token allows.")
 @common.out_file("Where the new token is written; no copy is kept.")
 @click.option("--revoke", is_flag=True, help="Revoke the token of that name.")
-@common.as_json
 def token(
     place: str,
     name: str | None,
     right: "Right | None",
     out: Path | None,
     revoke: bool,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Grant or revoke a token for one kind of task; without options, list all tokens.
 
     This takes effect at once, without restarting any service. To rotate a token, grant another
@@ -388,12 +384,10 @@ def token(
         if name is None:
             found = store.read(stewards.granted)
             lines = [f"{one}: {may}" for one, may in found.items()] or ["There are none."]
-            common.answer({"tokens": found}, "\n".join(lines), as_json=as_json)
-            return
+            return Answer({"tokens": found}, "\n".join(lines))
         if revoke:
             store.write(stewards.revoke, name)
-            common.answer({"revoked": name}, f"The token of {name!r} is revoked.", as_json=as_json)
-            return
+            return Answer({"revoked": name}, f"The token of {name!r} is revoked.")
         if right is None or out is None:
             raise InvalidValueError("Expected --right and --out with --name, or --revoke.")
         if out.exists():
@@ -408,14 +402,13 @@ def token(
             out.unlink()
             raise
     sentence = f"Wrote a token for {name!r} to {out}: it allows `{right}`."
-    common.answer({"name": name, "right": right, "out": str(out)}, sentence, as_json=as_json)
+    return Answer({"name": name, "right": right, "out": str(out)}, sentence)
 
 
-@click.command(epilog="Example: blurfit deeds --store sqlite:///collection.db")
+@common.command("deeds", "--store sqlite:///collection.db")
 @common.store_option()
 @common.with_default("--most", 50, "How many to list.", type=click.IntRange(1))
-@common.as_json
-def deeds(place: str, most: int, as_json: bool) -> None:
+def deeds(place: str, most: int) -> Answer:
     """List what administrators did, newest first: when, who, what, and the outcome."""
     from blurfit.store import stewards
 
@@ -427,14 +420,13 @@ def deeds(place: str, most: int, as_json: bool) -> None:
         for one in found
     ]
     facts = {"deeds": [asdict(one) for one in found]}
-    common.answer(facts, "\n".join(lines) or "Nothing yet.", as_json=as_json)
+    return Answer(facts, "\n".join(lines) or "Nothing yet.")
 
 
-@click.command(epilog="Example: blurfit backup --store sqlite:///collection.db --out monday.db")
+@common.command("backup", "--store sqlite:///collection.db --out monday.db")
 @common.store_option()
 @common.out_file("The backup, a new file.", required=True)
-@common.as_json
-def backup(place: str, out: Path, as_json: bool) -> None:
+def backup(place: str, out: Path) -> Answer:
     """Copy a store while it is in use, as of one moment, and check the copy.
 
     A plain copy of the file lacks whatever is still in SQLite's log, which may be everything. Back
@@ -448,10 +440,10 @@ def backup(place: str, out: Path, as_json: bool) -> None:
         f"Wrote {out}: {found.collections:,} collections with {found.submissions:,} submissions, "
         "each sum compared with its checksum."
     )
-    common.answer(facts, sentence, as_json=as_json)
+    return Answer(facts, sentence)
 
 
-@click.command(epilog="Example: blurfit restore monday.db --store sqlite:///collection.db")
+@common.command("restore", "monday.db --store sqlite:///collection.db")
 @click.argument("file", required=False, type=common.ANY_FILE)
 @common.store_option("The new store.")
 @click.option(
@@ -465,10 +457,7 @@ def backup(place: str, out: Path, as_json: bool) -> None:
     is_flag=True,
     help="The store exists already, filled by pg_restore: close what must not publish again.",
 )
-@common.as_json
-def restore(
-    file: Path | None, place: str, original_lost: bool, in_place: bool, as_json: bool
-) -> None:
+def restore(file: Path | None, place: str, original_lost: bool, in_place: bool) -> Answer:
     """Restore a store from a backup FILE, so that nothing can be published a second time.
 
     What was published stays. Collections that had published nothing are closed for good, because
@@ -506,21 +495,18 @@ def restore(
         "submissions": found.submissions,
         "closed": list(found.closed),
     }
-    common.answer(facts, sentence, as_json=as_json)
-    common.next_step(f"`blurfit serve --store {place} …`.", quiet=as_json)
+    return Answer(facts, sentence, f"`blurfit serve --store {place} …`.")
 
 
-@click.command(
-    epilog="Example: blurfit export agreement.json --store sqlite:///collection.db "
-    "--out submissions.parquet"
+@common.command(
+    "export", "agreement.json --store sqlite:///collection.db --out submissions.parquet"
 )
 @common.agreement_file
 @click.option(
     "--store", "place", required=True, help="sqlite:///file, or postgresql://user@host/name."
 )
 @common.out_file("Where they are written: a .parquet or .arrow file.", required=True)
-@common.as_json
-def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
+def export(agreement: Path, place: str, out: Path) -> Answer:
     """Write the submissions of a closed collection to a file, for `blurfit learn`.
 
     If no model has been published yet, from now on it is learned from this file, alone or with
@@ -530,14 +516,13 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     from blurfit.files.learn import export as write
 
     agreed = common.load_agreement(agreement)
-    with bf.Store(place) as store, common.watched("export", quiet=as_json) as watch:
+    with bf.Store(place) as store, common.watched("export") as watch:
         rows = write(store, agreed.fingerprint, out, watch)
-    common.answer(
+    return Answer(
         {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
         f"Wrote {rows:,} submissions to {out}.",
-        as_json=as_json,
+        f"`blurfit learn {agreement} {out}`.",
     )
-    common.next_step(f"`blurfit learn {agreement} {out}`.", quiet=as_json)
 
 
 # ---- examples
@@ -581,9 +566,7 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
     click.echo("Ended. Next: `blurfit init survey` writes a survey of your own.")
 
 
-@click.command(
-    "demo", epilog="Example: blurfit demo --two-databases --contributors 2000 --out demo"
-)
+@common.command("demo", "--two-databases --contributors 2000 --out demo")
 @click.option(
     "--two-databases",
     is_flag=True,
@@ -601,18 +584,15 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
     "Where the plot and the model are written.",
     type=click.Path(path_type=Path, file_okay=False),
 )
-@common.as_json
-def demo_command(
-    two_databases: bool, waves: bool, contributors: int, out: Path, as_json: bool
-) -> None:
+def demo_command(two_databases: bool, waves: bool, contributors: int, out: Path) -> Answer:
     """Let generated people agree, blur, send and get a model."""
     from rich.console import Console
 
     from blurfit import demo
 
-    console = Console(stderr=as_json)
+    console = Console(stderr=common.for_scripts())
     demo.main(out, contributors, console, two_databases=two_databases, waves=waves)
-    common.answer(
+    return Answer(
         {
             "contributors": contributors,
             "two_databases": two_databases,
@@ -620,5 +600,4 @@ def demo_command(
             "out": str(out),
         },
         f"{contributors:,} people took part; everything is in {out}.",
-        as_json=as_json,
     )

@@ -90,7 +90,7 @@ class FitGuarantee:
 
 def _sentences(model: PublishedModel, releases: int) -> list[str]:
     """What is promised of a fit, and what is assumed."""
-    promise, by_moment = model.guarantee, model.agreement.mechanism == "moment"
+    promise, by_moment = model.guarantee, model.agreement.shows_sums
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     numbers = f"(epsilon={at_most(promise.epsilon, 6)}, delta={at_most(promise.delta, 6)})"
     what = "The blurred sums and the coefficients" if by_moment else "The coefficients"
@@ -340,7 +340,7 @@ def require_room(agreement: Agreement, rows: int) -> None:
     c times in the squared norm is at most bound/√c, and the sum of n at most n times that.
     """
     part = agreement.parts[-1]  # of `input` that is p: the noise on q is drawn otherwise
-    step = _sum_step(agreement) if agreement.mechanism == "input" else part.step
+    step = _sum_step(agreement) if not agreement.shows_sums else part.step
     if rows * part.bound / math.sqrt(part.counts.min()) >= noise.MOST_STEPS / 2 * step:
         raise InfeasibleError(
             f"Expected fewer than {rows:,} rows with epsilon={agreement.epsilon:g}: their sums "

@@ -187,7 +187,7 @@ def next_map(
 ) -> Announced:
     """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
 
-    The `last` of several Newton waves collects squared slopes too, for its errors.
+    The `last` of a plan's Newton waves collects squared slopes too, for its errors.
     """
     one_of(("gauge", "residual", "newton"), kind=kind)
     at = on_curve(belief) if kind == "newton" else belief
@@ -238,12 +238,12 @@ def _reach(
     """Return r, the scale, and R: by where people are, or by a rule where nobody has looked."""
     p = white.dimension
     if belief.law is None:
-        radius = float(rounded(np.array(radius_of(count, mu, p))))
+        radius = radius_of(count, mu, p)
         bound = residual_bound_of(radius)
         if belief.task == "label":  # a rare class is far from the mean, and is never cut
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
-        return radius, scale, bound
+        return float(rounded(np.array(radius))), scale, bound
     slopes = np.linalg.inv(white.matrix).T  # of white features
     error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
     radius, bound = choose(belief.law, count, mu, p, error)
@@ -538,12 +538,13 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cu
     weight = step.gram[0, 0] / chart.constant**2
     shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale * weight)
     centred = step.gram[1:, 1:] / (chart.feature_scale**2 * weight) - np.outer(shift, shift)
-    seen = max(float(np.trace(centred)) / len(shift), 1e-12)
     if math.isfinite(cut.law_noise):
         size = cut.lost + cut.energy
     else:
-        size = _size(weight * seen, chart.radius, len(shift) / 2)
-    spread = soft_floor(lower @ (centred * size / seen) @ lower.T, 0.0)
+        seen = float(np.trace(centred)) * weight / len(shift)
+        size = _size(seen, chart.radius, len(shift) / 2)
+    centred *= size * len(shift) / max(float(np.trace(centred)), 1e-12)
+    spread = soft_floor(lower @ centred @ lower.T, 0.0)
     explained = float(step.theta @ step.gram @ step.theta) / weight  # of the last model's errors
     left = max(read.dispersion - explained, 0.1 * read.dispersion)
     return replace(

@@ -159,8 +159,8 @@ class Course:
                 f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        last, mu = place == len(self.plan) - 1, self.plan.mus[place]
-        return next_map(self.beliefs[-1], kind, quorum, mu, last=last)
+        last = place == len(self.plan) - 1
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mus[place], last=last)
 
 
 def next_agreement(agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments]) -> Agreement:

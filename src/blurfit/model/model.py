@@ -20,12 +20,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.statement import Promise, in_each_wave
+from blurfit.agreement.agreement import Agreement, AgreementDocument, Fingerprint
+from blurfit.agreement.statement import Promise, SeenBy, in_each_wave
 from blurfit.agreement.terms import Admission
 from blurfit.arrays import AnyArray, FloatArray, fixed
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
@@ -44,6 +46,21 @@ if TYPE_CHECKING:
     from blurfit.model.summary import Results, Summary
 
 
+class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all public files say; a subclass has more."""
+
+    version: Literal[1]
+    software: str
+    caveats: tuple[Annotated[str, Meta(min_length=1)], ...]
+    seen_by: SeenBy
+    fingerprint: Fingerprint
+    admission: Admission | None
+    condition: str  # what the promise needs
+    count: int
+    agreement: AgreementDocument
+    signatures: tuple[Signature, ...] = ()
+
+
 class PublishedFile(ABC):
     """Something that is published under an agreement; a subclass says what else it holds.
 
@@ -54,6 +71,7 @@ class PublishedFile(ABC):
     CALLED: ClassVar[str]  # in errors: "a model"
     FORMAT: ClassVar[str]
     VERSION: ClassVar[int] = 1
+    DOCUMENT: ClassVar[type[PublishedDocument]]
 
     agreement: Agreement
     count: int
@@ -69,9 +87,9 @@ class PublishedFile(ABC):
 
     @classmethod
     @abstractmethod
-    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
-        """Read a document of this format, `common` being the fields that all have; whatever is
-        wrong with the others may be raised.
+    def _read(cls, document: Any, common: Mapping[str, Any]) -> Self:
+        """Read a `DOCUMENT`, `common` being the fields that all have; whatever is wrong with the
+        others may be raised.
         """
 
     def _require_quorum(self) -> None:
@@ -162,9 +180,14 @@ class PublishedFile(ABC):
                 f"Is this {cls.CALLED}, and of this version of blurfit?"
             )
         try:
-            return cls._read(document, _common(document))
+            read = msgspec.convert(document, cls.DOCUMENT)
+            return cls._read(read, _common(read, document["agreement"]))
         except BlurfitError:
             raise
+        except msgspec.ValidationError as error:
+            raise InvalidValueError(
+                f"Expected {cls.CALLED} as blurfit writes it: {error}."
+            ) from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidValueError(
                 f"Expected {cls.CALLED} as blurfit writes it: {error!r}."
@@ -210,25 +233,23 @@ def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
     return as_text(document | _written(signatures))
 
 
-def _common(document: Mapping[str, Any]) -> dict[str, Any]:
+def _common(document: PublishedDocument, agreed: Any) -> dict[str, Any]:
     """The fields that all files have, the signatures as they are, right or wrong."""
-    agreement = Agreement.from_document(document["agreement"])
-    agreement.verify(str(document["fingerprint"]), allow_unproved=True)
-    seen_by, caveats = document["seen_by"], document["caveats"]
+    agreement = Agreement.from_document(agreed)
+    agreement.verify(document.fingerprint, allow_unproved=True)
+    seen_by = document.seen_by
     if seen_by not in ("holder", "nobody" if agreement.databases else "collector"):
         raise InvalidValueError(
             f"Expected seen_by={seen_by!r} to be 'holder', or what its agreement says: 'nobody' "
             "with two databases, and 'collector' with one."
         )
-    if not isinstance(caveats, list) or not all(isinstance(one, str) and one for one in caveats):
-        raise InvalidValueError("Expected caveats to be a list of sentences.")
     return {
         "agreement": agreement,
-        "count": document["count"],
-        "software": str(document["software"]),
-        "caveats": tuple(caveats),
+        "count": document.count,
+        "software": document.software,
+        "caveats": document.caveats,
         "held": seen_by == "holder",
-        "signatures": tuple(Signature(**one) for one in document.get(SIGNATURES, ())),
+        "signatures": document.signatures,
     }
 
 
@@ -318,6 +339,27 @@ class WaveShare:
             )
 
 
+class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model as it is written: `columns` and `coefficients` follow from the rest."""
+
+    format: Literal["blurfit-model"]
+    waves: tuple[WaveShare, ...]
+    models: int
+    public_rows: int
+    target: str
+    features: tuple[str, ...]
+    references: dict[str, str]
+    link: Link
+    method: str
+    columns: tuple[str, ...]
+    weights: dict[str, tuple[float, ...]]
+    coefficients: dict[str, dict[str, float]]
+    inference: tuple[dict[str, Any], ...]
+    refusal: str | None
+    liars: tuple[dict[str, float | None], ...]
+    doubt: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class PublishedModel(PublishedFile):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
@@ -347,6 +389,7 @@ class PublishedModel(PublishedFile):
 
     CALLED = "a model"
     FORMAT = "blurfit-model"
+    DOCUMENT = ModelDocument
 
     agreement: Agreement
     target: str
@@ -614,23 +657,18 @@ class PublishedModel(PublishedFile):
         }
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
-        aim = common["agreement"].schema.question(document["target"])
+    def _read(cls, document: ModelDocument, common: Mapping[str, Any]) -> Self:
+        aim = common["agreement"].schema.question(document.target)
+        same = ("target", "features", "method", "link", "refusal", "references", "models")
         return cls(
             **common,
-            target=document["target"],
-            features=tuple(document["features"]),
-            weights=_in_order(document["weights"], aim),
-            method=str(document["method"]),
-            link=document["link"],
-            inference=tuple(Inference.from_dict(one) for one in document["inference"]),
-            refusal=document["refusal"],
-            references=dict(document["references"]),
-            models=document["models"],
-            public_rows=document["public_rows"],
-            liars=tuple(dict(one) for one in document["liars"]),
-            doubt=document["doubt"],
-            waves=tuple(WaveShare(**one) for one in document["waves"]),
+            **{name: getattr(document, name) for name in same},
+            weights=_in_order(document.weights, aim),
+            inference=tuple(map(Inference.from_dict, document.inference)),
+            public_rows=document.public_rows,
+            liars=document.liars,
+            doubt=document.doubt,
+            waves=document.waves,
         )
 
 

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from blurfit.messages.signing import Signature
 from blurfit.model import tables
 from blurfit.model.fitting import Formula, fit, fit_public, parsed, path
 from blurfit.model.fitting import Path as CoefficientPath
-from blurfit.model.model import PublishedFile, PublishedModel
+from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel
 from blurfit.model.tables import Answers
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
@@ -40,6 +40,15 @@ WITHOUT_PUBLIC_ROWS = (
 )
 
 
+class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A release of sums as it is written: `products` names them, `deviation` is of their noise."""
+
+    format: Literal["blurfit-moments"]
+    deviation: float
+    products: tuple[str, ...]
+    sums: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class PublishedMoments(PublishedFile):
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
@@ -50,6 +59,7 @@ class PublishedMoments(PublishedFile):
 
     CALLED = "a release of moments"
     FORMAT = "blurfit-moments"
+    DOCUMENT = MomentsDocument
 
     agreement: Agreement
     count: int
@@ -60,7 +70,7 @@ class PublishedMoments(PublishedFile):
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.agreement.mechanism != "moment":
+        if not self.agreement.shows_sums:
             raise InvalidValueError(
                 "Expected an agreement with mechanism='moment': the sums of 'input' are never "
                 "shown, because its promise is for one model alone."
@@ -254,5 +264,5 @@ class PublishedMoments(PublishedFile):
         }
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
-        return cls(**common, sums=np.array(document["sums"], dtype=np.float64))
+    def _read(cls, document: MomentsDocument, common: Mapping[str, Any]) -> Self:
+        return cls(**common, sums=np.array(document.sums, dtype=np.float64))

@@ -94,7 +94,7 @@ def learn(
     """
     agreement.verify(allow_unproved=allow_unproved)
     refuse_unless_ready(agreement, totals)
-    if agreement.mechanism == "moment":
+    if agreement.shows_sums:
         return moments_of(agreement, totals, held=held).fit()
     weights = released_weights(agreement, statistics_of(agreement, totals))
     return replace(published(agreement, weights, totals.count), held=held)
@@ -261,7 +261,7 @@ class Release:
             raise
         except BlurfitError as error:
             return cls(refusal=str(error))
-        if agreement.mechanism == "input":
+        if not agreement.shows_sums:
             return cls(model)
         return cls(model, moments_of(agreement, totals, held=held).to_json())
 

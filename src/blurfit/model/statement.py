@@ -35,7 +35,7 @@ from blurfit.schema.schema import title_of, titles
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import LocalGuarantee, ModelGuarantee, at_most
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moments import MomentCalibration, variance_factor
+from blurfit.theory.moments import variance_factor
 
 SHARE = f"{100 * LIARS:g} %"
 _LISTED = 24  # coefficients in a sentence; the summary has them all
@@ -93,7 +93,7 @@ def _moved(model: PublishedModel | PublishedMoments) -> str:
     if not model.liars:
         why = (
             "that follows from sums which are never shown"
-            if model.agreement.mechanism == "input"
+            if not model.agreement.shows_sums
             else "it has no coefficients with standard errors"
         )
         return f"How far {SHARE} of the contributors could move this model is not told: {why}."
@@ -377,8 +377,7 @@ def _meaning(model: Published) -> str:
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     if promise.epsilon > 20:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
-    calibration = model.agreement.calibration
-    mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
+    mu = model.agreement.perturbation.mu(model.agreement)
     if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
         mu = mu_of(promise.epsilon, promise.delta)
     stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)

@@ -56,7 +56,6 @@ from blurfit.schema.wording import ABOUT, NO_ONE, About, about_from
 __all__ = ["Binary", "Categorical", "Coefficients", "Encoded", "Label", "Numeric", "Schema"]
 
 INTERCEPT = "(intercept)"
-ROWS_AT_ONCE = 8192  # are encoded at once: few enough to stay in the processor's cache
 
 
 class Encoded(NamedTuple):
@@ -274,16 +273,9 @@ class Schema:
 
     def _x(self, table: Table) -> FloatArray:
         x = np.ones((table.rows, self.dimension))
-        try:
-            for start in range(0, table.rows, ROWS_AT_ONCE):
-                rows = slice(start, start + ROWS_AT_ONCE)
-                for feature, place in zip(self.features, self._places, strict=True):
-                    x[rows, place] = feature.scale(table.columns[feature.name][rows])
-                x[rows] *= self.scale
-        except InvalidValueError:  # which names a row of its block, so let the whole column do it
-            for feature in self.features:
-                feature.scale(table.columns[feature.name])
-            raise
+        for feature, place in zip(self.features, self._places, strict=True):
+            x[:, place] = feature.scale(table.columns[feature.name])
+        x *= self.scale
         return x[0] if table.single else x
 
 

@@ -7,7 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.agreement import Agreement, AgreementDocument
 from blurfit.dates import instant
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
 from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
@@ -22,7 +22,7 @@ from blurfit.protocol.wire import (
 from blurfit.service.answers import as_json
 from blurfit.service.authorisation import bearer_of, steward
 from blurfit.service.background import InProgress, run_in_daemon_thread
-from blurfit.service.documents import AgreementDocument, Hashes, Until
+from blurfit.service.documents import Hashes, Until
 from blurfit.service.intake import Collector, unsealing_key
 from blurfit.service.limits import body_of, document_in
 from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, get, post

@@ -1,15 +1,13 @@
 """The JSON that the service takes and gives, as types: the OpenAPI document is made from them.
 
-Agreements, submissions, models and moments have readers of their own, which say more about what is
-wrong with one; what stands here of them is their outline.
+Those of agreements, plans, models and moments are beside their readers: `AgreementDocument`,
+`PlanDocument`, `ModelDocument`, `MomentsDocument`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from blurfit.agreement.statement import SeenBy
-from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.messages.signing import Signature
 from blurfit.protocol.wire import MOST_SUBMISSIONS
 
@@ -112,62 +110,3 @@ class SubmissionDocument(Struct, forbid_unknown_fields=True):
     identifier: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
     fingerprint: Fingerprint
     numbers: Numbers
-
-
-class AgreementDocument(Struct):
-    """What everyone agreed on: `blurfit.agreement.agreement`."""
-
-    format: Literal["blurfit-agreement"]
-    version: Literal[1]
-    fingerprint: Fingerprint
-    schema: dict[str, Any]
-    mechanism: Mechanism
-    weights: dict[str, float] | None  # of the columns, with `moment`
-    objective: dict[str, Any] | None  # of the one model, with `input`
-    calibration: dict[str, Any]
-    grid: dict[str, Any]
-    databases: list[dict[str, str]]
-    public_rows: str | None  # SHA-256 of a public file, where models use one
-    wave: dict[str, Any] | None  # which of a plan it is, where there are several
-    admission: Admission = "invited"  # left out where it is that
-    database_noise: bool = False  # likewise, and so for those below
-    proofs: bool = False
-    sends: Sends = "everything"
-    signing_keys: list[Fingerprint] = field(default_factory=list)  # of 32 bytes, too
-
-
-class PlanDocument(Struct):
-    """What everyone agreed on, where people are asked in waves: `blurfit.agreement.plan`."""
-
-    format: Literal["blurfit-plan"]
-    version: Literal[1]
-    rule: Literal[1]  # of how a map follows from releases
-    fingerprint: Fingerprint
-    schema: dict[str, Any]
-    task: Literal["number", "label", "count"]
-    waves: list[dict[str, Any]]  # of each: kind, people, and how many must be honest
-    epsilon: float
-    delta: float
-    quorum: Count  # of all waves together
-    colluders: float  # the share of any wave that may collude
-    weights: dict[str, float]  # these, and what follows, of the first wave
-    calibration: dict[str, Any]
-    grid: dict[str, float]
-
-
-class Moments(Struct):
-    """The blurred sums: `blurfit.model.moments`."""
-
-    format: Literal["blurfit-moments"]
-    version: Literal[1]
-    software: str
-    caveats: list[str]
-    seen_by: SeenBy
-    fingerprint: Fingerprint
-    admission: Admission | None
-    condition: str  # what the promise needs
-    count: Count
-    deviation: float
-    products: list[str]
-    sums: Numbers
-    agreement: AgreementDocument

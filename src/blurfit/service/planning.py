@@ -17,8 +17,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from blurfit.agreement.plan import Plan
+from blurfit.agreement.agreement import AgreementDocument
+from blurfit.agreement.plan import Plan, PlanDocument
 from blurfit.errors import NotPublishedError, UnknownCollectionError
+from blurfit.model.moments import MomentsDocument
 from blurfit.protocol import problems
 from blurfit.protocol.wire import JSON, ONE_PLAN, PLANS, Acknowledgement
 from blurfit.service.administration import (
@@ -32,7 +34,7 @@ from blurfit.service.advancing import Advancing
 from blurfit.service.answers import Kept, as_json
 from blurfit.service.authorisation import steward
 from blurfit.service.background import run_in_daemon_thread
-from blurfit.service.documents import AgreementDocument, Hashes, Moments, PlanDocument, Until
+from blurfit.service.documents import Hashes, Until
 from blurfit.service.intake import Collector, unsealing_key
 from blurfit.service.limits import body_of
 from blurfit.service.metrics import plan_for_strangers
@@ -136,7 +138,7 @@ class Planning:
         response.headers["cache-control"] = "no-cache"  # later, another
         return response
 
-    @get(f"{ONE_PLAN}/releases", answer(array(Moments), "The releases.") | SAME)
+    @get(f"{ONE_PLAN}/releases", answer(array(MomentsDocument), "The releases.") | SAME)
     async def releases(self, request: Request) -> Response:
         """What the waves so far have published, in order."""
         fingerprint = fingerprint_in(request)

@@ -10,16 +10,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from blurfit.agreement.agreement import AgreementDocument
 from blurfit.errors import InvalidValueError
 from blurfit.model.export import as_yaml
 from blurfit.model.model import PublishedModel
+from blurfit.model.moments import MomentsDocument
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.protocol import problems
 from blurfit.protocol.wire import COLLECTIONS, JSON, ONE_COLLECTION
 from blurfit.service import website
 from blurfit.service.answers import ASKED_AFTER, FOREVER, Kept, Shelf, as_json
 from blurfit.service.authorisation import bearer_of
-from blurfit.service.documents import AgreementDocument, Hour, Moments
+from blurfit.service.documents import Hour
 from blurfit.service.metrics import Metrics, for_strangers, shown
 from blurfit.service.operations import OBJECT, SAME, answer, array, content, get, or_page, query
 from blurfit.service.signatory import Signatory
@@ -134,7 +136,7 @@ class Reading:
 
     @get(
         f"{ONE_COLLECTION}/moments",
-        answer(Moments, "The moments, always the same bytes; models are free.") | SAME,
+        answer(MomentsDocument, "The moments, always the same bytes; models are free.") | SAME,
         problems.NOT_PUBLISHED,
     )
     async def moments(self, request: Request) -> Response:

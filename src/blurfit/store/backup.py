@@ -123,7 +123,7 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
         alone = collection.role == "whole" and agreement.wave is None
         kept = c.handed_over.is_not(None)  # its export may have been completed since
         exported = connection.scalar(sa.select(kept).where(c.key == key))
-        if original_lost and alone and agreement.mechanism == "moment" and not exported:
+        if original_lost and alone and agreement.shows_sums and not exported:
             continue
         reason = (
             "This store was restored from a backup, and the original may have published since: a "

@@ -261,7 +261,7 @@ def model(connection: Connection, collection: Collection) -> str:
 
 def moments(connection: Connection, collection: Collection) -> str:
     """The blurred sums that were published with a `moment` model; further models are free."""
-    if collection.agreement.mechanism != "moment":
+    if not collection.agreement.shows_sums:
         raise NotPublishedError(
             "The sums of an 'input' collection are never shown: a second model from them would "
             "undo the noise of the first. Use mechanism='moment' where they are needed."

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.databases import DEVIATIONS, largest_steps
-from blurfit.agreement.numbers import largest_scale
+from blurfit.agreement.mechanisms import largest_scale
 from blurfit.arrays import WordArray
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.learning.sums import Totals

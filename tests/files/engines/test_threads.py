@@ -58,7 +58,3 @@ def test_an_error_stops_the_rest(plan, tmp_path) -> None:
     (tmp_path / "3.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InvalidValueError, match=r"3\.parquet"):
         Threads(2).scan(AGREEMENT.to_json(), plan.tasks, lambda _rows: None)
-
-
-def test_there_is_a_thread_for_each_core() -> None:
-    assert Threads().count >= 1
