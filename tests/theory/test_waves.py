@@ -13,6 +13,7 @@ from blurfit.theory.planning import (
     Stage,
     Stages,
     choose_plan,
+    choose_shares,
     radius_of,
     residual_bound_of,
 )
@@ -104,10 +105,12 @@ def test_plans_are_whole_and_grow_with_people(task, coefficients: int) -> None:
     assert waves[0] == 1
     if coefficients > FEW[task]:
         assert waves == sorted(waves)
-        assert waves[-1] == (2 if task == "number" else 3)
-    else:  # one wave is enough in the end
+        assert waves[-1] == (2 if task == "number" else 4)
+    elif task == "number":  # one wave is enough in the end
         assert waves[-1] == 1
-        assert max(waves) == (2 if task == "number" else 1)
+        assert max(waves) == 2
+    else:  # until the exact curve can be told
+        assert set(waves) == {1, 4}
 
 
 def test_the_table_of_the_docstring() -> None:
@@ -121,8 +124,13 @@ def test_the_table_of_the_docstring() -> None:
     for task in ("number", "label", "count"):
         assert kinds(task, 10) == ("joint", "residual")
     assert kinds("number", 500) == ("joint", "residual")
-    assert kinds("label", 50) == kinds("count", 250) == ("joint", "residual", "newton")
-    assert kinds("count", 50) == ("joint", "residual")
+    assert kinds("label", 50) == kinds("count", 50) == ("joint", "residual", "newton")
+    four = ("joint", "residual", "newton", "newton")
+    assert kinds("label", 200) == kinds("count", 200) == four
+    for task in ("label", "count"):
+        for psi, held in ((5, four[:2]), (20, four[:3]), (60, four)):
+            count = round(psi * 13**1.5 / 0.1)
+            assert choose_shares(task, coefficients=13, count=count, mu=0.1).kinds == held
 
 
 @pytest.mark.parametrize("waves", [1, 2, 3, 4, 7])
