@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from blurfit.model.model import PublishedModel
     from blurfit.model.moments import PublishedMoments
     from blurfit.model.release import learn
+    from blurfit.schema.derived import Bands, Condition, Cross, Product
     from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
     from blurfit.schema.wording import About, Wording
     from blurfit.store.store import Store
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 __all__ = [
     "About",
     "Agreement",
+    "Bands",
     "BelowQuorumError",
     "BetweenWavesError",
     "Binary",
@@ -76,7 +78,9 @@ __all__ = [
     "Categorical",
     "Client",
     "ClosedError",
+    "Condition",
     "ConflictError",
+    "Cross",
     "DateClosedError",
     "FitGuarantee",
     "InfeasibleError",
@@ -97,6 +101,7 @@ __all__ = [
     "OtherGroupError",
     "PausedError",
     "Plan",
+    "Product",
     "PublishedModel",
     "PublishedMoments",
     "Schema",
@@ -138,6 +143,7 @@ _HOMES = {
     ),
     "blurfit.forecast.sweep": ("forecast_agreement",),
     "blurfit.schema.wording": ("About", "Wording"),
+    "blurfit.schema.derived": ("Bands", "Condition", "Cross", "Product"),
     "blurfit.schema.schema": ("Binary", "Categorical", "Numeric", "Schema"),
     "blurfit.messages.submissions": ("Submission", "Submissions"),
     "blurfit.contributor.blur": ("perturb", "perturb_table"),

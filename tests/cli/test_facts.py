@@ -1,13 +1,11 @@
 """What scripts get is what the library has."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 
 from blurfit import Agreement, Plan, PublishedMoments
 from blurfit.cli._reports import (
-    agreement_facts,
     model_facts,
     moments_facts,
     moments_report,
@@ -17,24 +15,6 @@ from blurfit.theory.maps import ResidualMap, Whitening
 from support.joint_release import SCHEMA, release
 
 MOMENTS = release()
-
-
-def test_an_agreement() -> None:
-    agreement = MOMENTS.agreement
-    facts = agreement_facts(agreement)
-    assert facts["numbers"] == agreement.width
-    assert facts["bytes"] == agreement.layout.size
-    assert (facts["epsilon"], facts["delta"], facts["quorum"]) == (1.0, 1e-6, 20_000)
-    assert facts["trust"] == "one"
-    assert facts["signing_keys"] == []
-
-
-def test_moments() -> None:
-    facts = moments_facts(MOMENTS)
-    found = MOMENTS.correlations()
-    assert np.array_equal(facts["correlations"], found.values)
-    assert np.array_equal(facts["standard_errors"], found.standard_errors)
-    assert facts["columns"] == list(found.names)
 
 
 def test_what_the_noise_drowns_is_null() -> None:
@@ -53,13 +33,6 @@ def test_a_model_with_errors_and_one_with_classes() -> None:
     classes = model_facts(MOMENTS.fit(target="region"))
     assert list(classes["outputs"]) == ["north", "south", "west"]
     assert json.loads(json.dumps(classes)) == classes
-
-
-def test_a_model_without_errors_says_why() -> None:
-    model = replace(MOMENTS.fit(), inference=(), liars=(), refusal="too much noise")
-    facts = model_facts(model)
-    assert list(facts["outputs"]["income"]) == ["predicting"]
-    assert facts["refusal"] == "too much noise"
 
 
 def test_sums_without_correlations_are_shown_too() -> None:

@@ -45,11 +45,6 @@ def test_report_answers_what_people_ask(found) -> None:
     assert "1.100 1.09–1.11" in text.replace("│", " ").replace("  ", " ") or "1.09–1.11" in text
 
 
-def test_what_is_not_reached_or_reached_at_once_is_said(found) -> None:
-    assert "more" in words(forecast_report(found, 0.001))
-    assert "≤ 100" in words(forecast_report(found, 10))
-
-
 def test_refusals_and_gaps_are_shown() -> None:
     cells = (
         Case(10, 1.0, "input", None, reason="too few"),
@@ -79,9 +74,3 @@ def test_a_table_ends_where_more_people_change_nothing() -> None:
     cells = tuple(case("moment", n, 100) for n in sizes)
     text = words(forecast_report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
     assert "1,000,000 to 10,000,000" in text  # 1.0001 is printed as 1.000, and so is what follows
-
-
-def test_nothing_is_said_of_more_people_than_were_forecast() -> None:
-    cells = tuple(Case(n, 1.0, "input", None, reason="too few") for n in (10, 100))
-    text = words(forecast_report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
-    assert "10 to 100" in text

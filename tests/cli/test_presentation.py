@@ -10,20 +10,17 @@ from blurfit import (
     Agreement,
     Binary,
     Categorical,
-    LocalGuarantee,
     Numeric,
     Schema,
     Wording,
     calibrate,
 )
-from blurfit.agreement.statement import local_in_words
 from blurfit.cli._reports import (
     agreement_report,
     calibration_report,
     doubts,
     moments_report,
 )
-from blurfit.theory.gaussian import mu_of
 from support.joint_release import release
 
 INPUT = {"dimension": 3, "quorum": 500, "q_bound": 1, "p_bound": 1, "weight_bound": 1}
@@ -39,14 +36,6 @@ def text(what: RenderableType) -> str:
     with console.capture() as capture:
         console.print(what)
     return " ".join(capture.get().split())
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "words"), [(0.5, "very little"), (5, "not be sure"), (11, "a great deal")]
-)
-def test_local_privacy_in_words(epsilon: float, words: str) -> None:
-    mu = mu_of(epsilon, 1e-6)
-    assert words in local_in_words(LocalGuarantee(mu=mu, epsilon=epsilon, delta=1e-6))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
-
-from blurfit.theory.guarantees import Setting
-from blurfit_lab.experiments.paper_bounds import (
+from lab.tests.experiments.paper_bounds import (
     excess_risk_with_probability,
     expected_excess_rate,
     expected_excess_risk,
     regularisation_bounds,
 )
+
+from blurfit.theory.guarantees import Setting
 
 SETTING = Setting(7, 5000, 0.9, 1.2, 1.5)
 

@@ -209,6 +209,7 @@ class InputPerturbation(Perturbation):
     def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
         """Return the objective of the one model, the noise that the theorem asks for, its grid."""
         require_together(terms)
+        schema.refuse_derived("mechanism='input'")
         if isinstance(schema.target, Categorical):
             raise InfeasibleError(
                 "Expected a number or a label as the target with mechanism='input', and "

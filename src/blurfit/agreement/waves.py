@@ -237,6 +237,7 @@ def kept_columns(schema: Schema) -> tuple[int, ...]:
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
     """What a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
+    schema.refuse_derived("several waves")
     if isinstance(target, Categorical):
         raise InvalidValueError(
             f"Expected a number or a label as the target of waves, and {target.name!r} has "

@@ -166,7 +166,7 @@ class PublishedMoments(PublishedFile):
                 f"Expected target={aim!r} to be one of {list(schema.targets)}: the agreement says "
                 "that only these may be predicted."
             )
-        others = tuple(one.name for one in schema.questions if one.name != aim)
+        others = tuple(one.name for one in schema.asked if one.name != aim)
         return Formula(aim, others if features is None else tuple(features))
 
     def fit(
@@ -233,6 +233,10 @@ class PublishedMoments(PublishedFile):
     def table(self, name: str, other: str | None = None, **options: Any) -> Answers:
         """Return shares or counts of one or two questions: `blurfit.model.tables.table`."""
         return tables.table(self, name, other, **options)
+
+    def quantile(self, name: str, share: float = 0.5, **options: Any) -> Answers:
+        """Return a quantile of a number that has bands: `blurfit.model.tables.quantile`."""
+        return tables.quantile(self, name, share, **options)
 
     def odds_ratio(self, name: str, other: str, **options: Any) -> Answers:
         """Return the odds ratio of two questions: `blurfit.model.tables.odds_ratio`."""

@@ -73,6 +73,7 @@ class _Column:
     affine: Any = (2.0, -1.0)  # the slope and the constant of z = slope·v + constant, v 0 or 1
     stand_in: Any = 0  # a valid value, for rows in which nothing is said
     unsaid: ClassVar[Any] = None  # what is given back for those
+    of: Any = ()  # the questions that a derived column is computed from
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -105,6 +106,10 @@ class _Column:
         optional = {"optional": True} if self.optional else {}
         stated = {"name": self.name, "kind": self.kind, **self._stated()}
         return {**stated, **optional, **self.wording.to_dict()}
+
+    def derive(self, sources: Sequence[Any], values: Sequence[AnyArray]) -> AnyArray:
+        """Compute a derived column from the answers to its sources."""
+        raise NotImplementedError
 
     def _scale(self, values: AnyArray) -> FloatArray:
         raise NotImplementedError  # pragma: no cover
@@ -356,7 +361,7 @@ Question = Feature | Label  # whatever a record answers; a label can only be the
 
 
 def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Feature | Label:
-    """Read the column that a file describes by a table of keys; errors say `where` it stands.
+    """Read a question that a file describes by a table of keys; errors say `where` it stands.
 
     `outside` is for a numeric column that does not say.
     """

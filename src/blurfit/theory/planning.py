@@ -94,7 +94,7 @@ What waves of different people need, and what breaks it:
 | `input` waves | (ε, δ), no GDP | only w_k and N_k may feed the next map |
 
 **Which waves.** ψ = nμ/p^1.5 (`information`) says how far signal stands above
-noise. `choose_plan` is a table over ψ, from the American Community Survey (experiments/waves.py),
+noise. `choose_plan` is a table over ψ, from the American Community Survey (the laboratory),
 and checked on other numbers of columns, other people and generated ones: a choice, not a
 derivation.
 

@@ -1,28 +1,25 @@
 """Where the paper's proofs do not hold, with a number for each that anyone can compute again.
 
-`make errata` writes docs/errata.md; `lab/tests/test_errata.py` fails if that file is not what this
-script writes. Every number below comes out of a function of this file, seeded.
+`make errata` writes docs/errata.md; `lab/tests/test_errata.py` fails if that file is not what
+`render` gives. Every number below comes out of a function of this file, seeded.
 """
 
 import math
 from collections.abc import Callable
 from pathlib import Path
 
-import click
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 from scipy.stats import chi, norm
 
 from blurfit import Setting, calibrate
+from blurfit.arrays import FloatArray
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.simulation.sampler import InputSampler
 from blurfit.theory import input_calibration
 
-FloatArray = npt.NDArray[np.float64]
 TEMPLATE = Path(__file__).with_name("errata.md.in")
-TARGET = Path(__file__).parents[2] / "docs" / "errata.md"
 SEED, DRAWS = 2017, 2000
 DELTA = 0.01  # as in the paper's experiments
 
@@ -202,14 +199,3 @@ def numbers() -> dict[str, str]:
 def render() -> str:
     """The page."""
     return TEMPLATE.read_text(encoding="utf-8").format_map(numbers())
-
-
-@click.command()
-def main() -> None:
-    """Compute, and write docs/errata.md."""
-    TARGET.write_text(render(), encoding="utf-8")
-    click.echo(f"Wrote {TARGET.name}.")
-
-
-if __name__ == "__main__":
-    main()

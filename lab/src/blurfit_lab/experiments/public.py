@@ -1,9 +1,9 @@
 """Public features on real data: exact models from Σyx, and a local promise worth having.
 
-`python lab/experiments/public.py --draws 20` finds the American Community Survey by BLURFIT_DATA,
-and writes CSV, Markdown and a picture into build/figures. `--goals` runs the cells alone that a
-goal is about. Every draw is written down as it is made, with a seed of its own: a run that is
-stopped goes on where it was, and more draws are added to those that are there.
+`blurfit-lab public --draws 20` finds the American Community Survey by BLURFIT_DATA, and prints its
+tables. `--goals` runs the cells alone that a goal is about. Every draw is written down as it is
+made, with a seed of its own: a run that is stopped goes on where it was, and more draws are added
+to those that are there.
 
 Rows are used once: the first 2²¹ take part (a smaller n is a window of them that starts at random),
 the next 40,000 are public features, the rest the test.
@@ -17,15 +17,14 @@ the next 40,000 are public features, the rest the test.
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
-from matplotlib.figure import Figure
+import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import log_expit
 
 from blurfit.arrays import FloatArray
@@ -40,6 +39,7 @@ from blurfit.theory.gaussian import mu_of
 from blurfit.theory.moments import sensitivity
 from blurfit.theory.planning import public_weights
 from blurfit_lab.datasets import load_acs
+from blurfit_lab.experiments.everywhere import best_fit, markdown
 
 CONTRIBUTORS, PUBLIC = 2**21, 40_000
 YOUNGER = 15.0  # years
@@ -222,134 +222,56 @@ def _scores(way: str, w: FloatArray) -> Values:
 
 @cache
 def _best_labels() -> FloatArray:
-    return _logistic(load(label=True).columns[: 2**18])
-
-
-def _logistic(rows: FloatArray) -> FloatArray:
-    """Logistic regression without privacy, by Newton."""
-    design, y = np.column_stack([np.ones(len(rows)), rows[:, :-1]]), rows[:, -1]
-    w = np.zeros(design.shape[1])
-    for _ in range(25):
-        mean = np.tanh(design @ w / 2)
-        slope = (1 - mean**2) / 2
-        w += np.linalg.solve((design * slope[:, None]).T @ design, design.T @ (y - mean))
-    return w
+    """Logistic regression without privacy."""
+    rows = load(label=True).columns[: 2**18].astype(np.float64)
+    design = np.column_stack([np.ones(len(rows)), rows[:, :-1]])
+    return best_fit("label", design, rows[:, -1] > 0)
 
 
 @dataclass(frozen=True)
 class Table:
     """Cells, how one draw of a cell is made, and which cells a goal is about."""
 
-    name: str
     heads: tuple[str, ...]
     cells: list[tuple[Any, ...]]
     goals: list[tuple[Any, ...]]
     draw: Callable[[Any, np.random.Generator], Values]
 
-    def run(self, draws: int, cells: list[tuple[Any, ...]], out: Path) -> None:
+    def run(self, draws: int, out: Path, *, goals: bool = False) -> None:
         """Make the draws that are missing, the first of all cells before the second of any."""
-        known = self.read(out)
+        out.mkdir(parents=True, exist_ok=True)
+        known = {(*cell, place) for *cell, place in self._lines(out)[[*self.heads, "draw"]].values}
         for place in range(draws):
-            for cell in cells:
-                if place in known.get(cell, {}):
+            for cell in self.goals if goals else self.cells:
+                if (*cell, place) in known:
                     continue
-                seed = [2017, len(self.name), self.cells.index(cell), place]
+                seed = [2017, self.cells.index(cell), place]
                 values = self.draw(cell, np.random.default_rng(seed))
-                with self._journal(out).open("a", encoding="utf-8") as file:
-                    line = {"cell": cell, "draw": place, "values": values}
+                line = {**dict(zip(self.heads, cell, strict=True)), "draw": place, **values}
+                with self._file(out).open("a", encoding="utf-8") as file:
                     file.write(json.dumps(line) + "\n")
-                click.echo(f"{self.name} {cell} {place}: {values}", err=True)
 
-    def read(self, out: Path) -> dict[tuple[Any, ...], dict[int, Values]]:
-        """What there is: the values of each draw of each cell."""
-        found: dict[tuple[Any, ...], dict[int, Values]] = {}
-        if self._journal(out).exists():
-            for text in self._journal(out).read_text(encoding="utf-8").splitlines():
-                line = json.loads(text)
-                found.setdefault(tuple(line["cell"]), {})[line["draw"]] = line["values"]
-        return found
-
-    def rows(self, out: Path) -> Iterator[dict[str, Any]]:
+    def told(self, out: Path) -> str:
         """Means and standard errors of each cell that has draws."""
-        known = self.read(out)
-        for cell in self.cells:
-            if cell not in known:
-                continue
-            draws = list(known[cell].values())
-            row: dict[str, Any] = dict(zip(self.heads, cell, strict=True)) | {"draws": len(draws)}
-            for way in draws[0]:
-                values = [one[way] for one in draws]
-                error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0
-                row[way] = f"{np.mean(values):.4f} ± {error:.4f}"
-            yield row
+        found = self._lines(out).groupby(list(self.heads), sort=False)
+        means, errors = found.mean().drop(columns="draw"), found.sem().drop(columns="draw")
+        told = means.map("{:.4f}".format) + " ± " + errors.map("{:.4f}".format)
+        told.insert(0, "draws", found.size())
+        return markdown(told.reset_index())
 
-    def _journal(self, out: Path) -> Path:
-        return out / f"public_{self.name}.jsonl"
+    def _lines(self, out: Path) -> pd.DataFrame:
+        path = self._file(out)
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return pd.DataFrame(
+            [json.loads(line) for line in lines], columns=None if lines else [*self.heads, "draw"]
+        )
 
-
-TABLES = (
-    Table("local", ("n", "local ε"), LOCAL_CELLS, list(LOCAL_GOALS), local_draw),
-    Table("labels", ("ε", "δ", "n"), LABEL_CELLS, LABEL_GOALS, label_draw),
-    Table("shifted", ("ε", "δ", "n"), SHIFTED_CELLS, SHIFTED_CELLS[1:], shifted_draw),
-)
+    def _file(self, out: Path) -> Path:
+        return out / f"{self.draw.__name__}.jsonl"
 
 
-def picture(out: Path) -> None:
-    """The local promise at a glance: alone and with public rows, every draw as a dot."""
-    known = TABLES[0].read(out)
-    sizes = sorted({n for n, _ in known})
-    figure = Figure(figsize=(5 * max(len(sizes), 1), 4), layout="constrained")
-    axes = figure.subplots(1, max(len(sizes), 1), sharey=True, squeeze=False)[0]
-    for axis, n in zip(axes, sizes, strict=False):
-        for way, colour in (("alone", "tab:grey"), ("with public rows", "tab:red")):
-            cells = sorted((target, cell) for cell in known if (target := cell[1]) and cell[0] == n)
-            values = [[one[way] for one in known[cell].values()] for _, cell in cells]
-            targets = [target for target, _ in cells]
-            axis.plot(targets, [np.mean(one) for one in values], color=colour, label=way)
-            for target, one in zip(targets, values, strict=True):
-                axis.scatter([target] * len(one), one, color=colour, s=8, alpha=0.5)
-        for (size, target), goal in LOCAL_GOALS.items():
-            if size == n:
-                axis.hlines(goal, target / 1.2, target * 1.2, color="black", label="goal")
-        axis.set(xscale="log", xlabel="ε of one submission", title=f"{n:,} contributors")
-        axis.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
-        axis.minorticks_off()
-        axis.axhline(0, color="black", linewidth=0.5)
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("way from a constant (0) to no privacy (1)")
-    handles = dict(zip(*reversed(axes[-1].get_legend_handles_labels()), strict=True))
-    axes[-1].legend(handles.values(), handles.keys(), fontsize=8)
-    figure.savefig(out / "public_local.png", dpi=110)
-
-
-@click.command()
-@click.option("--draws", default=20, show_default=True, help="Collections for each cell.")
-@click.option(
-    "--only", type=click.Choice([one.name for one in TABLES]), help="One of the three tables."
-)
-@click.option("--goals", is_flag=True, help="Only the cells that a goal is about.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("build/figures"),
-    show_default=True,
-)
-def main(draws: int, only: str | None, goals: bool, out: Path) -> None:
-    """Measure what public features are worth; with --draws 0, print what was measured."""
-    out.mkdir(parents=True, exist_ok=True)
-    for one in TABLES:
-        if only in (None, one.name):
-            one.run(draws, one.goals if goals else one.cells, out)
-            rows = list(one.rows(out))
-            if not rows:
-                continue
-            lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0])]
-            lines += [" | ".join(map(str, row.values())) for row in rows]
-            text = "\n".join(f"| {line} |" for line in lines)
-            (out / f"public_{one.name}.md").write_text(text + "\n", encoding="utf-8")
-            click.echo(f"{one.name}\n{text}")
-    picture(out)
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {
+    "local": Table(("n", "local ε"), LOCAL_CELLS, list(LOCAL_GOALS), local_draw),
+    "labels": Table(("ε", "δ", "n"), LABEL_CELLS, LABEL_GOALS, label_draw),
+    "shifted": Table(("ε", "δ", "n"), SHIFTED_CELLS, SHIFTED_CELLS[1:], shifted_draw),
+}

@@ -60,7 +60,7 @@ def excess_risk_with_probability(
         4dζ²(8 ln(4/δ) + 4ε) ln(1/β)/(nε²Δ) + Δ‖ŵ‖²/(2n) + (κ(n, γ) − 2λ/ε)‖ŵ‖²/(2n),
 
     the last of which the paper writes out as (σ_u² − 2λ/ε)/(2n) and the three terms over n√n.
-    """  # noqa: D415 (the formula is the sentence)
+    """
     inside_unit_interval(gamma=gamma, beta=beta)
     positive(total_ridge=total_ridge)
     n = setting.quorum
