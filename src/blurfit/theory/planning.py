@@ -461,6 +461,16 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
 
 
+def stride_of(count: int, mu: float, coefficients: int, *, gauge: bool = False) -> int:
+    """Every how many-th row a wave between the first and the last reads, up to every 16th.
+
+    Such a wave is only a start, and where ψ is large its noise is small with fewer rows too: they
+    leave it ψ = 200, and a gauge, whose counts have noise √2/μ, nμ = 2000.
+    """
+    signal = count * mu / 2000 if gauge else information(count, mu, coefficients) / 200
+    return min(max(int(signal), 1), 16)
+
+
 def shared_mu(epsilon: float, delta: float, releases: int, kept_back: float) -> float:
     """Return μ that so many releases of the same rows share, if each of them keeps back this share
     of δ for its noise that is discrete: see the module's docstring.
