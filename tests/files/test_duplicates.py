@@ -10,6 +10,8 @@ from blurfit.files.scan import (
     Identity,
     Spill,
     Stretch,
+    partitions_for,
+    suspects,
     tell_apart,
 )
 
@@ -69,3 +71,18 @@ def test_spilled_rows_come_back(tmp_path, monkeypatch) -> None:
         assert spill.read(1).tolist() == [0, 0, 1, 2]
         assert len(list(tmp_path.iterdir())) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_too_many_suspects_are_not_listed(monkeypatch) -> None:
+    monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 4)
+    parts = [np.array([3, 9], dtype="<u8"), np.array([1, 4], dtype="<u8")]
+    found = suspects(parts)
+    assert found is not None
+    assert found.tolist() == [1, 3, 4, 9]
+    assert suspects([*parts, parts[0]]) is None
+    assert len(suspects([])) == 0
+
+
+def test_partitions_hold_a_bounded_number() -> None:
+    rows = (0, 1, 2**20, 2**20 + 1, 2**25, 2**40)
+    assert [partitions_for(number) for number in rows] == [1, 1, 1, 2, 32, 256]

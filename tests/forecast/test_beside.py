@@ -8,10 +8,12 @@ import pytest
 
 from blurfit import Agreement, Binary, InvalidValueError, Numeric, Schema
 from blurfit.forecast.choices import (
+    Beside,
     forecast_agreement_beside,
     forecast_beside,
     people_and_rows,
 )
+from blurfit.forecast.population import Population
 
 FEATURES = (Numeric("age", 0, 100), Binary("male"), Numeric("hours", 0, 99))
 SCHEMA = Schema(FEATURES, Numeric("income", 0, 100))
@@ -77,3 +79,9 @@ def test_an_agreement_reads_its_own_release_twice(target) -> None:
     assert enough.alone < found.constant
     assert enough.with_public_rows < found.constant
     assert found.is_label == isinstance(target, Binary)
+
+
+def test_people_have_the_rows_features() -> None:
+    people = Population.beside(SCHEMA, ROWS, explained=0.5)
+    assert people.rows[:, 1:-1] == pytest.approx(ROWS)
+    assert isinstance(Beside(1, 1.0, None, 1.0, 1.0, 1.0), Beside)

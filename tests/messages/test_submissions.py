@@ -100,6 +100,12 @@ class TestSubmission:
         }
         assert Submission.from_json(sent.to_json().encode()) == sent
 
+    def test_json_of_another_writer(self):
+        """Spaces, whole numbers and the order of fields are the writer's own."""
+        sent = one(numbers=[1.0, -2.0, 0.1, 1e22])
+        text = json.dumps(dict(reversed(json.loads(sent.to_json()).items())), indent=2)
+        assert Submission.from_json(text.replace("-2.0", "-2")) == sent
+
     @pytest.mark.parametrize(
         ("field", "other"),
         [
@@ -172,6 +178,11 @@ class TestSubmissions:
         assert sent.to_bytes() == head + b"".join(alone)
         assert sent.to_json() == "[" + ",".join(row.to_json() for row in sent) + "]"
 
+    def test_thousands_take_no_loop_over_numbers(self):
+        sent = many(10_000)
+        assert Submissions.from_bytes(sent.to_bytes()) == sent
+        assert Submissions.from_json(sent.to_json()) == sent
+
     def test_read_only_tables_are_not_copied(self):
         table = np.ones((5, 2))
         table.setflags(write=False)
@@ -179,6 +190,11 @@ class TestSubmissions:
         assert sent.numbers is table
         assert pickle.loads(pickle.dumps(sent)) == sent
         assert not pickle.loads(pickle.dumps(sent)).numbers.flags.writeable
+
+    def test_equal_by_value(self):
+        assert many(3) == many(3)
+        assert many(3) != many(3, seed=1)
+        assert many(3) != list(many(3))
 
     @pytest.mark.parametrize(
         ("changes", "match"),
@@ -271,6 +287,10 @@ class TestRefusedJson:
         if isinstance(text, str) and text.startswith("{") and text.endswith("}"):
             with pytest.raises(InvalidValueError, match=match):
                 Submissions.from_json(f"[{text}]")
+
+    def test_one_object_is_no_batch(self):
+        with pytest.raises(InvalidValueError, match="Expected `array`, got `object`"):
+            Submissions.from_json(one().to_json())
 
 
 def poked(offset, patch, valid=None):

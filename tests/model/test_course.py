@@ -18,11 +18,10 @@ from blurfit.errors import (
 from blurfit.learning.sums import Totals
 from blurfit.learning.waves import learn_wave, next_map
 from blurfit.model.course import Course, follows, learn_plan, next_agreement, wave_sums
-from blurfit.model.export import as_yaml
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import Release, examine, moments_of
-from blurfit.model.statement import as_markdown
+from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.theory.maps import Whitening
 from support.plans import people, plan, release, releases
 
@@ -360,3 +359,15 @@ def test_sums_that_no_people_have_raise_no_error_of_the_linear_algebra(task: str
         found.append(PublishedMoments(agreement, quorum, sums))
     with contextlib.suppress(InfeasibleError):
         next_agreement(chosen, found).verify()
+
+
+def test_the_first_release_of_a_plan_is_fitted_beside_its_public_rows() -> None:
+    schema = plan("label").schema
+    promise = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20_000}
+    chosen = Plan.propose(schema, waves=2, public_rows="0a" * 32, **promise)
+    shown = release(chosen.first(), people(chosen.quorums[0]), np.random.default_rng(2))
+    model = shown.fit(public=people(500, seed=3))
+    assert model.public_rows == 500
+    assert "0a" * 32 in as_markdown(model)
+    course = Course.of(chosen, [shown])
+    course.require(course.next_agreement())

@@ -32,9 +32,8 @@ from blurfit.estimators.base import CLASSES_READ, SEEDED
 from blurfit.files.engines import Threads
 from blurfit.files.learn import release_files
 from blurfit.model.course import learn_plan
-from blurfit.model.export import as_card, as_yaml
 from blurfit.model.release import examine
-from blurfit.model.statement import Published, as_html, as_markdown
+from blurfit.model.statement import Published, as_card, as_html, as_markdown, as_yaml
 from blurfit.schema.schema import Numeric, Schema
 from support.published import published
 

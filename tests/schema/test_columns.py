@@ -27,11 +27,24 @@ class TestBinary:
         assert z.tolist() == [-1, 1, 1]
         assert Binary("old").unscale(z).tolist() == [0, 1, 1]
 
+    def test_truth_values_among_objects(self):
+        values = np.array([True, np.bool_(False), 1, 0.0], dtype=object)
+        assert Binary("old").scale(values).tolist() == [1, -1, 1, -1]
+
     @pytest.mark.parametrize("value", [2, -1, 0.5, "yes", "1", "True", b"1", 1j])
     @pytest.mark.parametrize("kind", [None, object])
     def test_nothing_else(self, value, kind):
         message = refusal(Binary("old").scale, np.array([value, value], dtype=kind))
         assert "Row 0 has a value of 'old' which is neither 0 nor 1" in message
+
+    def test_the_first_other_value_is_named(self):
+        assert "Row 2 has a value of 'old'" in refusal(Binary("old").scale, np.array([0, 1, 7, 8]))
+
+    def test_missing_and_infinite_values_are_called_so(self):
+        assert "Row 1 has a missing value of 'old'" in refusal(
+            Binary("old").scale, np.array([1, np.nan])
+        )
+        assert "not finite" in refusal(Binary("old").scale, np.array([1, np.inf]))
 
 
 class TestCategorical:
@@ -53,6 +66,9 @@ class TestCategorical:
         assert np.array_equal((z**2).sum(axis=1), np.ones(len(words)))
         assert column.unscale(z).tolist() == words
 
+    def test_levels_may_be_given_as_whole_numbers(self):
+        assert Categorical("room", [7, np.int64(10)]) == Categorical("room", ("7", "10"))
+
     @pytest.mark.parametrize("levels", [[], ["f"], ["f", "f"], ["1", 1], "fm", None, 3, {"f", "m"}])
     def test_at_least_two_and_different(self, levels):
         message = refusal(Categorical, "sex", levels)
@@ -61,6 +77,10 @@ class TestCategorical:
     @pytest.mark.parametrize("level", ["", None, True, 1.5, b"f", "\ud800"])
     def test_levels_are_words(self, level):
         assert f"level={level!r} to be a word" in refusal(Categorical, "sex", ["m", level])
+
+    def test_unknown_level(self):
+        message = refusal(Categorical("sex", ["f", "m"]).scale, np.array(["m", "x"]))
+        assert message.startswith("Row 1 has a value of 'sex' which is none of its levels 'f', 'm'")
 
 
 COLUMNS = [
@@ -79,3 +99,8 @@ class TestAll:
         assert json.loads(json.dumps(written)) == written
         assert column_from_dict("target", written) == column
         assert pickle.loads(pickle.dumps(column)) == column
+
+    @pytest.mark.parametrize("column", COLUMNS, ids=str)
+    def test_frozen(self, column):
+        with pytest.raises(AttributeError):
+            column.name = "other"

@@ -1,3 +1,4 @@
+import json
 import math
 
 import numpy as np
@@ -34,6 +35,12 @@ def refusal(call, *arguments, **named) -> str:
 
 
 class TestNumeric:
+    def test_bounds_and_centre(self):
+        age = Numeric("age", 20, 80)
+        assert age.scale(np.array([20, 50, 80, 35])).tolist() == [-1, 0, 1, -0.5]
+        assert age.unscale(np.array([-1, 0, 1, -0.5])).tolist() == [20, 50, 80, 35]
+        assert (age.width, age.centre) == (60, 50)
+
     @given(st.data(), numerics())
     @example(None, Numeric("v", 0, 1e-300))
     def test_scaled_values_stay_within_one_whatever_they_are(self, data, column):
@@ -109,6 +116,12 @@ class TestNumeric:
     def test_outside_is_one_of_two_words(self, outside):
         assert "'clip', 'refuse'" in refusal(Numeric, "age", 0, 1, outside=outside)
 
+    def test_equal_columns_are_written_alike(self):
+        plain, other = Numeric("v", 0, 1), Numeric(np.str_("v"), np.float64(-0.0), np.int8(1))
+        assert plain == other
+        assert hash(plain) == hash(other)
+        assert json.dumps(plain.to_dict()) == json.dumps(other.to_dict())
+
 
 class TestLabel:
     def test_above_and_not(self):
@@ -127,3 +140,11 @@ class TestLabel:
     def test_the_threshold_lies_between_the_bounds(self, threshold):
         message = refusal(Numeric("income", 0, 100).above, threshold)
         assert f"threshold={float(threshold)!r} for 'income' strictly between" in message
+
+    @pytest.mark.parametrize("threshold", [math.nan, math.inf, "40", None, True])
+    def test_the_threshold_is_a_number(self, threshold):
+        assert "Expected threshold=" in refusal(Numeric("income", 0, 100).above, threshold)
+
+    def test_its_bounds_are_checked_too(self):
+        assert "lower=5.0 < upper=1.0" in refusal(Label, "income", 5, 1, 3)
+        assert "outside=None" in refusal(Label, "income", 0, 1, 0.5, outside=None)

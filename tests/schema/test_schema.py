@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
 from blurfit.schema.schema import Binary, Categorical, Encoded, Label, Numeric, Schema
+from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from support.schemas import schemas, tables
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
@@ -97,6 +98,13 @@ class TestTheBall:
         assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(100), abs=1e-14)
         assert np.count_nonzero(x) == 100
 
+    @given(st.data(), schemas(most=4))
+    def test_the_losses_take_it(self, data, schema):
+        loss = LogisticLoss() if schema.is_label else SquaredLoss()
+        encoded = schema.encode(data.draw(tables(schema)))
+        quadratic = loss.terms(*encoded)
+        assert np.linalg.norm(quadratic.q, axis=1).max() <= loss.q_bound
+
     def test_it_does_not_look_at_other_records(self):
         alone = SCHEMA.encode(RECORD)
         among = SCHEMA.encode({name: [values[0], *values] for name, values in RECORDS.items()})
@@ -121,6 +129,12 @@ class TestEncode:
         assert x == pytest.approx(np.array([-0.5, 1, 1, 0]) / math.sqrt(3))
         assert (y.shape, float(y)) == ((), -1)
         assert schema.is_label
+
+    def test_shapes(self):
+        assert [part.shape for part in SCHEMA.encode(RECORDS)] == [(3, 5), (3,)]
+        assert [part.shape for part in SCHEMA.encode(RECORD)] == [(5,), ()]
+        assert all(part.dtype == np.float64 for part in SCHEMA.encode(RECORD))
+        assert SCHEMA.encode(RECORDS).features.flags.c_contiguous
 
     @given(st.data(), schemas())
     def test_one_record_is_a_row_of_the_table(self, data, schema):
@@ -221,6 +235,12 @@ class TestDecode:
         assert again.features == pytest.approx(encoded.features, rel=1e-13)
         assert again.target == pytest.approx(encoded.target, rel=1e-13)
 
+    def test_one_record(self):
+        back = SCHEMA.decode(SCHEMA.encode(RECORD))
+        assert back == {"age": pytest.approx(25), "married": 1, "sex": "f", "income": 50_000}
+        assert [type(value) for value in back.values()] == [float, int, str, float]
+        assert RICH.decode(RICH.encode(RECORD))["income"] is True
+
     @pytest.mark.parametrize(
         ("x", "y"),
         [((3, 4), (3,)), ((5,), (1,)), ((3, 5), ()), ((3, 5), (2,)), ((1, 1, 5), (1, 1))],
@@ -280,6 +300,18 @@ class TestDictAndFile:
         assert Schema.from_dict(written) == schema
         assert json.dumps(Schema.from_dict(written).to_dict()) == json.dumps(written)
 
+    def test_the_issues_example(self, tmp_path):
+        path = tmp_path / "schema.toml"
+        path.write_text(TOML, encoding="utf-8")
+        assert Schema.from_toml(path) == SCHEMA
+        path.write_text(TOML + "above = 37_000\n[terms]\nepsilon = 1\n", encoding="utf-8")
+        assert Schema.from_toml(str(path)) == RICH
+
+    def test_the_files_shape_is_the_dicts(self, tmp_path):
+        path = tmp_path / "schema.toml"
+        path.write_text(TOML, encoding="utf-8")
+        assert Schema.from_dict(SCHEMA.to_dict()) == Schema.from_toml(path)
+
     def test_top_level_keys(self, tmp_path):
         path = tmp_path / "schema.toml"
         text = 'intercept = false\noutside = "refuse"\n' + TOML
@@ -327,3 +359,12 @@ class TestDictAndFile:
         assert "none.toml" in refusal(Schema.from_toml, path)
         path.write_bytes(b'loss = "\xff"')
         assert "utf-8" in refusal(Schema.from_toml, path)
+
+    @pytest.mark.parametrize("features", [{}, "age", None, {"name": "age"}])
+    def test_features_are_a_list(self, features):
+        message = refusal(Schema.from_dict, {"features": features, "target": INCOME.to_dict()})
+        assert "to be a list of tables" in message
+
+    @pytest.mark.parametrize("description", [None, [], "schema"])
+    def test_a_description_has_keys(self, description):
+        assert "table of keys and values" in refusal(Schema.from_dict, description)

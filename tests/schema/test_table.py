@@ -83,6 +83,9 @@ class TestRead:
         assert (table.rows, table.single) == (1, True)
         assert [table.columns[name].tolist() for name in NAMES] == [[30.5], [True], ["f"]]
 
+    def test_a_table_of_one_row_is_a_table(self):
+        assert not read({"age": [3]}, ["age"]).single
+
     def test_other_columns_are_not_even_looked_at(self):
         records = {"age": [1, 2], "junk": [[1], [2, 3], object()], "empty": None}
         assert read(records, ["age"]).rows == 2
@@ -106,6 +109,9 @@ class TestRead:
     def test_a_wanted_name_must_be_there_once(self, records, names):
         message = refusal(read, records, ["age"], names)
         assert "one column 'age', and there are 2" in message
+
+    def test_an_unwanted_name_may_be_there_twice(self):
+        assert read(np.zeros((3, 3)), ["b"], names=["a", "b", "a"]).rows == 3
 
     @pytest.mark.parametrize(
         "records",
@@ -238,6 +244,10 @@ class TestNumbers:
         assert numbers("age", column([True, False])).tolist() == [1, 0]
         assert numbers("age", column([True, np.bool_(0)], object)).tolist() == [1, 0]
 
+    def test_floats_are_not_copied(self):
+        values = np.arange(3.0)
+        assert numbers("age", values) is values
+
     @pytest.mark.parametrize("value", [np.inf, -np.inf])
     @pytest.mark.parametrize("kind", ["f8", "f4", object])
     def test_infinities(self, value, kind):
@@ -258,6 +268,10 @@ class TestNumbers:
         message = refusal(numbers, "age", column(values, kind))
         assert message.startswith("Row 0 has a value of 'age'")
         assert "which is not a number" in message
+
+    def test_the_first_word_among_numbers_is_named(self):
+        message = refusal(numbers, "age", read({"age": [1, 2.5, "x", "y"]}, ["age"]).columns["age"])
+        assert message.startswith("Row 2 has a value of 'age' which is not a number")
 
     @pytest.mark.parametrize("kind", ["M8[ns]", "M8[D]", "m8[ns]", "m8[s]"])
     def test_dates_are_no_numbers(self, kind):
@@ -310,6 +324,11 @@ class TestCodes:
         values = np.empty(1, dtype=object)
         values[0] = ["f"]
         assert "'sex' to contain words" in refusal(codes, "sex", values, ["f", "m"])
+
+    def test_many_levels(self):
+        levels = [f"level {i}" for i in range(300)]
+        wanted = np.random.default_rng(3).integers(0, 300, size=2000)
+        assert np.array_equal(codes("many", np.array(levels)[wanted], levels), wanted)
 
 
 class TestKeys:

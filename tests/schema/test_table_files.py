@@ -1,5 +1,7 @@
 """Tables as people have them: what is meant is read, and what is wrong is named."""
 
+import hashlib
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -126,6 +128,10 @@ def test_what_is_no_file_is_refused_with_the_columns_that_it_should_have(tmp_pat
         assert str(path) in str(refusal.value)
 
 
+def test_the_digest_is_that_of_the_bytes(people) -> None:
+    assert people.digest() == hashlib.sha256(people.path.read_bytes()).hexdigest()
+
+
 # ---- CSV
 
 
@@ -225,6 +231,12 @@ def test_what_is_no_csv_file_is_refused(tmp_path, content: bytes, message: str) 
     with pytest.raises(InvalidValueError) as refusal:
         checked(file)
     assert message in str(refusal.value)
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path) -> None:
+    text = "age,age,married,sex,income\n31,99,0,f,100\n"
+    with pytest.raises(InvalidValueError, match="age"):
+        checked(csv_file(tmp_path, text))
 
 
 # ---- Parquet

@@ -13,9 +13,9 @@ from blurfit_lab.experiments.figures import PaperFigure
 from blurfit_lab.experiments.runner import (
     Provenance,
     Row,
-    SweepCell,
     TrialLog,
     cell_names,
+    numbers_of,
     read_csv,
     run,
     write_csv,
@@ -144,17 +144,10 @@ def test_another_question_starts_anew(tmp_path) -> None:
     assert TrialLog(tmp_path / "a.journal", {"trials": 4}).read() == {}
 
 
-@pytest.mark.parametrize("cell", [SweepCell(0.1, 2**13, 20), SweepCell(16.0, 1, 3)])
-def test_a_name_is_read_as_it_was_written(cell: SweepCell) -> None:
-    assert SweepCell.read(str(cell)) == cell
-
-
-def test_cells_are_within_the_population() -> None:
-    people = range(1000)  # only their number counts
-    assert cell_names(people, (0.1, 1.0), (500, 900, 980), 100) == [
-        f"{epsilon}:{n}:100" for epsilon in (0.1, 1.0) for n in (500, 900)
-    ]
-    assert cell_names(people, (1.0,), (500, 900), 3, largest_share=0.75) == ["1.0:500:3"]
+def test_cells_are_within_the_population_and_read_again() -> None:
+    cells = cell_names(range(1000), (0.1, 1.0), (500, 900, 980), 100)  # only their number counts
+    assert cells == [f"{epsilon}:{n}:100" for epsilon in (0.1, 1.0) for n in (500, 900)]
+    assert numbers_of(cells[1]) == (0.1, 900, 100)
 
 
 def test_facts(tmp_path) -> None:

@@ -125,7 +125,7 @@ class Fingerprinted(ABC):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`. What it promises is not trusted: an agreement has `verify`."""
+        """Read what `to_dict` wrote. What it promises is not trusted: an agreement has `verify`."""
         if not isinstance(document, Mapping):
             raise InvalidValueError(f"Expected {cls.CALLED}: an object with named fields.")
         stated = {name: document.get(name) for name in cls.STATED}
@@ -165,7 +165,7 @@ class Fingerprinted(ABC):
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
-        """The inverse of `to_document`; refuses a document whose fingerprint is not its own."""
+        """Read what `to_document` wrote; refuse a document whose fingerprint is not its own."""
         if not isinstance(document, dict):
             raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
         fields = dict(document)
@@ -179,7 +179,7 @@ class Fingerprinted(ABC):
         return found
 
     def to_json(self) -> str:
-        """The file that is handed round: the document and its fingerprint, canonical."""
+        """Return the file that is handed round: the document and its fingerprint, canonical."""
         return canonical(self.to_document()).decode()
 
     @classmethod
@@ -205,7 +205,7 @@ class Fingerprinted(ABC):
 
 @lru_cache(maxsize=64)
 def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
-    """What a text says; errors are not remembered."""
+    """Return what a text says; errors are not remembered."""
     try:
         document = read_json(text)
     except ValueError as error:
@@ -226,7 +226,7 @@ def plain(value: Any) -> Any:
 
 
 def alike(stated: str, fingerprint: str) -> bool:
-    """Whether two texts are one fingerprint; any text may be asked about."""
+    """Return whether two texts are one fingerprint; any text may be asked about."""
     if not isinstance(stated, str):
         raise InvalidValueError(
             f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
@@ -344,8 +344,8 @@ class Agreement(Fingerprinted):
         wave: Wave,
         stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
     ) -> "Agreement":
-        """The agreement of a wave: weights, noise and grid of the first are `stated` by its plan; a
-        later one has its map, for which noise is calibrated.
+        """Return the agreement of a wave: weights, noise and grid of the first are `stated` by its
+        plan; a later one has its map, for which noise is calibrated.
         """
         require_together(terms, waves=True)
         found = cls(**MOMENT.contract(schema, terms, wave, stated))
@@ -368,7 +368,7 @@ class Agreement(Fingerprinted):
         return as_html(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """How well one answer could be told from another: see `blurfit.agreement.statement`."""
+        """Draw how well one answer could be told from another: `blurfit.agreement.statement`."""
         from blurfit.agreement.statement import plot
 
         return plot(self, ax)
@@ -503,7 +503,7 @@ class Agreement(Fingerprinted):
         return int(self.parts[-1].numbers.stop)
 
     def exact(self, records: Any) -> FloatArray:
-        """The numbers that a record would send without any noise: (width,), or (n, width)."""
+        """Return what a record would send without any noise: (width,), or (n, width)."""
         return self.perturbation.exact(self, records)
 
     @cached_property
@@ -512,7 +512,7 @@ class Agreement(Fingerprinted):
         return Layout(self.fingerprint, self.width)
 
     def share_layout(self, part: ShareKind) -> ShareLayout:
-        """The bytes of one of the two shares of a submission, where trust is shared."""
+        """Return the bytes of one of the two shares of a submission, where trust is shared."""
         if not self.databases:
             raise InvalidValueError(
                 "Expected an agreement with two databases: this one does not share submissions."

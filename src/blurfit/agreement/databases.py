@@ -72,7 +72,7 @@ class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 
 
 def databases_of(given: Sequence[Any]) -> tuple[Database, ...]:
-    """The databases of an agreement: two different ones where trust is shared, else none."""
+    """Return the databases of an agreement: two different ones where trust is shared, else none."""
     found = tuple(one if isinstance(one, Database) else Database(*one) for one in given)
     if found:
         require_two(found)
@@ -128,7 +128,7 @@ def refuse_unless_shareable(
 
 
 def _is_origin(url: str) -> bool:
-    """Whether this is scheme, host and perhaps port as browsers write an origin."""
+    """Return whether this is scheme, host and perhaps port as browsers write an origin."""
     if not re.fullmatch(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?", url):
         return False
     try:

@@ -104,12 +104,12 @@ class HeldWaves:
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
 
     def first(self) -> Agreement:
-        """The agreement of the first wave."""
+        """Return the agreement of the first wave."""
         task_of(self.schema, counts=self.task == "count")
         return self._wave((), None)
 
     def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
-        """The agreement of the wave after these releases, with this map."""
+        """Return the agreement of the wave after these releases, with this map."""
         return self._wave(follows, chart)
 
     def require(self, agreement: Agreement) -> None:

@@ -85,6 +85,10 @@ class Perturbation(ABC):
     def mu(self, agreement: "Agreement") -> float | None:
         """Return the exact Gaussian privacy of what is published, where it has one."""
 
+    def in_words(self, agreement: "Agreement") -> str:  # noqa: ARG002
+        """Return what it is called."""
+        return f"{self.name} perturbation"
+
     def form(self, agreement: "Agreement") -> Form:  # noqa: ARG002
         """Return how a record becomes numbers that add."""
         raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
@@ -302,6 +306,10 @@ class InputPerturbation(Perturbation):
     def mu(self, agreement: "Agreement") -> float | None:  # noqa: ARG002
         """Return nothing: the theorem gives (ε, δ) alone."""
         return None
+
+    def in_words(self, agreement: "Agreement") -> str:
+        """Return what it is called, and by which rule its noise was found."""
+        return f"{super().in_words(agreement)}, {_of_input(agreement).rule}"
 
     def loss(self, agreement: "Agreement") -> SquaredLoss | LogisticLoss:
         """Return the objective's loss, with the model's bound."""

@@ -119,7 +119,7 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
         shared: bool = False,
         proofs: bool = False,
     ) -> "Grid":
-        """The coarsest grid that the calibration's budget for rounding allows.
+        """Return the coarsest grid that the calibration's budget for rounding allows.
 
         `size` is d for `input`, and how many rows zzᵀ has for `moment`. Where trust is `shared`
         between two databases, every number's noise spans at least 2¹⁰ steps; with `proofs` that of
@@ -162,7 +162,7 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
 def _coarsest(
     calibration: InputCalibration | MomentCalibration, *, size: int, shared: bool, proofs: bool
 ) -> tuple[float, float, float]:
-    """How large the three steps may be; `dither` no larger than `linear` besides."""
+    """Return how large the three steps may be; `dither` no larger than `linear` besides."""
     if isinstance(calibration, MomentCalibration):
         rounding = PROVED_ROUNDING if proofs else ROUNDING
         slack = rounding * calibration.reach.sums / (1 + rounding) / 2
@@ -181,7 +181,9 @@ def _coarsest(
 
 
 def _suits(step: float, most: float) -> bool:
-    """Whether a step is a power of two, at most so large and not far below, but for rounding."""
+    """Return whether a step is a power of two, at most so large and not far below, but for
+    rounding.
+    """
     return math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
 
 
@@ -202,7 +204,7 @@ def weight_scale(calibration: InputCalibration, grid: Grid, count: int) -> float
 
 
 def promised_in_all(kept: float, kept_back: float) -> float:
-    """What is promised in all, in twelve digits, of which the last is never rounded down."""
+    """Return what is promised in all, in twelve digits, of which the last is never rounded down."""
     whole = kept / (1 - kept_back)
     rounded = float(f"{whole:.12g}")
     if rounded < whole * (1 - 4e-16):
@@ -211,7 +213,7 @@ def promised_in_all(kept: float, kept_back: float) -> float:
 
 
 def power_of_two_below(value: float) -> float:
-    """The largest power of two that is at most the value."""
+    """Return the largest power of two that is at most the value."""
     return math.ldexp(0.5, math.frexp(value)[1])
 
 
@@ -319,7 +321,8 @@ class PublicWeights:
 
     @classmethod
     def chosen(cls, schema: Schema, terms: Terms, promise: tuple[float, float]) -> "PublicWeights":
-        """What the terms say; else the default, by kinds of columns, quorum and promise alone.
+        """Return what the terms say; else the default, by kinds of columns, quorum and promise
+        alone.
 
         Defaults are stated in 28 bits. Noise is calibrated for the weights as they are stated,
         whatever they are.
@@ -366,7 +369,7 @@ class PublicWeights:
 
     @classmethod
     def from_dict(cls, weights: Mapping[str, Any], schema: Schema) -> "PublicWeights":
-        """The inverse of `to_dict`."""
+        """Return the inverse of `to_dict`."""
         names = [INTERCEPT, *(one.name for one in schema.questions)]
         if set(weights) != set(names):
             raise InvalidValueError(

@@ -266,7 +266,7 @@ class Plan(Fingerprinted):
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
 
     def first(self) -> Agreement:
-        """The agreement of the first wave: what the plan states, and nothing is computed."""
+        """Return the agreement of the first wave: what the plan states, and nothing is computed."""
         return self._first
 
     @cached_property
@@ -277,7 +277,7 @@ class Plan(Fingerprinted):
         return Agreement.propose_wave(self.schema, terms, wave, stated)
 
     def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
-        """The agreement of the wave after these releases, to be announced with this map."""
+        """Return the agreement of the wave after these releases, to be announced with this map."""
         if len(follows) >= len(self):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
@@ -324,7 +324,7 @@ class Plan(Fingerprinted):
             )
 
     def _differences(self, agreement: Agreement, place: int) -> list[str]:
-        """The names of what a wave's agreement states differently."""
+        """Return the names of what a wave's agreement states differently."""
         calibration = agreement.calibration
         if not isinstance(calibration, MomentCalibration):
             return ["mechanism"]
@@ -339,7 +339,7 @@ class Plan(Fingerprinted):
         return wrong + self._broken(calibration, place)
 
     def _broken(self, calibration: MomentCalibration, place: int) -> list[str]:
-        """What a wave's calibration promises differently, or keeps with far more noise."""
+        """Return what a wave's calibration promises differently, or keeps with far more noise."""
         terms, asked = self.terms, self.terms.local_epsilon
         promise = ModelGuarantee(*kept_promise(terms), terms.neighbours, "any")
         pairs = {
@@ -419,6 +419,6 @@ def load_agreed(path: str | Path, *, allow_unproved: bool = False) -> Agreed:
 
 
 def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:
-    """Whether a little more μ, which is a little less noise, would break a promise."""
+    """Return whether a little more μ, which is a little less noise, would break a promise."""
     assert delta is not None
     return gaussian.log_delta_of(mu * (1 + 4 * BEYOND), epsilon) > math.log(delta)

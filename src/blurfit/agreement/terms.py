@@ -318,8 +318,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise InvalidValueError(
                 f"Expected colluders={self.colluders!r} to be a share from 0 to {MOST_COLLUDERS}."
             )
-        other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
-        for name, default in other.items():
+        for name, default in TERMS_OF_THE_OTHER[self.mechanism].items():
             if getattr(self, name) != default:
                 raise InvalidValueError(
                     f"Expected no {name}={getattr(self, name)!r} with mechanism="
@@ -369,3 +368,4 @@ MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise",
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )
+TERMS_OF_THE_OTHER: dict[Mechanism, dict[str, Any]] = {"input": MOMENT_TERMS, "moment": INPUT_TERMS}

@@ -65,7 +65,7 @@ class Lot:
     people: tuple[int, ...]
 
     def group_of(self, invitation: bytes) -> int:
-        """The number of the wave that an invitation, of which this is the SHA-256, is for.
+        """Return the number of the wave that an invitation, of which this is the SHA-256, is for.
 
         >>> lot = Lot("00" * 32, (3000, 7000))
         >>> [lot.group_of(bytes([one]) * 32) for one in range(10, 16)]
@@ -77,7 +77,7 @@ class Lot:
         return 1 + sum(drawn * sum(self.people) >= end << _BITS for end in ends)
 
     def shares(self, count: int, offset: int, first: int = 1) -> list[int]:
-        """How many of `count` people are for each wave, from wave `first` on, in proportion.
+        """Return how many of `count` people are for each wave, from wave `first` on, in proportion.
 
         `offset` is drawn at random from 0, 1, …, people in these waves − 1. Then each person of a
         random order has the probability m_k/m of being in wave k, and the numbers are as close to
@@ -93,7 +93,7 @@ class Lot:
         return [after - before for before, after in pairwise(cuts)]
 
     def in_all(self, first: int = 1) -> int:
-        """How many people the waves from `first` on wait for."""
+        """Return how many people the waves from `first` on wait for."""
         return sum(self.people[first - 1 :])
 
 
@@ -153,7 +153,7 @@ class Wave:
         return Lot(self.plan, self.people)
 
     def form(self, schema: Schema) -> WaveForm:
-        """What is sent in a later wave; a map that does not fit the schema is refused."""
+        """Return what is sent in a later wave; a map that does not fit the schema is refused."""
         if self.chart is None:
             raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
         _refuse_other_targets(self.chart, schema)
@@ -223,8 +223,8 @@ def require_group(wave: Wave, groups: Sequence[int]) -> None:
 
 
 def kept_columns(schema: Schema) -> tuple[int, ...]:
-    """The places of the columns that maps speak of: all features', but a categorical's last level,
-    which follows from the others.
+    """Return the places of the columns that maps speak of: all features', but a categorical's last
+    level, which follows from the others.
     """
     kept: list[int] = []
     at = 0
@@ -235,7 +235,7 @@ def kept_columns(schema: Schema) -> tuple[int, ...]:
 
 
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
-    """What a plan for the schema's target learns; `counts` says that a number is a count."""
+    """Return what a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
     schema.refuse_derived("several waves")
     if isinstance(target, Categorical):

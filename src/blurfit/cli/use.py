@@ -71,7 +71,6 @@ def learn(
     """
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
-    from blurfit.model.course import learn_plan
     from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 
     if scheduler is not None and engine != "dask":
@@ -109,7 +108,7 @@ def learn(
         raise RefusedError(release.refusal or "This wave has no sums.")
     course = course.then(bf.PublishedMoments.from_json(release.moments))
     step = after_wave(course, plan_file, (*releases, moments or Path("MOMENTS")))
-    return shown_model(learn_plan(course.plan, course.releases), out, moments, step)
+    return shown_model(course.model(), out, moments, step)
 
 
 def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) -> str:
@@ -350,8 +349,7 @@ def predict(
 )
 def statement(file: Path, kind: str) -> Answer:
     """Print the privacy statement of a published model or of moments in FILE."""
-    from blurfit.model.export import as_card, as_yaml
-    from blurfit.model.statement import as_html, as_markdown
+    from blurfit.model.statement import as_card, as_html, as_markdown, as_yaml
 
     moments = common.format_of(file) == bf.PublishedMoments.FORMAT
     published: Published = (bf.PublishedMoments if moments else bf.PublishedModel).load(file)

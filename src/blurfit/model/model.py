@@ -83,7 +83,7 @@ class PublishedFile(ABC):
 
     @abstractmethod
     def _contents(self) -> dict[str, Any]:
-        """What the file says beside `to_dict`'s own fields, as plain values."""
+        """Return what the file says beside `to_dict`'s own fields, as plain values."""
 
     @classmethod
     @abstractmethod
@@ -152,7 +152,7 @@ class PublishedFile(ABC):
         return self.guarantee.condition
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, the agreement included, as plain values."""
+        """Return everything, the agreement included, as plain values."""
         return {
             "format": self.FORMAT,
             "version": self.VERSION,
@@ -170,7 +170,7 @@ class PublishedFile(ABC):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`; the agreement inside is verified."""
+        """Return the inverse of `to_dict`; the agreement inside is verified."""
         if not isinstance(document, dict):
             raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
         if document.get("format") != cls.FORMAT or document.get("version") != cls.VERSION:
@@ -194,7 +194,7 @@ class PublishedFile(ABC):
             ) from error
 
     def to_json(self) -> str:
-        """The file's text: equal contents give equal bytes."""
+        """Return the file's text: equal contents give equal bytes."""
         return as_text(self.to_dict())
 
     @classmethod
@@ -220,7 +220,7 @@ _NEXT = '\n  "software": '  # what stands after the signatures, as names are in 
 
 
 def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
-    """The text of a file with signatures of it, instead of those that it may have.
+    """Return the text of a file with signatures of it, instead of those that it may have.
 
     In a text that `to_json` wrote they are put where they belong, without reading the rest, which
     may be long: only what is outermost is indented by two spaces, and no string has a line break.
@@ -234,7 +234,7 @@ def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
 
 
 def _common(document: PublishedDocument, agreed: Any) -> dict[str, Any]:
-    """The fields that all files have, the signatures as they are, right or wrong."""
+    """Return the fields that all files have, the signatures as they are, right or wrong."""
     agreement = Agreement.from_document(agreed)
     agreement.verify(document.fingerprint, allow_unproved=True)
     seen_by = document.seen_by
@@ -259,7 +259,7 @@ def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
 
 
 def as_text(document: Mapping[str, Any]) -> str:
-    """The one text of a document."""
+    """Return the one text of a document."""
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -270,7 +270,7 @@ LEAST_SHARE = 1e-12  # of a class, before all are divided by their sum
 
 
 def predicted(aim: Question, link: Link, score: FloatArray) -> AnyArray:
-    """A number in its own units, whether a label is likely, or the likeliest class."""
+    """Return a number in its own units, whether a label is likely, or the likeliest class."""
     if isinstance(aim, Categorical):
         return np.asarray(np.array(aim.levels, dtype=object)[score.argmax(axis=-1)])
     if not isinstance(aim, Numeric):
@@ -306,7 +306,9 @@ def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:
 def in_own_units(
     schema: Schema, features: Sequence[str], names: Sequence[str], records: Any
 ) -> FloatArray:
-    """The encoded columns called `names`, back in the user's units, (n, k): levels as 0 and 1."""
+    """Return the encoded columns called `names`, back in the user's units, (n, k): levels as 0 and
+    1.
+    """
     v = np.atleast_2d(values(schema, records, tuple(features)))
     affine = {
         column: pair
@@ -548,8 +550,8 @@ class PublishedModel(PublishedFile):
     # ---- errors
 
     def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
-        """Each coefficient in the user's units: unbiased, with its standard error and the part of
-        it that is due to privacy, an interval, and a p-value.
+        """Return each coefficient in the user's units: unbiased, with its standard error and the
+        part of it that is due to privacy, an interval, and a p-value.
 
         Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
         may differ from `coefficients` by some standard errors.
@@ -583,13 +585,13 @@ class PublishedModel(PublishedFile):
         return Summary.of(self, confidence)
 
     def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
-        """The coefficients with their intervals, by matplotlib: see `blurfit.model.summary`."""
+        """Draw the coefficients with their intervals: see `blurfit.model.summary`."""
         from blurfit.model.summary import plot_model
 
         return plot_model(self, ax, output=output, confidence=confidence)
 
     def results(self, output: str | None = None) -> "Results":
-        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
+        """Return what statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
         from blurfit.model.summary import Results
 
         self.inference_of(output)  # or it is refused
@@ -606,8 +608,8 @@ class PublishedModel(PublishedFile):
     # ---- predictions
 
     def predict(self, records: Any) -> AnyArray:
-        """A number's prediction in its own units, whether a label is likely, or the likeliest
-        class.
+        """Return a number's prediction in its own units, whether a label is likely, or the
+        likeliest class.
         """
         return predicted(self.aim, self.link, self.decision_function(records))
 
@@ -626,13 +628,13 @@ class PublishedModel(PublishedFile):
     # ---- files
 
     def to_sklearn(self) -> Any:
-        """A fitted scikit-learn pipeline on raw records: see `blurfit.model.export`."""
+        """Return a fitted scikit-learn pipeline on raw records: see `blurfit.model.export`."""
         from blurfit.model.export import to_sklearn
 
         return to_sklearn(self)
 
     def to_onnx(self) -> bytes:
-        """An ONNX graph on raw records: see `blurfit.model.export`."""
+        """Return an ONNX graph on raw records: see `blurfit.model.export`."""
         from blurfit.model.export import to_onnx
 
         return to_onnx(self)
@@ -677,7 +679,7 @@ def _outputs(aim: Question) -> tuple[str, ...]:
 
 
 def _in_order(weights: Mapping[str, Any], aim: Question) -> FloatArray:
-    """The rows in the order of the classes: a file has them by name, in any order."""
+    """Return the rows in the order of the classes: a file has them by name, in any order."""
     outputs = _outputs(aim)
     if set(weights) != set(outputs):
         raise InvalidValueError(

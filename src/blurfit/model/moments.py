@@ -94,7 +94,7 @@ class PublishedMoments(PublishedFile):
         return f"<p>{head}</p>{self.correlations()._repr_html_()}"
 
     def plot(self, ax: Any = None) -> Any:
-        """The correlations of all columns, by matplotlib: see `blurfit.model.summary`."""
+        """Return the correlations of all columns, by matplotlib: see `blurfit.model.summary`."""
         from blurfit.model.summary import plot_moments
 
         return plot_moments(self, ax)
@@ -132,8 +132,8 @@ class PublishedMoments(PublishedFile):
         return self._joint(form, form.matrix(self.sums, self.count))
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
-        """The sums to read beside public rows of some features, (rows, k): those that were sent;
-        where only products with the target were, the rows' own stand in for the features'.
+        """Return the sums to read beside public rows of some features, (rows, k): those that were
+        sent; where only products with the target were, the rows' own stand in for the features'.
         """
         form = self.agreement.form
         if not isinstance(form, TargetForm):
@@ -154,8 +154,8 @@ class PublishedMoments(PublishedFile):
         target: str | None = None,
         features: Sequence[str] | None = None,
     ) -> Formula:
-        """What a model is asked for: a formula, or names; the agreed target by all others, if
-        nothing is said.
+        """Return what a model is asked for: a formula, or names; the agreed target by all others,
+        if nothing is said.
         """
         schema = self.agreement.schema
         if text is not None:
@@ -181,7 +181,8 @@ class PublishedMoments(PublishedFile):
         public: Any = None,
         family: Family | None = None,
     ) -> PublishedModel:
-        """A model of any column by any others; the agreement's own target, if nothing is said.
+        """Return a model of any column by any others; the agreement's own target, if nothing is
+        said.
 
         Args:
             formula: as in R: "income ~ age + C(region)"; needs the extra [formulas].

@@ -31,6 +31,7 @@ import numpy as np
 
 from blurfit.arrays import AnyArray
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import canonical
 from blurfit.schema.columns import (
     Binary,
     Categorical,
@@ -69,7 +70,7 @@ class Bands(Categorical):
         cut = tuple(as_number(edge=edge) for edge in edges)
         if any(one >= other for one, other in pairwise(cut)):
             raise InvalidValueError(f"Expected edges={edges!r} to grow from each to the next.")
-        said = [f"{edge:.10g}" for edge in cut]
+        said = [canonical(edge).decode() for edge in cut]  # as pages write them
         middle = [f"{one} to {other}" for one, other in pairwise(said)]
         levels = (f"under {said[0]}", *middle, f"{said[-1]} or more")
         assign(

@@ -12,10 +12,9 @@ from starlette.responses import Response
 
 from blurfit.agreement.agreement import AgreementDocument
 from blurfit.errors import InvalidValueError
-from blurfit.model.export import as_yaml
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import MomentsDocument
-from blurfit.model.statement import as_html, as_markdown
+from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.protocol import problems
 from blurfit.protocol.wire import COLLECTIONS, JSON, ONE_COLLECTION
 from blurfit.service import website

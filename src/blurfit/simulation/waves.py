@@ -31,7 +31,7 @@ from blurfit.errors import BelowQuorumError, InvalidValueError
 from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Totals
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
-from blurfit.model.course import Course, learn_plan
+from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import moments_of
@@ -81,7 +81,7 @@ def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator)
         clean = Totals(len(rows), _sums(agreement, values, rows), agreement.fingerprint)
         totals = sampler_for(agreement, clean).draw(generator)
         course = course.then(moments_of(agreement, totals))
-    return Fitted(learn_plan(plan, course.releases), course.releases)
+    return Fitted(course.model(), course.releases)
 
 
 def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArray:

@@ -32,7 +32,7 @@ from blurfit_lab.experiments.figures import (
     perturbed,
     squared_risk,
 )
-from blurfit_lab.experiments.runner import Row, SweepCell, Untuned, cell_names, seeded
+from blurfit_lab.experiments.runner import Row, cell_names, numbers_of, seeded
 from blurfit_lab.rivals import GradientPerturbationRegressor
 
 GRADIENT = "gradient (modern accounting)"
@@ -42,7 +42,7 @@ DEBIASED, BIASED = "input, debiased", "input, not debiased"
 
 
 @dataclass(frozen=True)
-class ExcessRisk(Untuned):
+class ExcessRisk:
     """Mean of ½(y − w·x)² over the training rows, above its least value."""
 
     name: str = "risk"
@@ -52,9 +52,9 @@ class ExcessRisk(Untuned):
         """ε:n:trials."""
         return cell_names(population, EPSILONS, self.quorums, trials)
 
-    def rows(self, population: Cohort, cell: str) -> list[Row]:
+    def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
         """From the sums alone."""
-        epsilon, n, trials = SweepCell.read(cell)
+        epsilon, n, trials = numbers_of(cell)
         promise, rows = Promise(epsilon, DELTA), []
         for trial in range(trials):
             window = population.window(n, trial)
@@ -77,7 +77,7 @@ class ExcessRisk(Untuned):
 
 
 @dataclass(frozen=True)
-class PublicNumbers(Untuned):
+class PublicNumbers:
     """Noise and local ε as calibrated for d = 14, R_q = R_p = η = 1 (input), and for 13 numbers and
     their target (moment): no data.
     """
@@ -89,7 +89,7 @@ class PublicNumbers(Untuned):
         """One."""
         return ["all"]
 
-    def rows(self, population: Cohort, cell: str) -> list[Row]:  # noqa: ARG002
+    def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
         """For each ε and n of the paper."""
         rows = []
         for epsilon in EPSILONS:
@@ -116,7 +116,7 @@ class PublicNumbers(Untuned):
 
 
 @dataclass(frozen=True)
-class LocalTarget(Untuned):
+class LocalTarget:
     """RMSE at model ε = 1 if each submission keeps (ε_l, δ) too."""
 
     name: str = "target"
@@ -126,9 +126,9 @@ class LocalTarget(Untuned):
         """ε_l:n:trials."""
         return cell_names(population, LOCAL_TARGETS, self.quorums, trials)
 
-    def rows(self, population: Cohort, cell: str) -> list[Row]:
+    def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
         """Input with and without debiasing, moment, and no privacy at all."""
-        target, n, trials = SweepCell.read(cell)
+        target, n, trials = numbers_of(cell)
         d = population.schema.dimension
         ball = public_ball(d, n, 1.0, DELTA, label=False)
         contracts = {

@@ -16,7 +16,7 @@ weights.
 
 The slope is ℓ'(z) at z = w·x: one record's gradient is ℓ'(z)·x.
 
-**Gradient perturbation.** Gradient perturbation: descend along noisy gradients.
+**Gradient perturbation**: descend along noisy gradients.
 
 **published**: Bassily, Smith and Thakurta 2014, Algorithm 1, for neighbours that replace one
 record. T = n² steps, each along the gradient of one record drawn at random, n times enlarged,
@@ -257,13 +257,14 @@ def modern_descent(
     steps: int,
     runs: int,
     generator: np.random.Generator,
+    gradients: Callable[[FloatArray], FloatArray] | None = None,
 ) -> FloatArray:
-    """T whole noisy gradients, `runs` times beside one another: (runs, d)."""
+    """T noisy gradients, whole ones unless others are given, `runs` times at once: (runs, d)."""
     weights, mean = np.zeros((runs, risk.dimension)), np.zeros((runs, risk.dimension))
     rate = 1.0 / (risk.count * risk.curvature)
     for step in range(steps):
         noise = deviation * generator.standard_normal(weights.shape)
-        weights = weights - rate * (risk.gradients(weights) + noise)
+        weights = weights - rate * ((gradients or risk.gradients)(weights) + noise)
         into_balls(weights, radius)
         if step >= steps // 2:
             mean += weights / (steps - steps // 2)
@@ -322,13 +323,23 @@ class GradientPerturbation(Descent, ApproximateRival):
 
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
         """The modern descent along whole gradients, which a risk can tell."""
+        return self._descended(risk, 1.0, generator, risk.gradients)
+
+    def _descended(
+        self,
+        risk: Risk,
+        sampling_rate: float,
+        generator: np.random.Generator,
+        gradients: Callable[[FloatArray], FloatArray],
+    ) -> FloatArray:
         (weights,) = modern_descent(
             risk,
             radius=self._radius(risk.dimension),
-            deviation=self.deviation(risk),
+            deviation=self.deviation(risk, sampling_rate),
             steps=self.steps,
             runs=1,
             generator=generator,
+            gradients=gradients,
         )
         return np.asarray(weights)
 
@@ -337,7 +348,15 @@ class GradientPerturbation(Descent, ApproximateRival):
         if self.accounting == "modern" and self.sampling_rate == 1:
             return self.release(risk, generator)
         if self.accounting == "modern":
-            return self._sampled_descent(x, y, risk, generator)
+            q = self.sampling_rate
+
+            def sampled(weights: FloatArray) -> FloatArray:
+                chosen = generator.random(len(y)) < q
+                if not chosen.any():
+                    return np.zeros_like(weights)
+                return self._risk(x[chosen], y[chosen]).gradients(weights) / q
+
+            return self._descended(risk, q, generator, sampled)
         count, lipschitz = len(y), risk.gradient_change("zero-out")
         (weights,) = published_descent(
             x,
@@ -353,23 +372,6 @@ class GradientPerturbation(Descent, ApproximateRival):
             generator=generator,
         )
         return np.asarray(weights)
-
-    def _sampled_descent(
-        self, x: FloatArray, y: FloatArray, risk: Risk, generator: np.random.Generator
-    ) -> FloatArray:
-        q, radius = self.sampling_rate, self._radius(x.shape[1])
-        deviation = self.deviation(risk, q)
-        weights, mean = np.zeros((1, x.shape[1])), np.zeros(x.shape[1])
-        for step in range(self.steps):
-            chosen = generator.random(len(y)) < q
-            gradient = deviation * generator.standard_normal(weights.shape)
-            if chosen.any():
-                gradient = gradient + self._risk(x[chosen], y[chosen]).gradients(weights) / q
-            weights = weights - gradient / (risk.count * risk.curvature)
-            into_balls(weights, radius)
-            if step >= self.steps // 2:
-                mean += weights[0] / (self.steps - self.steps // 2)
-        return mean
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
