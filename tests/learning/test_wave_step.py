@@ -106,7 +106,7 @@ def test_the_radius_and_the_bounds_of_slopes_grow_without_end() -> None:
         radii = [chart.radius for chart in charts]
         assert radii == sorted(radii)
         assert radii[0] == 1.0
-        assert radii[-1] > 3 * radii[-3]
+        assert radii[-1] > 2 * radii[-3]
         if belief is count:
             bounds = [chart.loss.gradient_bound for chart in charts]
             assert bounds == sorted(bounds)
