@@ -20,7 +20,7 @@ is linear in x, or the reciprocal of the chance to take part is.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -103,6 +103,20 @@ class Answers:
         }
         keys = {key: [row[place] for row in self.rows] for place, key in enumerate(self.keys)}
         return keys | {name: numbers[name].tolist() for name in _NUMBERS}
+
+    def to_facts(self) -> dict[str, Any]:
+        """Return all of it for scripts: rows, the test, and what is assumed."""
+        columns = self.to_dict()
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        test = self.hypothesis
+        return {
+            "title": self.title,
+            "rows": rows,
+            "confidence": self.confidence,
+            "test": None if test is None else asdict(test),
+            "assumes": list(self.assumes),
+            "promise": self.promise,
+        }
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame: the levels, `estimate`, errors, `lower` and `upper`."""
