@@ -1,4 +1,4 @@
-// Dialogs: to be sure, and to show something.
+// Dialogs: to be sure, to show something, and to choose when a collection closes by itself.
 
 import { moment } from "./language.js";
 import { alarm, ask, h, show } from "./page.js";
