@@ -263,7 +263,7 @@ def test_samples_have_no_weights(kind) -> None:
 
 @all_kinds
 def test_fresh_noise_by_default_and_a_seed_only_for_experiments(kind) -> None:
-    X, y = data(kind)
+    X, y = data(kind, rows=2000)
     first, second = (make(kind).fit(X, y) for _ in range(2))
     assert not np.array_equal(first.coef_, second.coef_)
     assert first.guarantee_.private

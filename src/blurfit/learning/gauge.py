@@ -40,19 +40,21 @@ and that R is at least two deviations of s·g.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import gammainc, ndtr
 
 from blurfit.arrays import BoolArray, FloatArray
 from blurfit.theory.maps import GaugeMap, ResidualMap, Whitening
+from blurfit.theory.numerics import root_of_increasing
 
 _RATIO = math.sqrt(2)
 _BINS = 13, 33  # at least and at most
 _NEAREST = 0.25  # where bins begin, in standard deviations, if there are enough of them
 _SHARP = 0.003  # the largest deviation of a share for which pairs of bins are counted
 _SURE, _LIKELY = 4.0, 1.5  # deviations above 0 from which a cell stands, by itself or beside one
-_EXPECTED, _FULL = 0.2, 500.0  # η, and ψ at which it is 1
+LEAST_EXPECTED, _FULL = 0.2, 500.0  # η, and ψ at which it is 1
 _LEAST_BOUND = 2.0  # R in deviations of s·g
 _WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
 
@@ -85,6 +87,7 @@ class Cut:
         out: The share of people whose g is cut, with the energy that they carry beyond it.
         uneven: E[w²f²g²]/E_f, the sampling variance of a coefficient if spread is uneven.
         expected: η.
+        through: The share of a step that passes the cut.
         law_noise: The standard deviation of a share of the law.
     """
 
@@ -98,6 +101,7 @@ class Cut:
     out: float
     uneven: float
     expected: float
+    through: float
     law_noise: float
 
 
@@ -125,11 +129,27 @@ def law_of(chart: GaugeMap, counts: FloatArray, count: int, deviation: float) ->
     return Law(chart.features, chart.errors, shares / shares.sum(), noise)
 
 
-def assumed_law(white: Whitening, scale: float) -> Law:
-    """Return what is believed of people whom nobody has counted."""
-    chart = gauge_map(white, scale, 1, 1.0)
-    shares = np.outer(*_prior(chart.features, chart.errors, white.dimension))
-    return Law(chart.features, chart.errors, shares / shares.sum(), math.inf)
+@lru_cache(maxsize=64)
+def assumed_law(dimension: int) -> Law:
+    """Return what is assumed of people whom nobody has counted: white features are Gaussian, and
+    errors follow the law of Laplace, whose tails are as heavy as those of incomes' (kurtosis 6).
+    """
+    ends = np.geomspace(0.05, 12.0, 64)
+    features = np.diff(gammainc(dimension / 2, dimension / 2 * ends**2), prepend=0.0)
+    errors = np.diff(-np.exp(-math.sqrt(2) * ends), prepend=-1.0)
+    shares = np.outer(features, errors)
+    return Law(ends, ends, shares / shares.sum(), math.inf)
+
+
+def inside(share: float) -> float:
+    """P(|g| < R) of a Laplace law with E[min(|g|, R)²] = share·R²: so much of a step passes.
+
+    >>> round(inside(0.1), 3)
+    0.988
+    """
+    share = min(max(share, 1e-3), 0.6)
+    u = root_of_increasing(lambda u: share - 2 * (1 - math.exp(-u) * (1 + u)) / u**2, 1.0, 1e-9)
+    return 1 - math.exp(-u)
 
 
 def choose(law: Law, count: int, mu: float, dimension: int, error: float) -> tuple[float, float]:
@@ -169,6 +189,7 @@ def cut_at(law: Law, chart: ResidualMap, count: int, mu: float) -> Cut:
         out=float(found.out[0, 0]),
         uneven=float(found.uneven[0]),
         expected=_expected(count, mu, chart.whitening.dimension),
+        through=float(found.through[0, 0]),
         law_noise=law.noise,
     )
 
@@ -190,13 +211,15 @@ class _Cuts:
         self.bend = np.maximum(each - self.clip[..., None] * row, 0.0) @ f
         hit = np.einsum("rRfg,fg->rRf", over > 0, shares)
         out = hit.sum(axis=-1)
+        weighted = np.einsum("rRf,rf->rR", hit, w * f2) / self.energy[:, None]
+        self.through = np.maximum(0.5, 1 - weighted)
         beyond = np.maximum(hit - out[..., None] * row, 0.0) * (f2 * w)[:, None]
         self.out = np.minimum(out + p * beyond.sum(axis=-1) / self.energy[:, None], 1.0)
 
 
 def _expected(count: int, mu: float, dimension: int) -> float:
     psi = count * mu / math.pow(dimension, 1.5)
-    return min(max(psi / _FULL, _EXPECTED), 1.0)
+    return min(max(psi / _FULL, LEAST_EXPECTED), 1.0)
 
 
 def _ends(farthest: float) -> FloatArray:

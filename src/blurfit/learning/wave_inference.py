@@ -7,10 +7,13 @@ gives the step θ̃ of g by (1, f) with the two parts of its covariance, refusal
 the step has to do with the line that least squares without weights would give.
 
 * **Weights.** They bias nothing if the mean is linear. If it is not, the squared bias is at most
-  L·E[(1 − w)g²]/E_f² in all white directions together (`blurfit.learning.gauge`). The worst is not
-  to be expected of every direction: e = max(η², 0.02) of it is, in each.
-* **The cut** shifts the constant by at most `clip` and the others by `bend`; and of the start's own
-  error, whose covariance P the belief knows, it lets the share `out` through.
+  L·E[(1 − w)g²]/E_f² in all white directions together (`blurfit.learning.gauge`), both factors
+  being at least what wave 1, which cuts nobody, saw beyond the cut, less a deviation of its noise.
+  The worst is not to be expected of every direction: a share e of it is, in each, which grows from
+  0.02 to 1 as η does.
+* **The cut** lets only a share s of a step through, by which Σfg is divided. It shifts the constant
+  by at most `clip` and the others by `bend`; and of the start's own error, whose covariance P the
+  belief knows, it leaves the share `out`.
 * **Uneven spread**: the sampling part is as large as E[w²f²g²]/E_f says, if that is more than what
   an even spread gives.
 
@@ -59,6 +62,7 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
+from blurfit.learning.gauge import LEAST_EXPECTED, Cut
 from blurfit.learning.inference import Inference, Pull, infer
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.learning.waves import (
@@ -124,12 +128,12 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Wa
     weight = float(joint.gram[0, 0]) / (sums.count * chart.constant**2)
     left = max(step.residual_variance / weight, 0.05 * cut.spread)
     uneven = max(1.0, cut.uneven / left) if math.isfinite(cut.law_noise) else 1.0
-    p, back = chart.whitening.dimension, _back(chart)
-    share = max(cut.expected**2, LEAST_MISFIT)
-    bent = (share * cut.lost * cut.misfit + cut.bend**2) / cut.energy**2
-    slopes = (1 + (p - 1) * share) * bent + cut.clip**2 / (4 * p)
-    moved = np.diag([cut.clip**2 + share * cut.misfit * (1 - cut.weight), *[slopes] * p])
-    bias = back @ moved @ back.T + cut.out**2 * belief.covariance
+    back = _back(chart)
+    if math.isfinite(cut.law_noise):
+        bias = back @ _moved(_hidden(belief, chart, cut), chart.whitening.dimension) @ back.T
+        bias += cut.out**2 * belief.covariance
+    else:
+        bias = _assumed_bias(belief, chart, cut, weight, back @ step.coefficients)
     sampling = back @ (uneven / weight * step.sampling) @ back.T
     privacy = back @ step.privacy @ back.T
     found = replace(
@@ -143,6 +147,43 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Wa
     return WaveEstimate(found, (bias + bias.T) / 2)
 
 
+def _moved(cut: Cut, p: int) -> FloatArray:
+    """Return how far weights and cut may have moved the step, by what a gauge saw."""
+    share = max((cut.expected - LEAST_EXPECTED) ** 2 / (1 - LEAST_EXPECTED) ** 2, LEAST_MISFIT)
+    bent = (share * cut.lost * cut.misfit + cut.bend**2) / cut.energy**2
+    slopes = (1 + (p - 1) * share) * bent + cut.clip**2 / (4 * p)
+    return np.diag([cut.clip**2 + share * cut.misfit * (1 - cut.weight), *[slopes] * p])
+
+
+def _hidden(belief: Belief, chart: ResidualMap, cut: Cut) -> Cut:
+    """Return the cut with at least the energy that wave 1, which cuts nobody, saw beyond it."""
+    if belief.seen is None:
+        return cut
+    energy, of_energy = belief.seen.energy(chart.whitening)
+    square, of_square = belief.seen.residual(chart)
+    lost = max(cut.lost, energy - of_energy - cut.energy)
+    return replace(
+        cut, lost=lost, misfit=max(cut.misfit, square - of_square - cut.weight * cut.spread)
+    )
+
+
+def _assumed_bias(
+    belief: Belief, chart: ResidualMap, cut: Cut, weight: float, step: FloatArray
+) -> FloatArray:
+    """Return the same without a gauge, by the law of Laplace for g alone.
+
+    What is cut away, E(|g| − R)₊, shifts the constant, and if sizes of errors differ by a half, the
+    others by half of that in all. The share 1 − s of a step that is cut is put back by dividing; it
+    is wrong by as much as the start is, and as the step itself is: a strong signal that one column
+    carries is not what P, even in all directions, expects.
+    """
+    p, tail = chart.whitening.dimension, 1 - cut.through
+    shift = chart.bound / max(-math.log(max(tail, 1e-12)), 1e-3) * tail / weight
+    back = _back(chart)
+    moved = back @ np.diag(shift**2 * np.array([1.0, *[0.25 / p] * p])) @ back.T
+    return np.asarray(moved + tail**2 * (belief.covariance + np.outer(step, step)))
+
+
 def _step_sums(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Submodel:
     """Return the wave's sums as those of s·g by s·(1, f)."""
     p = chart.whitening.dimension
@@ -150,6 +191,7 @@ def _step_sums(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Submodel:
     read = step_sums(chart, sums, cut_of(belief, chart, sums))
     variance = np.full((p + 2, p + 2), sums.deviation**2 / 2)
     np.fill_diagonal(variance, sums.deviation**2)
+    variance[:-1, -1] = variance[-1, :-1] = read.linear_variance
     return Submodel(
         count=sums.count,
         constant=chart.constant,

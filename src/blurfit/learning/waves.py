@@ -65,10 +65,21 @@ from scipy.special import expit, gammainc, gammaincc
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
-from blurfit.learning.gauge import Cut, Law, assumed_law, choose, cut_at, gauge_map, law_of
+from blurfit.learning.gauge import (
+    Cut,
+    Law,
+    assumed_law,
+    choose,
+    cut_at,
+    gauge_map,
+    inside,
+    law_of,
+)
 from blurfit.learning.shrinkage import Shrunk, read_linearly
 from blurfit.learning.sums import Noise, Submodel
+from blurfit.theory.forms import ColumnKind
 from blurfit.theory.maps import (
+    LARGEST_LOG_RATE,
     LARGEST_RADIUS,
     Announced,
     GaugeMap,
@@ -88,11 +99,13 @@ from blurfit.theory.planning import (
     information,
     newton_radius,
     radius_of,
+    reach_of_numbers,
     residual_bound_of,
 )
 from blurfit.validate import one_of, positive, whole
 
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
+_TOO_WIDE = 0.15  # of their expected length: white features that are shorter shrink the whitening
 _FACTORS = np.geomspace(1 / 16, 16, 9)
 
 
@@ -111,6 +124,8 @@ class Belief:
         scale: The standard deviation of the residual, as far as a line was fitted.
         count_bound: Y, the largest count, for counts.
         law: Where people are, by the gauge before the next residual wave.
+        seen: What wave 1 saw of everybody, without any cut, and its noise.
+        kinds: Of the features: whether they are numbers, signs or levels.
     """
 
     task: Task
@@ -122,11 +137,44 @@ class Belief:
     scale: float
     count_bound: float | None = None
     law: Law | None = None
+    seen: "Seen | None" = None
+    kinds: tuple[ColumnKind, ...] = ()
 
     def __post_init__(self) -> None:
         one_of(TASKS, task=self.task)
         if self.task == "count":
             positive(count_bound=self.count_bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Unbiased second moments of (1, v, y) of everybody, and the variance of the noise on each."""
+
+    matrix: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, sums: Submodel) -> "Seen":
+        """Return those of joint sums."""
+        scale = np.append(sums.scale, sums.target.weight)
+        both = sums.count * np.outer(scale, scale)
+        return cls(sums.extended / both, sums.noise.variance / both**2)
+
+    def energy(self, white: Whitening) -> tuple[float, float]:
+        """Return E‖f‖²/p, and the standard deviation of the noise on it."""
+        p, by = white.dimension, white.matrix.T @ white.matrix
+        move = np.vstack([-white.mean, np.eye(p)])
+        return self._form(move @ by @ move.T / p, slice(0, -1))
+
+    def residual(self, chart: ResidualMap) -> tuple[float, float]:
+        """Return E[g²], and the standard deviation of the noise on it."""
+        r = np.append(-start_of(chart), 1.0) / chart.scale
+        return self._form(np.outer(r, r), slice(None))
+
+    def _form(self, by: FloatArray, part: slice) -> tuple[float, float]:
+        matrix, variance = self.matrix[part, part], self.variance[part, part]
+        weights = np.where(np.eye(len(by), dtype=bool), by, np.sqrt(2) * by)  # pairs are one entry
+        return float(np.sum(by * matrix)), math.sqrt(float(np.sum(weights**2 * variance)))
 
 
 def first_belief(
@@ -145,6 +193,8 @@ def first_belief(
         spread=_white(sums, model) / np.outer(weights, weights),
         scale=math.sqrt(variance * max(1 - model.explained, 0.1)),
         count_bound=count_bound,
+        seen=Seen.of(sums) if task == "number" else None,
+        kinds=tuple(column.kind for column in sums.features),
     )
 
 
@@ -193,7 +243,8 @@ def next_map(
     at = on_curve(belief) if kind == "newton" else belief
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
-    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(at.spread)))
+    spread = at.spread if kind == "newton" else _not_too_long(at, count, mu)
+    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(spread)))
     beta = rounded(at.coefficients)
     white = Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
     if kind != "newton":
@@ -212,24 +263,43 @@ def next_map(
 def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
     """Bound the slopes of counts by what is believed of their rates, not by the largest count.
 
-    The noise grows with H and G, and what is cut falls with them. H is the rate at two standard
-    deviations of the scores; G is at least H, and three or 0.25ψ^{1/3} standard deviations of a
-    count of that rate, as widely dispersed as the residuals of the line. Neither is above the
-    largest count, until ψ is 10⁴: from there on both limits grow with ψ^{1/3}, so that in the end
-    nothing is cut. (Two, three, 0.25 and 10⁴ were chosen on generated counts.)
+    The noise of Σp grows with G, and what is cut falls with it. G is at least the rate at two
+    standard deviations of the scores, and three or 0.25ψ^{1/3} standard deviations of a count of
+    that rate, as widely dispersed as the residuals of the line. It is at most the largest count,
+    until ψ is 10⁴: from there on that grows with ψ^{1/3}, so that in the end nothing is cut. H, of
+    which the noise of Σp does not depend at τ = G/H, is the rate at four standard deviations, or G.
+    (Two, three, four, 0.25 and 10⁴ were chosen on generated counts.)
     """
     assert at.count_bound is not None
     beta, most = at.coefficients[1:], at.count_bound
     variance = float(beta @ at.spread @ beta)
     centre = float(at.coefficients[0] + at.mean @ beta)
-    root = math.cbrt(information(count, mu, len(beta)))
-    growth = max(1.0, root / math.cbrt(1e4))
-    curvature = growth * min(most, math.exp(min(centre + 2 * math.sqrt(variance), 30.0)))
-    dispersion = (at.scale * most / 2) ** 2 / math.exp(min(centre + variance / 2, 30.0))
-    spread = math.sqrt(max(dispersion, 1.0) * curvature)
-    gradient = max(curvature, min(growth * most, max(3.0, 0.25 * root) * spread))
-    curvature, gradient = rounded(np.array([curvature, gradient])).tolist()
+    deviation, root = math.sqrt(variance), math.cbrt(information(count, mu, len(beta)))
+    limit = max(1.0, root / math.cbrt(1e4)) * most
+    two, four = (math.exp(min(centre + k * deviation, LARGEST_LOG_RATE)) for k in (2, 4))
+    dispersion = (at.scale * most / 2) ** 2 / math.exp(min(centre + variance / 2, LARGEST_LOG_RATE))
+    spread = math.sqrt(max(dispersion, 1.0) * min(two, limit))
+    gradient = min(max(two, max(3.0, 0.25 * root) * spread), limit)
+    curvature, gradient = rounded(np.array([min(four, gradient), gradient])).tolist()
     return PoissonNewton.of(most, curvature, gradient)
+
+
+def _not_too_long(belief: Belief, count: int, mu: float) -> FloatArray:
+    """Return the features' covariance with columns of yes and no, and levels, wide enough that the
+    rarer answer is inside of the radius: what is rare is not made long, and then weighted down.
+
+    Where the answers of a column are, at its mean, is known. So far from it, 1 + |m| for signs, the
+    rarer one is white features' whole length r√p, at least. As r grows with ψ the limit vanishes.
+    """
+    if belief.task != "number" or not any(kind != "numeric" for kind in belief.kinds):
+        return belief.spread
+    mean = belief.mean
+    level = np.array([kind == "level" for kind in belief.kinds])
+    known = np.array([kind != "numeric" for kind in belief.kinds])
+    far = np.where(level, np.maximum(mean, 1 - mean), 1 + np.abs(mean))
+    radius, _ = reach_of_numbers(count, mu, len(mean))
+    least = np.where(known, far**2 / (len(mean) * radius**2), 0.0)
+    return belief.spread + np.diag(np.maximum(least - np.diagonal(belief.spread), 0.0))
 
 
 def _reach(
@@ -240,10 +310,12 @@ def _reach(
     if belief.law is None:
         radius = radius_of(count, mu, p)
         bound = residual_bound_of(radius)
+        if belief.task == "number":
+            radius, bound = reach_of_numbers(count, mu, p)
         if belief.task == "label":  # a rare class is far from the mean, and is never cut
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
-        return float(rounded(np.array(radius))), scale, bound
+        return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
     slopes = np.linalg.inv(white.matrix).T  # of white features
     error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
     radius, bound = choose(belief.law, count, mu, p, error)
@@ -447,8 +519,14 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
 
 def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
     """Return what the wave's weights and cut do, by the gauge before it or by what is assumed."""
-    law = belief.law or assumed_law(chart.whitening, chart.scale)
-    return cut_at(law, chart, sums.count, chart.sensitivity() / sums.deviation)
+    law = belief.law or assumed_law(chart.whitening.dimension)
+    found = cut_at(law, chart, sums.count, chart.sensitivity() / sums.deviation)
+    if belief.task != "number":
+        return replace(found, through=1.0)  # labels are never cut, and a line of counts is a start
+    if belief.law is None:
+        seen = float(sums.matrix[-1, -1]) / (sums.count * chart.target_weight**2)
+        return replace(found, through=inside(seen))
+    return found
 
 
 def start_of(chart: WaveMap) -> FloatArray:
@@ -474,7 +552,8 @@ def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
         left = min(max(seen, 0.1 * expected), 4 * expected) / cut.weight * chart.target_scale**2
         curvature = cut.energy * chart.feature_scale**2
-        return StepSums(sums.count, gram, sums.matrix[:-1, -1], noise, square / 2, curvature, left)
+        linear, blur = sums.matrix[:-1, -1] / cut.through, square / 2 / cut.through**2
+        return StepSums(sums.count, gram, linear, noise, blur, curvature, left)
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
     order = [size - 1, *range(size - 1)]
@@ -523,8 +602,8 @@ def _weight(chart: ResidualMap, sums: WaveSums, cut: Cut) -> float:
     """Return E_w, by what was released of it and by the law, each as far as it is certain."""
     seen = float(sums.matrix[0, 0]) / (chart.constant**2 * sums.count)
     noise = (sums.deviation / (chart.constant**2 * sums.count)) ** 2
-    other = cut.law_noise**2 + 1e-3 * cut.weight / sums.count
-    found = seen if math.isinf(other) else (seen * other + cut.weight * noise) / (other + noise)
+    other = min(cut.law_noise, 0.2) ** 2 + 1e-3 * cut.weight / sums.count
+    found = (seen * other + cut.weight * noise) / (other + noise)
     return min(max(found, 0.02), 1.0)
 
 
@@ -543,6 +622,10 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cu
     else:
         seen = float(np.trace(centred)) * weight / len(shift)
         size = _size(seen, chart.radius, len(shift) / 2)
+        if belief.seen is not None:  # or a few people carry the length
+            least, noise = belief.seen.energy(chart.whitening)
+            size = max(size, least - 2 * noise)
+        size = size if size < _TOO_WIDE else 1.0
     centred *= size * len(shift) / max(float(np.trace(centred)), 1e-12)
     spread = soft_floor(lower @ centred @ lower.T, 0.0)
     explained = float(step.theta @ step.gram @ step.theta) / weight  # of the last model's errors

@@ -302,6 +302,7 @@ def _pooled(course: Course) -> WaveEstimate:
         if (one := _last(course, place)) is None:
             continue
         shares = isinstance(course.plan, HeldWaves) and isinstance(one[1], ResidualMap)
+        shares &= one[2].count == course.releases[-1].count  # not of every k-th row
         if found and not (shares and len(found) < POOLED):
             break
         try:

@@ -192,6 +192,7 @@ def _categorical(expression: str) -> tuple[str | None, str | None]:
 _METHODS: dict[Reading, str] = {
     "linear-bayes": "shrunk by linear Bayes",
     "posterior-mean": "shrunk to the posterior mean",
+    "mean": "the mean alone: more cannot be told from the noise",
 }
 
 

@@ -164,7 +164,8 @@ def collect_in_waves(
     mus = [mu * math.sqrt(share) if held else mu for share in plan.fractions]
     names, columns, kept = _columns(kinds, values.shape[1])
     rows = waves[0]
-    weights = public_weights(kinds, len(rows), mus[0], neighbours=neighbours)
+    number = task == "number" and (not held or len(waves) == 1)
+    weights = public_weights(kinds, len(rows), mus[0], neighbours=neighbours, number=number)
     per_column = [weights.features[feature] for feature, _ in columns]
     described = [
         JointColumn(name, weight, kind, f"{feature}" if kind == "level" else None)

@@ -101,16 +101,20 @@ derivation.
 | ψ | numbers | labels | counts |
 | --- | --- | --- | --- |
 | below 3 | one wave | one wave | one wave |
-| 3 to 8 | 0.3, then residuals | one wave | 0.3, then residuals |
-| 8 to 30 | 0.3, then residuals | 0.3, then residuals | 0.3, then residuals |
-| 30 to 200 | 0.3, then residuals | 0.2, residuals 0.3, Newton | 0.3, then residuals |
-| from 200 on | 0.3, then residuals | 0.2, residuals 0.3, Newton | 0.2, residuals 0.3, Newton |
+| 3 to 6 | 0.3, then residuals | one wave | 0.3, then residuals |
+| 6 to 8 | 0.25, residuals 0.3, 0.45 | one wave | 0.3, then residuals |
+| 8 to 30 | 0.25, residuals 0.3, 0.45 | 0.3, then residuals | 0.3, then residuals |
+| 30 to 150 | 0.25, residuals 0.3, 0.45 | 0.2, residuals 0.3, Newton | as labels |
+| from 150 on | as above | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
 
-Also one wave where nμ < 100, and with few columns: up to three for labels and counts, and up to
-four for numbers from ψ = 250 on. There one wave knows the line well already, and what waves add,
-the cut and the weights of far-out records, costs more than it saves (2 columns, labels: 0.004 of
-accuracy). Newton's wave needs nμ ≥ 1400 as well. Ask for more waves where the exact curve is wanted
-all the same.
+Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
+joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
+Newton again, which makes errors honest: one step leaves the square of its length.
+
+Also one wave where nμ < 100 (numbers: 150), and with up to three columns for labels and counts
+below ψ = 1500. There one wave knows the line well already, and what waves add costs more than it
+saves (2 columns, labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more
+waves where the exact curve is wanted all the same.
 
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
@@ -157,11 +161,14 @@ ENOUGH_FOR_TWO: dict[Task, float] = {"number": 3.0, "label": 8.0, "count": 3.0}
 ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach a whitening
 FEWEST = 10  # people who can be divided at all
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
-ENOUGH_FOR_CURVE = 1400.0  # if nμ is at least this
-ENOUGH_FOR_COUNTS = 200.0  # ψ for counts, whose noise is sized for the largest count
-# Columns up to which one wave is enough: for labels and counts always, for numbers from this ψ on.
-FEW: dict[Task, int] = {"number": 4, "label": 3, "count": 3}
-ENOUGH_FOR_ONE = 250.0
+ENOUGH_FOR_CURVE = 1000.0  # if nμ is at least this
+ENOUGH_FOR_FOUR = 150.0  # ψ from which a second Newton wave is
+# Columns up to which one wave is enough for labels and counts, below this ψ.
+FEW: dict[Task, int] = {"label": 3, "count": 3}
+ENOUGH_FOR_FEW = 1500.0
+ENOUGH_FOR_WEIGHTS = 150.0  # nμ from which a second wave helps with numbers,
+ENOUGH_FOR_THREE = 6.0  # and ψ from which a third one does
+_THREE_OF_NUMBERS: tuple[StageKind, ...] = ("joint", "residual", "residual")
 # Whoever holds all rows: shares of μ² for labels and counts (chosen; they are flat, ±0.1 of μ
 # changes less than a tenth), and for numbers the ψ and nμ from which more waves help.
 _CURVE_SHARES: dict[int, tuple[float, ...]] = {
@@ -170,7 +177,7 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     3: (0.16, 0.25, 0.59),
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
-LEAST_INFORMATION = 1.3
+LEAST_INFORMATION, LEAST_REACH = 1.3, 60.0
 RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
 
 
@@ -187,7 +194,12 @@ class ChosenWeights:
 
 
 def public_weights(
-    features: Sequence[Kind], count: int, mu: float, *, neighbours: Neighbours = "replace"
+    features: Sequence[Kind],
+    count: int,
+    mu: float,
+    *,
+    neighbours: Neighbours = "replace",
+    number: bool = False,
 ) -> ChosenWeights:
     """Return the default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -196,6 +208,7 @@ def public_weights(
         count: How many people will take part (the quorum).
         mu: The Gaussian privacy of the sums.
         neighbours: What one person may change.
+        number: Whether the target is a number, of which the mean is all that a few people tell.
 
     >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
     >>> round(sum(w**2 for w in weights.features) + weights.target**2, 12)
@@ -210,7 +223,15 @@ def public_weights(
         )
     shares = [_share(kind) for kind in features]
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
+    psi = information(count, mu, coefficients)
+    if number and mean_alone(psi, coefficients) and neighbours == "replace":
+        return _shared(shares, 1.0, 0.95)
     return _shared(shares, *_best_pair(coefficients, count, mu, neighbours))
+
+
+def mean_alone(psi: float, coefficients: int) -> bool:
+    """Tell whether nothing but the mean of a number can be learned, by public facts."""
+    return psi < LEAST_INFORMATION or psi * math.pow(coefficients, 1.5) < LEAST_REACH
 
 
 def weights_beside_public_rows(features: Sequence[Kind], constant: float = 0.4) -> ChosenWeights:
@@ -371,17 +392,21 @@ def choose_plan(
 ) -> Stages:
     """Choose the plan from public facts: the table above, or as many waves as are asked for.
 
-    For numbers three waves were never seen to beat two. For labels and counts a residual wave
-    before Newton's gives it a better start.
+    For labels and counts a residual wave before Newton's gives it a better start.
     """
     one_of(TASKS, task=task)
     psi, reach = information(count, mu, coefficients), count * mu
-    least = ENOUGH_FOR_COUNTS if task == "count" else ENOUGH_FOR_NEWTON
-    curve = task != "number" and psi >= least and reach >= ENOUGH_FOR_CURVE
+    if task == "number" and waves is None:
+        enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_WEIGHTS and count >= FEWEST
+        waves = 1 if not enough else 2 if psi < ENOUGH_FOR_THREE else 3
+    if task == "number" and waves == 3:
+        return Stages(task, tuple(map(Stage, _THREE_OF_NUMBERS, (0.25, 0.3, 0.45))))
+    curve = task != "number" and psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
-        plain = coefficients <= FEW[task] and (task != "number" or psi >= ENOUGH_FOR_ONE)
-        waves = 1 if plain or not enough else 3 if curve else 2
+        plain = coefficients <= FEW[task] and psi < ENOUGH_FOR_FEW
+        best = (4 if psi >= ENOUGH_FOR_FOUR else 3) if curve else 2
+        waves = 1 if plain or not enough else best
     whole(waves=waves)
     if waves == 1:
         return Stages(task, (Stage("joint", 1.0),))
@@ -391,6 +416,9 @@ def choose_plan(
         return Stages(task, (Stage("joint", first), Stage(last, 1 - first)))
     if waves == 3 and curve:
         return Stages(task, (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))
+    if waves == 4 and curve:
+        newton = Stage("newton", 0.25), Stage("newton", 0.5)
+        return Stages(task, (Stage("joint", 0.1), Stage("residual", 0.15), *newton))
     # Each wave twice as large as the one before, so that the last, which decides, is the largest.
     sizes = [2.0**place for place in range(waves)]
     kinds: list[StageKind] = ["joint", *[last] * (waves - 1)]
@@ -443,7 +471,7 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     """Return the shares of labels and counts: never one wave, unless it is asked for."""
     if waves is None:
         few = psi < 10 or reach < 250
-        waves = 2 if few else 3 if psi < ENOUGH_FOR_NEWTON else 4
+        waves = 2 if few else 3 if psi < 50 else 4
     whole(waves=waves)
     kinds: list[StageKind] = ["joint", "residual", *["newton"] * (waves - 2)]  # type: ignore[list-item]
     if waves in _CURVE_SHARES:
@@ -451,6 +479,16 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     else:  # each wave has twice the share of the one before
         shares = tuple(2.0**place / (2.0**waves - 1) for place in range(waves))
     return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
+
+
+def stride_of(count: int, mu: float, coefficients: int, *, gauge: bool = False) -> int:
+    """Every how many-th row a wave between the first and the last reads, up to every 16th.
+
+    Such a wave is only a start, and where ψ is large its noise is small with fewer rows too: they
+    leave it ψ = 200, and a gauge, whose counts have noise √2/μ, nμ = 2000.
+    """
+    signal = count * mu / 2000 if gauge else information(count, mu, coefficients) / 200
+    return min(max(int(signal), 1), 16)
 
 
 def shared_mu(epsilon: float, delta: float, releases: int, kept_back: float) -> float:
@@ -499,3 +537,15 @@ def residual_bound_of(radius: float) -> float:
     """R = 2.2r standard deviations of the residual, between 1.5 and 5."""
     positive(radius=radius)
     return min(max(2.2 * radius, 1.5), 5.0)
+
+
+def reach_of_numbers(count: int, mu: float, coefficients: int) -> tuple[float, float]:
+    """Return r and R for numbers, where nobody has looked at where people are.
+
+    r = 0.3ψ^{1/3}, at least 0.6, and from ψ = 50 on ∝ ψ^0.42: it reaches every public bound, while
+    the noise's share falls like r⁴/ψ² ∝ ψ^(−0.3). R, of s·g, is 2.5r, and where s is about r < 1
+    for everybody, r times 1.7. (Chosen on generated populations.)
+    """
+    psi = information(count, mu, coefficients)
+    radius = max(0.3 * math.cbrt(psi) * math.pow(max(psi / 50, 1.0), 0.09), 0.6)
+    return radius, max(2.5 * radius, 1.7) * min(radius, 1.0)

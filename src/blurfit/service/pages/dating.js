@@ -8,11 +8,9 @@ const ID = "until";
 
 /** A box for a moment, which may stay empty. */
 export function dateBox(closes = null, id = ID) {
-  return h(
-    "div",
-    { class: "field" },
+  return h("div.field",
     h("label", { for: id }, "Closes by itself at"),
-    h("span", { class: "hint", id: `${id}-hint` }, "In your time zone. Left empty, it closes when you close it."),
+    h("span.hint", { id: `${id}-hint` }, "In your time zone. Left empty, it closes when you close it."),
     h("input", { type: "datetime-local", id, name: id, value: asTyped(closes), "aria-describedby": `${id}-hint` }),
   );
 }
@@ -32,12 +30,12 @@ export function opening(path, until, parameters = {}) {
 /** Let what is open close at another moment. */
 export function moveDate({ path, closes, token, moved }) {
   const id = "moved-until";
-  const set = h("button", { type: "button", class: "primary" }, "Set the date");
+  const set = h("button.primary", { type: "button" }, "Set the date");
   const element = dialog(
     "When it closes",
-    h("p", {}, "From then on nothing is taken, and that cannot be undone. Until then you may move the date."),
+    h("p", "From then on nothing is taken, and that cannot be undone. Until then you may move the date."),
     dateBox(closes, id),
-    h("div", { class: "buttons" }, set, h("button", { type: "button", click: () => element.close() }, "Not now")),
+    h("div.buttons", set, h("button", { type: "button", click: () => element.close() }, "Not now")),
   );
   set.addEventListener("click", async () => {
     const body = JSON.stringify({ until: chosen(id) });

@@ -7,9 +7,7 @@ let made = 0;
 /** A dialog with a heading; it is gone when it is closed. */
 export function dialog(title, ...children) {
   const id = `dialog-${++made}`;
-  const element = h(
-    "dialog",
-    { "aria-labelledby": id },
+  const element = h("dialog", { "aria-labelledby": id },
     h("h2", { id, tabindex: "-1" }, title),
     children,
   );
@@ -23,18 +21,13 @@ export function dialog(title, ...children) {
 export function confirmOnce({ title, text, sure, button }, act) {
   const id = `sure-${++made}`;
   const box = h("input", { type: "checkbox", id });
-  const go = h("button", { type: "button", class: "primary", disabled: true }, button);
+  const go = h("button.primary", { type: "button", disabled: true }, button);
   box.addEventListener("input", () => (go.disabled = !box.checked));
   const element = dialog(
     title,
-    h("p", {}, text),
-    h("div", { class: "field check" }, box, h("label", { for: id }, sure)),
-    h(
-      "div",
-      { class: "buttons" },
-      go,
-      h("button", { type: "button", click: () => element.close() }, "Not now"),
-    ),
+    h("p", text),
+    h("div.field.check", box, h("label", { for: id }, sure)),
+    h("div.buttons", go, h("button", { type: "button", click: () => element.close() }, "Not now")),
   );
   go.addEventListener("click", async () => {
     go.disabled = true;
@@ -55,6 +48,6 @@ export async function attempt(act) {
 
 /** Something that went well. */
 export function tell(title, ...children) {
-  const note = h("div", { class: "note strong", role: "status" }, h("strong", {}, title), children);
+  const note = h("div.note.strong", { role: "status" }, h("strong", title), children);
   show("message", note).scrollIntoView();
 }

@@ -13,20 +13,16 @@ export function beliefPicture(belief, record) {
   const { column, candidates } = belief;
   const typed = record[column.name];
   const isNumber = typeof candidates[0] === "number";
-  return h(
-    "div",
-    { class: "belief" },
+  return h("div.belief",
     h("h3", attributes(column.title ?? column.question), headingOf(column)),
-    h(
-      "p",
-      { class: "typed" },
-      h("span", { class: "key" }, t("belief.yours")),
+    h("p.typed",
+      h("span.key", t("belief.yours")),
       h("b", { dir: "auto" }, answerOf(column, typed)),
     ),
     isNumber
       ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper))
       : bars(belief, typed),
-    h("p", { class: "read" }, isNumber ? rangeInWords(belief) : levelInWords(belief)),
+    h("p.read", isNumber ? rangeInWords(belief) : levelInWords(belief)),
   );
 }
 
@@ -58,44 +54,30 @@ function curve({ column, probabilities }, typed) {
     (p, i) => `${x(i).toFixed(1)},${(height - 4 - (height - 14) * (p / highest)).toFixed(1)}`,
   );
   const dot = (width * (typed - column.lower)) / (column.upper - column.lower);
-  return h(
-    "div",
-    { class: "strip", "aria-hidden": "true" },
-    svg(
-      "svg",
-      { viewBox: `-6 0 ${width + 12} ${height}` },
-      svg("polygon", {
-        class: "cloud",
+  return h("div.strip", { "aria-hidden": "true" },
+    svg("svg", { viewBox: `-6 0 ${width + 12} ${height}` },
+      svg("polygon.cloud", {
         points: `0,${height - 4} ${line.join(" ")} ${width},${height - 4}`,
       }),
-      svg("line", { class: "axis", x1: 0, x2: width, y1: height - 4, y2: height - 4 }),
-      svg("circle", { class: "truth", cx: dot, cy: height - 4, r: 4 }),
+      svg("line.axis", { x1: 0, x2: width, y1: height - 4, y2: height - 4 }),
+      svg("circle.truth", { cx: dot, cy: height - 4, r: 4 }),
     ),
-    h(
-      "div",
-      { class: "ends" },
-      h("span", {}, number(column.lower)),
-      h("span", {}, number(column.upper)),
-    ),
+    h("div.ends", h("span", number(column.lower)), h("span", number(column.upper))),
   );
 }
 
 function bars({ column, candidates, probabilities }, typed) {
   const rows = candidates.map((value, i) =>
-    h(
-      "div",
-      { class: value === typed ? "bar true" : "bar" },
-      h("span", { class: "level", dir: "auto" }, inWords(column, value)),
-      svg(
-        "svg",
-        { viewBox: "0 0 100 8", preserveAspectRatio: "none" },
-        svg("rect", { class: "track", width: 100, height: 8 }),
-        svg("rect", { class: "cloud", width: 100 * probabilities[i], height: 8 }),
+    h("div", { class: value === typed ? "bar true" : "bar" },
+      h("span.level", { dir: "auto" }, inWords(column, value)),
+      svg("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none" },
+        svg("rect.track", { width: 100, height: 8 }),
+        svg("rect.cloud", { width: 100 * probabilities[i], height: 8 }),
       ),
-      h("span", { class: "percent" }, `${Math.round(100 * probabilities[i])} %`),
+      h("span.percent", `${Math.round(100 * probabilities[i])} %`),
     ),
   );
-  return h("div", { class: "strip", "aria-hidden": "true" }, rows);
+  return h("div.strip", { "aria-hidden": "true" }, rows);
 }
 
 /** All numbers as coloured squares: as they were, and as they leave. */
@@ -103,18 +85,11 @@ export function numbersPicture(agreement, { exact, numbers }) {
   const largest = Math.max(...[...exact, ...numbers].map(Math.abs));
   const places = placesOf(agreement);
   const panel = (title, values) =>
-    h(
-      "figure",
-      {},
+    h("figure",
       squares(places, values, largest, t("picture.colours", { title, count: values.length })),
-      h("figcaption", {}, title),
+      h("figcaption", title),
     );
-  return h(
-    "div",
-    { class: "panels" },
-    panel(t("picture.exact"), exact),
-    panel(t("picture.sent"), numbers),
-  );
+  return h("div.panels", panel(t("picture.exact"), exact), panel(t("picture.sent"), numbers));
 }
 
 /** Where each number stands: q above p, or a table of products, of which one half is sent. */
@@ -140,5 +115,5 @@ function squares(places, values, largest, label) {
   );
   const [height, width] = [0, 1].map((axis) => Math.max(...places.map((one) => one[axis])) + 1);
   const viewBox = `0 0 ${width} ${height}`;
-  return svg("svg", { class: "squares", role: "img", "aria-label": label, viewBox }, cells);
+  return svg("svg.squares", { role: "img", "aria-label": label, viewBox }, cells);
 }

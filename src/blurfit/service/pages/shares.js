@@ -54,8 +54,7 @@ export async function proved(agreement, fingerprint, { identifier, numbers }, ra
 
 export async function shareWith(step, fingerprint, { identifier, numbers }, seed) {
   const mask = await maskOf(seed, numbers.length);
-  const masked = numbers.map((number, i) =>
-    BigInt.asUintN(64, whole(number / step) + mask[i]),
+  const masked = numbers.map((number, i) => BigInt.asUintN(64, whole(number / step) + mask[i]),
   );
   const view = new DataView(seed.buffer, seed.byteOffset, seed.length);
   const words = [0, 8, 16, 24].map((place) => view.getBigUint64(place, true));

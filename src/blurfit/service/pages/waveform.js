@@ -19,11 +19,7 @@ export function waveForm({ schema, wave: { map } }) {
   const slopes = isNewton ? Array.from({ length: rows }, (_, i) => [rows + 0.3, i]) : [];
   const ofUpper = upper.map(([row, column]) => (row === column ? 1 : 2));
   const squares = map.robust ? upper.map(([row, column]) => [row + rows + 1, column]) : [];
-  const counts = [
-    ...ofUpper,
-    ...slopes.map(() => map.balance ** -2),
-    ...(map.robust ? ofUpper : []),
-  ];
+  const counts = [...ofUpper,...slopes.map(() => map.balance ** -2),...(map.robust ? ofUpper : [])];
   return {
     sent: [...upper, ...slopes, ...squares],
     counts,
