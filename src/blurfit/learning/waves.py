@@ -141,6 +141,17 @@ class Belief:
     seen: "Seen | None" = None
     kinds: tuple[ColumnKind, ...] = ()
 
+    @property
+    def explained(self) -> float:
+        """R² of the coefficients that predict, of a line: what their error costs taken off."""
+        beta = self.coefficients[1:]
+        signal = float(beta @ self.spread @ beta)
+        at_mean = np.concatenate([[1.0], self.mean])
+        second = np.outer(at_mean, at_mean)
+        second[1:, 1:] += self.spread
+        lost = float(np.sum(self.covariance * second))
+        return min(max((signal - lost) / (signal + self.scale**2), 0.0), 1.0)
+
     def __post_init__(self) -> None:
         one_of(TASKS, task=self.task)
         if self.task == "count":

@@ -104,7 +104,8 @@ derivation.
 | 3 to 6 | 0.3, then residuals | one wave | 0.3, then residuals |
 | 6 to 8 | 0.25, residuals 0.3, 0.45 | one wave | 0.3, then residuals |
 | 8 to 30 | 0.25, residuals 0.3, 0.45 | 0.3, then residuals | 0.3, then residuals |
-| 30 to 150 | 0.25, residuals 0.3, 0.45 | 0.2, residuals 0.3, Newton | as labels |
+| 30 to 60 | 0.25, residuals 0.3, 0.45 | 0.2, residuals 0.3, Newton | as labels |
+| 60 to 150 | 0.1, residuals 0.2, 0.3, 0.4 | 0.2, residuals 0.3, Newton | as labels |
 | from 150 on | as above | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
 
 Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
@@ -167,8 +168,8 @@ ENOUGH_FOR_FOUR = 150.0  # ψ from which a second Newton wave is
 FEW: dict[Task, int] = {"label": 3, "count": 3}
 ENOUGH_FOR_FEW = 1500.0
 ENOUGH_FOR_WEIGHTS = 150.0  # nμ from which a second wave helps with numbers,
-ENOUGH_FOR_THREE = 6.0  # and ψ from which a third one does
-_THREE_OF_NUMBERS: tuple[StageKind, ...] = ("joint", "residual", "residual")
+ENOUGH_FOR_THREE, ENOUGH_FOR_FOUR = 6.0, 60.0  # and ψ from which a third and a fourth one do
+_PEOPLE_OF_NUMBERS = {2: (0.3, 0.7), 3: (0.25, 0.3, 0.45), 4: (0.1, 0.2, 0.3, 0.4)}
 # Whoever holds all rows: shares of μ² for labels and counts (chosen; they are flat, ±0.1 of μ
 # changes less than a tenth), and for numbers the ψ and nμ from which more waves help.
 _CURVE_SHARES: dict[int, tuple[float, ...]] = {
@@ -398,9 +399,11 @@ def choose_plan(
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_WEIGHTS and count >= FEWEST
-        waves = 1 if not enough else 2 if psi < ENOUGH_FOR_THREE else 3
-    if task == "number" and waves == 3:
-        return Stages(task, tuple(map(Stage, _THREE_OF_NUMBERS, (0.25, 0.3, 0.45))))
+        few = 2 if psi < ENOUGH_FOR_THREE else 3 if psi < ENOUGH_FOR_FOUR else 4
+        waves = few if enough else 1
+    if task == "number" and waves in _PEOPLE_OF_NUMBERS:
+        start, *rest = _PEOPLE_OF_NUMBERS[waves]
+        return Stages(task, (Stage("joint", start), *(Stage("residual", one) for one in rest)))
     curve = task != "number" and psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST

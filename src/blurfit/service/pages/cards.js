@@ -2,8 +2,7 @@
 // what they say, also at the second of two databases.
 
 import * as words from "./adminwords.js";
-import { closesInWords, moveDate } from "./dating.js";
-import { attempt, confirmOnce, tell } from "./dialogs.js";
+import { attempt, closesInWords, confirmOnce, moveDate, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
 import { number } from "./numerals.js";
 import { roleHere } from "./opening.js";

@@ -16,8 +16,8 @@ import {
   outputsOf,
   predict,
   predictionInterval,
+  qualityOf,
 } from "./published.js";
-import { qualityOf } from "./quality.js";
 import { NOT_SAID, columnsFor, isLabel } from "./schema.js";
 import { signersOf } from "./signing.js";
 import { answerOf, columnTitle, inWords, measured, titleOf } from "./texts.js";

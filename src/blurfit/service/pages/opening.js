@@ -2,8 +2,7 @@
 // achieve, look at it as contributors will, and open it.
 
 import { ASSUMED, MISSING, expectedInWords, planInWords, warningsOf } from "./adminwords.js";
-import { chosen, dateBox, opening } from "./dating.js";
-import { attempt, dialog, tell } from "./dialogs.js";
+import { attempt, chosen, dateBox, dialog, opening, tell } from "./dialogs.js";
 import { ABOUT, about, databases, terms } from "./fieldsets.js";
 import { widthOf } from "./forms.js";
 import { atMost, number } from "./numerals.js";
