@@ -353,4 +353,7 @@ def test_models_of_waves_predict_as_python_does(run, task) -> None:
         "return published.qualityOf(...given);",
         [json.loads(model.to_json()), model.target],
     )
-    assert words is None  # nothing is said of a share that is not known
+    share = model.inference[0].r_squared if model.inference else None
+    assert (words is None) == (share is None)  # nothing is said of a share that is not known
+    if share is not None:
+        assert f"R² = {share:.3f}" in words["facts"][0][1]
