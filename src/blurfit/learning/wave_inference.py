@@ -8,7 +8,7 @@ the step has to do with the line that least squares without weights would give.
 
 * **Weights.** They bias nothing if the mean is linear. If it is not, the squared bias is at most
   L·E[(1 − w)g²]/E_f² in all white directions together (`blurfit.learning.gauge`), both factors
-  being at least what wave 1, which cuts nobody, saw beyond the cut, less a deviation of its noise.
+  being at least what wave 1, which cuts nobody, saw beyond the cut, less twice its noise.
   The worst is not to be expected of every direction: a share e of it is, in each, which grows from
   0.02 to 1 as η does.
 * **The cut** lets only a share s of a step through, by which Σfg is divided. It shifts the constant
@@ -49,6 +49,8 @@ third derivative. |h'| ≤ h for logistic and Poisson loss, so by Cauchy–Schwa
 left have at most a spread of √3/2·d², d the spread of the change x·θ (taken for Gaussian). For
 counts h' = h, and half of d² is taken; for labels h' has two signs, and a quarter is. The square of
 that is added, shared among all directions; d² is that of the step less what its own error adds.
+Where h' has one sign, for counts and rare classes, it shifts the constant: half of d² times
+E[h']/E[h] is added to its error.
 
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
 where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
@@ -161,9 +163,9 @@ def _hidden(belief: Belief, chart: ResidualMap, cut: Cut) -> Cut:
         return cut
     energy, of_energy = belief.seen.energy(chart.whitening)
     square, of_square = belief.seen.residual(chart)
-    lost = max(cut.lost, energy - of_energy - cut.energy)
+    lost = max(cut.lost, energy - 2 * of_energy - cut.energy)
     return replace(
-        cut, lost=lost, misfit=max(cut.misfit, square - of_square - cut.weight * cut.spread)
+        cut, lost=lost, misfit=max(cut.misfit, square - 2 * of_square - cut.weight * cut.spread)
     )
 
 
@@ -311,6 +313,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         )
     left = change * (0.25 if isinstance(chart.loss, LogisticNewton) else 0.5)
     sampling += np.diag(left**2 / (len(theta) * squares))
+    sampling[0, 0] += (chart.skewness * change / 2) ** 2 / squares[0]
     back = np.linalg.inv(coordinates(chart))
     sampling, privacy = back @ sampling @ back.T, back @ privacy @ back.T
     return Inference(
