@@ -1,9 +1,10 @@
 """What a service signs, where an agreement names its key: receipts, withdrawals, publications.
 
 A receipt is signed when it is given. What was published is signed when it is first asked for, at
-the latest to answer whoever publishes it, and the signature is kept (`blurfit.store.signatures`).
-Of two databases each signs for itself, and they hand each other their signatures once the result is
-at both: from then on each serves the file with both.
+the latest to answer whoever publishes it, and the signature is kept in the store. Of two databases
+each signs for itself, and they hand each other their signatures once the result is at both: from
+then on each serves the file with both. Until then the first asks again (`blurfit.service.jobs`):
+no promise depends on it, but a file with one signature has only half of what was agreed.
 
 A service that does not have the private key of an agreement refuses to open it; if it has lost the
 key since, it refuses further submissions before any of them is stored, since nobody would take its
@@ -11,15 +12,14 @@ acknowledgement for one. What is there can still be published, unsigned.
 """
 
 import json
-import logging
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotPublishedError
+from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError, ServiceError
 from blurfit.messages.shares import Role
 from blurfit.messages.signing import (
     Deed,
@@ -30,20 +30,19 @@ from blurfit.messages.signing import (
     is_signed,
 )
 from blurfit.model.published_file import with_signatures
-from blurfit.protocol import tokens
-from blurfit.protocol.http import Exchange
-from blurfit.protocol.wire import path_of
-from blurfit.service.documents import Signatures
-from blurfit.service.limits import document_from
-from blurfit.store import publication, signatures
 from blurfit.store.collections import Collection
-from blurfit.store.signatures import Document
 from blurfit.store.store import Store
 
-_log = logging.getLogger(__name__)
+Document = Literal["model", "moments"]
 EXPECTED = "signatures of a model and of moments"
 _DOCUMENTS: tuple[Document, ...] = ("model", "moments")
-_SECONDS = 15.0  # for the other database to answer
+
+
+class Signatures(msgspec.Struct):
+    """Of what two databases have published, by either of them."""
+
+    model: list[Signature] = msgspec.field(default_factory=list)
+    moments: list[Signature] = msgspec.field(default_factory=list)
 
 
 class Signed(NamedTuple):
@@ -62,7 +61,7 @@ class Signatory:
 
     @property
     def key(self) -> str | None:
-        """The public key of this service, if it has one."""
+        """Return the public key of this service, if it has one."""
         return None if self.signer is None else self.signer.key
 
     def refuse_another_key(self, agreement: Agreement, role: Role) -> None:
@@ -102,19 +101,19 @@ class Signatory:
     def missing(self, fingerprint: str, document: Document) -> int:
         """How many signatures of something published are still to come."""
         collection = self.store.collection(fingerprint)
-        kept = self.store.read(signatures.kept, collection, document)
+        kept = self.store.signatures(collection, document)
         return len(collection.agreement.signing_keys) - len(kept)
 
     def _signatures(
         self, collection: Collection, document: Document, text: str
     ) -> tuple[Signature, ...]:
-        kept = self.store.read(signatures.kept, collection, document)
+        kept = self.store.signatures(collection, document)
         own = key_of(collection.agreement, collection.role)
         if self.signer is None or own != self.key or own in {one.key for one in kept}:
             return kept
         made = self.signer.sign(about_release(json.loads(text)))
-        self.store.write(signatures.keep, collection, document, [made])
-        return self.store.read(signatures.kept, collection, document)
+        self.store.keep_signatures(collection, document, [made])
+        return self.store.signatures(collection, document)
 
     # ---- of two databases
 
@@ -139,40 +138,33 @@ class Signatory:
                     f"Expected signatures of the {document} that is published here, by the keys of "
                     "the agreement: both databases publish the same bytes."
                 )
-            self.store.write(signatures.keep, collection, document, some)
+            self.store.keep_signatures(collection, document, some)
 
     def _published(self, collection: Collection) -> dict[Document, str]:
         found: dict[Document, str] = {}
         for document in _DOCUMENTS:
             try:
-                read = publication.model if document == "model" else publication.moments
-                found[document] = self.store.read(read, collection)
+                found[document] = self._text(collection, document)
             except NotPublishedError:
                 continue
         return found
 
-    def exchange(self, fingerprint: str, token: str | None, **options: Any) -> None:
-        """Hand the second database the first's signatures, and get its own.
+    def _text(self, collection: Collection, document: Document) -> str:
+        """Return what a wave shows: its sums, or the model of its course."""
+        if document == "moments":
+            return self.store.moments_text(collection.fingerprint)
+        if self.store.shown_at(collection.fingerprint) != collection.fingerprint:
+            raise NotPublishedError("The model is shown with another wave.")
+        return self.store.model(collection.fingerprint)
 
-        What fails is logged, and done later (`blurfit.service.countersigning`).
-        """
-        collection = self.store.collection(fingerprint)
-        agreement = collection.agreement
-        kept = self.all_of(collection)
-        some = {len(kept.model), len(kept.moments)} - {0, len(agreement.signing_keys)}
-        if token is None or not some:
-            return
-        secret = tokens.for_agreement(token, fingerprint)
-        patience = options.pop("patience", _SECONDS)
-        url = agreement.databases[1].url
-        try:
-            with Exchange(url, token=secret, patience=patience, **options) as other:
-                answer = other.post(
-                    f"{path_of(fingerprint)}/shares/signatures", msgspec.json.encode(kept)
+    def require_all(self, collection: Collection) -> None:
+        """Refuse while a signature is missing of something that is published."""
+        for document in self._published(collection):
+            if self.missing(collection.fingerprint, document):
+                raise ServiceError(
+                    f"Expected the signature of {collection.agreement.databases[1].name}, and it "
+                    "has not signed yet."
                 )
-            self.take(collection, document_from(answer, Signatures, EXPECTED))
-        except BlurfitError as error:
-            _log.warning("%s has not signed yet: %s", agreement.databases[1].name, error)
 
 
 def key_of(agreement: Agreement, role: Role) -> str | None:
