@@ -73,7 +73,11 @@ COMMANDS = {
         "administer:hold",
         "Release no wave of a PLAN until it is resumed; the open wave goes on collecting.",
     ),
-    "resume": ("administer:resume", "Resume a PLAN that was held."),
+    "pause": (
+        "administer:pause",
+        "Take no submissions under an AGREEMENT or a plan until it is resumed.",
+    ),
+    "resume": ("administer:resume", "Resume what was paused, or a plan that was held."),
     "export": (
         "administer:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",

@@ -36,7 +36,7 @@ from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.messages.shares import Role
-    from blurfit.store.stewards import Right
+    from blurfit.store.access import Right
 
 
 FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.shares.ROLES`, without its numpy
@@ -136,12 +136,12 @@ def status(
         state = database.status(agreed)
         words = in_words(state)
         if token is not None and not agreed.databases:
-            waves = (one for one in state.get("waves", ()) if one["state"] == "collecting")
-            for one in waves if "waves" in state else (state,):
-                one["halves"] = database.halves(one["fingerprint"])
-                words += f"\n{one['halves']['told']}"
+            for one in state["waves"]:
+                if one["fingerprint"] is not None and one["state"] in ("collecting", "fixed"):
+                    one["halves"] = database.halves(one["fingerprint"])
+                    words += f"\n{one['halves']['told']}"
     answer(state, words, as_json=as_json)
-    reached = "quorum" in state and state["count"] >= state["quorum"]  # a plan goes on by itself
+    reached = state["count"] >= state["quorum"] and not isinstance(agreed, bf.Plan)
     if reached and state["state"] == "collecting":
         typed = f"{agreement} --to {url} --admin-token-file FILE"
         next_step(f"`blurfit publish {typed}`, or wait for more.", quiet=as_json)
@@ -156,7 +156,7 @@ def status(
 @as_json
 def close(agreement: Path, at: Administered, anyway: bool, as_json: bool) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
-    from blurfit.service.sides import counts_at, refuse_if_uneven
+    from blurfit.service.remote import counts_at, refuse_if_uneven
 
     agreed = load_agreed(agreement)
     if isinstance(agreed, bf.Plan):
@@ -228,7 +228,7 @@ def closes_in_words(closes: int | None) -> str:
 
 def in_words(state: dict[str, Any]) -> str:
     """Say how far a collection is, or a plan."""
-    if "waves" in state:
+    if state["waves"][0]["fingerprint"] != state["fingerprint"]:  # of one that stands alone
         return plan_state_in_words(state)
     at, count, other = state["closes"], state["count"], state.get("awaits")
     missing = state["quorum"] - count
@@ -260,7 +260,7 @@ NEVER = "never"
 _WAVES = {
     "planned": "waits for {quorum:,}",
     "collecting": "has {count:,} of {quorum:,}",
-    "closing": "is being published by the two databases, from {count:,}",
+    "fixed": "is being published, from {count:,}",
     "released": "released, from {count:,}",
     "dropped": "never released: {count:,} of {quorum:,} had come",
 }
@@ -282,7 +282,7 @@ def until(agreement: Path, date: str, at: Administered, as_json: bool) -> None:
     """
     agreed = load_agreed(agreement)
     with at.database() as database:
-        state = database.move_closing(agreed, None if date == NEVER else date)
+        state = database.move_date(agreed, None if date == NEVER else date)
     words = in_words(state)
     answer(state, f"{words}\n{ONE_DATE}" if agreed.databases else words, as_json=as_json)
 
@@ -297,14 +297,27 @@ def hold(plan: Path, at: Administered, as_json: bool) -> None:
     next_step(f"`blurfit resume {plan} {at}` lets it go on.", quiet=as_json)
 
 
-@click.command(epilog=f"Example: blurfit resume {_EXAMPLE}")
-@_plan_file
+@click.command(epilog=f"Example: blurfit pause {_AS_ADMINISTRATOR}")
+@agreement_file
 @as_administrator
 @as_json
-def resume(plan: Path, at: Administered, as_json: bool) -> None:
-    """Resume a PLAN that was held."""
-    _change("resume", plan, at, as_json=as_json)
-    next_step(f"`blurfit status {plan} --to {at.url}`.", quiet=as_json)
+def pause(agreement: Path, at: Administered, as_json: bool) -> None:
+    """Take no submissions under an AGREEMENT or a plan until it is resumed.
+
+    Nothing is released by itself meanwhile. Whoever is refused may send the same again later.
+    """
+    _change("pause", agreement, at, as_json=as_json)
+    next_step(f"`blurfit resume {agreement} {at}` lets it go on.", quiet=as_json)
+
+
+@click.command(epilog=f"Example: blurfit resume {_AS_ADMINISTRATOR}")
+@agreement_file
+@as_administrator
+@as_json
+def resume(agreement: Path, at: Administered, as_json: bool) -> None:
+    """Resume what was paused, or a plan that was held."""
+    _change("resume", agreement, at, as_json=as_json)
+    next_step(f"`blurfit status {agreement} --to {at.url}`.", quiet=as_json)
 
 
 def publish_plan(database: Any, plan: "bf.Plan", *, early: bool) -> "bf.PublishedModel":
@@ -325,6 +338,7 @@ def plan_state_in_words(state: dict[str, Any]) -> str:
     heads = {
         "collecting": f"Collecting from {who}, in {len(state['waves'])} waves.",
         "held": "Held: no wave is released until it is resumed.",
+        "paused": "Paused: nothing is taken, and no wave is released, until it is resumed.",
         "ended": "Ended.",
     }
     waves = [
@@ -349,17 +363,19 @@ def _awaited(other: str | None) -> str:
     )
 
 
-def _change(what: str, plan: Path, at: Administered, *, as_json: bool) -> None:
-
-    agreed = load_agreed(plan)
-    if not isinstance(agreed, bf.Plan):
-        raise InvalidValueError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
+def _change(what: str, agreement: Path, at: Administered, *, as_json: bool) -> None:
+    agreed = load_agreed(agreement)
+    if what == "hold" and not isinstance(agreed, bf.Plan):
+        raise InvalidValueError(
+            f"Expected a plan of waves, and {str(agreement)!r} is an agreement: nothing of it is "
+            "released before you publish it. To take nothing for a while, use `blurfit pause`."
+        )
     with at.database() as database:
         state = getattr(database, what)(agreed)
-    answer(state, plan_state_in_words(state), as_json=as_json)
+    answer(state, in_words(state), as_json=as_json)
 
 
-_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, without its imports
+_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.access`, without its imports
 
 
 @click.command(epilog="Example: blurfit token --name 'mail office' --right invite --out mail.txt")
@@ -383,16 +399,15 @@ def token(
     under a new name, and revoke the first one when nobody uses it any more.
     """
     from blurfit.protocol import tokens
-    from blurfit.store import stewards
 
     with bf.Store(place) as store:
         if name is None:
-            found = store.read(stewards.granted)
+            found = store.granted()
             lines = [f"{one}: {may}" for one, may in found.items()] or ["There are none."]
             answer({"tokens": found}, "\n".join(lines), as_json=as_json)
             return
         if revoke:
-            store.write(stewards.revoke, name)
+            store.revoke(name)
             answer({"revoked": name}, f"The token of {name!r} is revoked.", as_json=as_json)
             return
         if right is None or out is None:
@@ -404,7 +419,7 @@ def token(
         secret = tokens.new_token()
         tokens.write_token(out, secret)
         try:
-            store.write(stewards.grant, name, right, tokens.hashed(secret))
+            store.grant(name, right, tokens.hashed(secret))
         except BaseException:
             out.unlink()
             raise
@@ -418,13 +433,11 @@ def token(
 @as_json
 def deeds(place: str, most: int, as_json: bool) -> None:
     """List what administrators did, newest first: when, who, what, and the outcome."""
-    from blurfit.store import stewards
-
     with bf.Store(place) as store:
-        found = store.read(stewards.newest, most)
+        found = store.audit_log(most)
     lines = [
         f"{dt.datetime.fromtimestamp(one.second, dt.UTC):%Y-%m-%d %H:%M:%S}Z  {one.outcome}  "
-        f"{one.steward}: {one.what} {one.fingerprint or ''}".rstrip()
+        f"{one.name}: {one.what} {one.fingerprint or ''}".rstrip()
         for one in found
     ]
     facts = {"deeds": [asdict(one) for one in found]}

@@ -109,7 +109,6 @@ def invite(
     a group when its turn comes. In a link, the invitation comes after #, which browsers never send.
     """
     from blurfit.protocol.tokens import hashed, joined
-    from blurfit.service.remote import lot_of
 
     agreed = load_agreed(agreement)
     if out.exists():
@@ -124,9 +123,9 @@ def invite(
         with place.database() as database:
             shares = shares or database.shares(agreed, count)
             made.append(database.invite(agreed, count, shares))
-    lot = lot_of(agreed)
+    lot = agreed.lot
     pairs = joined(made, lot)
-    groups = [] if lot is None else [lot.group_of(hashed(first)) for first, *_ in pairs]
+    groups = [lot.group_of(hashed(first)) for first, *_ in pairs] if len(lot.people) > 1 else []
     page = at.page("c", agreed.fingerprint)
     text = written(form, list(map(",".join, pairs)), page, groups)
     private_files.write(out, text, only_new=True)

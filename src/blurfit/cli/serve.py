@@ -79,7 +79,7 @@ def beside(place: str) -> Path | None:
 
     Processes that share a PostgreSQL store need --signing-key-file, with the same file for each.
     """
-    from blurfit.store.connecting import file_of
+    from blurfit.store.database import file_of
 
     found = file_of(place)
     return None if found is None else found.with_name(found.name + ".signing-key")
@@ -183,7 +183,7 @@ def serve(
     from blurfit.service.limits import IN_FLIGHT
     from blurfit.service.metrics import Metrics
     from blurfit.service.server import leave_threads_behind, refuse_unless_possible
-    from blurfit.store.connecting import CONNECTIONS
+    from blurfit.store.database import CONNECTIONS
 
     limits = Limits(
         body_bytes=body_limit * 2**20,

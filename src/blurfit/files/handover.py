@@ -16,7 +16,6 @@ from pathlib import Path
 from blurfit.errors import NotPublishedError
 from blurfit.messages.files import Writer
 from blurfit.progress import Progress, silent
-from blurfit.store import publication
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -27,7 +26,7 @@ def export(store: Store, fingerprint: str, path: Path, progress: Progress = sile
     if status.state != "collecting" and not status.count:
         raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
     path = path.resolve()
-    release, complete = store.write(publication.hand_over, collection, str(path))
+    release, complete = store.hand_over(collection, str(path))
     if complete is not None:
         path.with_name(complete).replace(path)
         return status.count
@@ -44,4 +43,4 @@ def export(store: Store, fingerprint: str, path: Path, progress: Progress = sile
 
 
 def _finish(store: Store, collection: Collection, name: str) -> None:
-    store.write(publication.complete_handover, collection, name)
+    store.complete_handover(collection, name)
