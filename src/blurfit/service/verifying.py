@@ -21,7 +21,6 @@ import time
 from typing import Protocol
 
 import numpy as np
-from sqlalchemy.engine import Connection
 
 from blurfit.arrays import BoolArray, ByteArray, WordArray
 from blurfit.errors import InvalidValueError
@@ -29,7 +28,7 @@ from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.store import blocks, identifier_sets, joint_publication, verdicts
+from blurfit.store import identifiers
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -54,17 +53,17 @@ def verify(
     seconds: float = _SECONDS,
 ) -> None:
     """Find a verdict on everyone whose shares both have; `RequestError` if that takes longer."""
-    store.write(verdicts.fix_key, collection, key)
-    done = identifier_sets.in_order(store.read(verdicts.found, collection))
-    waiting = identifier_sets.in_order(identifier_sets.minus(theirs, done))
+    store.fix_verification_key(collection, key)
+    done = identifiers.in_order(store.verdicts(collection))
+    waiting = identifiers.in_order(identifiers.minus(theirs, done))
     ends, left = time.monotonic() + seconds, len(waiting)
-    for block in store.read(blocks.keys, collection):
-        found = store.read(blocks.rows_of, collection, block)
+    for block in store.block_keys(collection):
+        found = store.rows_of(collection, block)
         if found is None:  # put together with others meanwhile: look at what is there now
             verify(store, collection, peer, theirs, key, ends - time.monotonic())
             return
         names, words = found
-        wanted = identifier_sets.among(names, waiting)
+        wanted = identifiers.among(names, waiting)
         names, words = names[wanted], words[wanted]
         for start in range(0, len(names), BATCH):
             if time.monotonic() > ends:
@@ -91,26 +90,26 @@ def _verify(
     answers = peer.verify(names, prepared.words())
     if answers.shape != (len(names), SEED_WORDS):
         raise InvalidValueError(f"Expected {len(names)} answers, and got {answers.shape}.")
-    store.write(verdicts.record, collection, names, canonical & prio3.confirm(prepared, answers))
+    store.record_verdicts(collection, names, canonical & prio3.confirm(prepared, answers))
 
 
 def judge(
     store: Store, collection: Collection, names: ByteArray, words: WordArray, key: bytes
 ) -> WordArray:
     """The second database's answers to the first's half of some verifiers."""
-    store.read(joint_publication.require_consent, collection)
-    store.write(verdicts.fix_key, collection, key)
+    store.require_consent(collection)
+    store.fix_verification_key(collection, key)
     prio3 = collection.agreement.proving.prio3
-    here, shares = store.read(_rows_of, collection, names)
-    places = np.flatnonzero(identifier_sets.among(names, here))
+    here, shares = store.rows_among(collection, names)
+    places = np.flatnonzero(identifiers.among(names, here))
     answers = np.zeros((len(names), SEED_WORDS), dtype=np.uint64)
     if not len(places):
         return answers
-    order = np.searchsorted(identifier_sets.keys(here), identifier_sets.keys(names[places]))
+    order = np.searchsorted(identifiers.keys(here), identifiers.keys(names[places]))
     prepared, canonical = _prepared(collection, names[places], shares[order], key)
     valid, seeds = prio3.decide(prepared, words[places])
     valid &= canonical
-    valid = store.write(verdicts.record, collection, names[places], valid)
+    valid = store.record_verdicts(collection, names[places], valid)
     answers[places[valid]] = seeds[valid]
     return answers
 
@@ -136,19 +135,3 @@ def _prepared(
     fields = zip(*(vars(part).values() for part in parts), strict=True)
     return Prepared(*map(np.concatenate, fields)), np.concatenate(good)
 
-
-def _rows_of(
-    connection: Connection, collection: Collection, names: ByteArray
-) -> tuple[ByteArray, WordArray]:
-    """Identifiers and words of those contributors who are here, in order."""
-    wanted = identifier_sets.in_order(names)
-    found = [
-        (some[chosen], words[chosen])
-        for some, words in blocks.rows(connection, collection)
-        if (chosen := identifier_sets.among(some, wanted)).any()
-    ]
-    if not found:
-        return names[:0], np.zeros((0, collection.layout.width), dtype=np.uint64)
-    here, words = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    order = np.argsort(identifier_sets.keys(here), kind="stable")
-    return np.ascontiguousarray(here[order]), words[order]
