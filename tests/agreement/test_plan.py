@@ -8,7 +8,7 @@ import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan, read_agreed
-from blurfit.agreement.wave import Wave, kept_columns
+from blurfit.agreement.waves import Wave, kept_columns
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Categorical, Numeric, Schema
 from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, ResidualMap, Whitening

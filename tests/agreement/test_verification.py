@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from blurfit import NotCertifiedError
-from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.agreement import Agreement, require_kept
 from blurfit.agreement.databases import Database
-from blurfit.agreement.verification import require_kept
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Numeric, Schema
 

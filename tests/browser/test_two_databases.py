@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement, Store
 from blurfit.agreement.databases import largest_steps
-from blurfit.agreement.promises import condition_in_words
+from blurfit.agreement.statement import condition_in_words
 from blurfit.messages.shares import expand
 from blurfit.protocol import tokens
 from blurfit.service.app import Service

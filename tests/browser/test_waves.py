@@ -13,7 +13,7 @@ import pytest
 from blurfit import Agreement, BlurfitError
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
-from blurfit.agreement.wave import Wave, kept_columns
+from blurfit.agreement.waves import Wave, kept_columns
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Schema

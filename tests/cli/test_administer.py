@@ -11,8 +11,8 @@ from blurfit.cli.administer import FIRST_OR_SECOND
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.messages.shares import ROLES
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
 from blurfit.service.remote import RemoteDatabase
 

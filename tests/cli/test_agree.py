@@ -5,8 +5,8 @@ import json
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.conditions import premise_in_words
-from blurfit.agreement.radius import records_worth
+from blurfit.agreement.proving import records_worth
+from blurfit.agreement.statement import premise_in_words
 from blurfit.schema.schema import Numeric, Schema
 
 NUMBER = """

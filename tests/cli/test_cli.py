@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from blurfit import __version__, cli
 from blurfit.agreement.agreement import Agreement
 from blurfit.cli import examples
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from support import processes
 
 COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from blurfit import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.proof_costs import ProofCosts
+from blurfit.agreement.proving import ProofCosts
 from blurfit.cli import main
 from blurfit.cli.agree import read_proposal
 from blurfit.forecast import choices

@@ -16,7 +16,7 @@ from blurfit import (
     Wording,
     calibrate,
 )
-from blurfit.agreement.promises import local_in_words
+from blurfit.agreement.statement import local_in_words
 from blurfit.cli._reports import (
     agreement_report,
     calibration_report,

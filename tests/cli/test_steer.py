@@ -11,7 +11,7 @@ import pytest
 from blurfit.agreement.plan import Plan
 from blurfit.dates import instant
 from blurfit.model.course import learn_plan
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.protocol import tokens
 from blurfit.service.remote import RemoteDatabase
 from blurfit.store.store import Store

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb_table
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.schema.schema import Categorical, Numeric, Schema
 from blurfit.store.store import Store

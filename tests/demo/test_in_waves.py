@@ -1,6 +1,6 @@
 from blurfit.agreement.plan import Plan
 from blurfit.demo import in_waves
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 
 
 def test_everyone_is_asked_once_and_the_model_is_a_curve(capsys, tmp_path) -> None:

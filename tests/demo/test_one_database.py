@@ -1,5 +1,5 @@
 from blurfit.demo import one_database
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 
 
 def test_demo_plays_all_three_parties(capsys, tmp_path) -> None:

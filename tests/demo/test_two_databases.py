@@ -1,7 +1,7 @@
 import numpy as np
 
 from blurfit.demo import two_databases
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 
 
 def test_two_databases_and_one_model(capsys, tmp_path) -> None:

@@ -1,6 +1,6 @@
 from blurfit.agreement.plan import Plan
 from blurfit.demo import two_databases, waves_at_two
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 
 
 def test_two_databases_go_from_wave_to_wave_to_one_curve(capsys, tmp_path) -> None:

@@ -17,12 +17,10 @@ from blurfit.errors import (
 from blurfit.learning.sums import Totals
 from blurfit.learning.waves import learn_wave, next_map
 from blurfit.model.course import Course, follows, learn_plan, next_agreement, wave_sums
-from blurfit.model.learner import moments_of
+from blurfit.model.export import as_yaml
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
-from blurfit.model.registry import as_yaml
-from blurfit.model.release import Release
-from blurfit.model.signed import examine
+from blurfit.model.release import Release, examine, moments_of
 from blurfit.model.statement import as_markdown
 from blurfit.theory.maps import Whitening
 from support.plans import people, plan, release, releases

@@ -5,15 +5,15 @@ from contextlib import contextmanager
 
 import httpx2 as httpx
 import pytest
-from starlette.testclient import TestClient
-
-from blurfit.messages.signing import Signer, new_key
-from blurfit.model.signed import examine
-from blurfit.service.app import Service
 from blurfit.service.countersigning import FIRST_PAUSE, Countersigning
 from blurfit.service.leading import Leading
 from blurfit.service.peer import publish_remotely
 from blurfit.service.signatory import Signatory
+from starlette.testclient import TestClient
+
+from blurfit.messages.signing import Signer, new_key
+from blurfit.model.release import examine
+from blurfit.service.app import Service
 from blurfit.store import joint_publication, plans, signatures
 from blurfit.store.store import Store
 from support import sharing

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from blurfit import Store, perturb
 from blurfit.agreement.plan import Plan
 from blurfit.messages.signing import Signer, new_key
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.protocol.tokens import hashed
 from blurfit.service import answers as kept
 from blurfit.service import reading, signatory

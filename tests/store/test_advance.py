@@ -4,14 +4,14 @@ import threading
 
 import numpy as np
 import pytest
+from blurfit.store.advance import advance, due, learn_model
 from sqlalchemy import event
 
 from blurfit.errors import BelowQuorumError, InfeasibleError, WaveClosedError
 from blurfit.model.course import follows, learn_plan
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.store import advance as module
 from blurfit.store import collections, plans
-from blurfit.store.advance import advance, due, learn_model
 from blurfit.store.store import Store
 from support.plans import fill, plan
 

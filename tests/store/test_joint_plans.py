@@ -4,6 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from blurfit.service.leading import TooFewError
+from blurfit.store.advance import advance
+from blurfit.store.joint_plans import News
+from blurfit.store.withdrawal import withdraw
 from sqlalchemy import event
 
 from blurfit.errors import (
@@ -17,9 +21,8 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.model.course import learn_plan
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.service import leading
-from blurfit.service.leading import TooFewError
 from blurfit.store import (
     commitment,
     identifier_sets,
@@ -29,11 +32,8 @@ from blurfit.store import (
     plans,
     shared_sums,
 )
-from blurfit.store.advance import advance
 from blurfit.store.backup import backup, restore
-from blurfit.store.joint_plans import News
 from blurfit.store.store import Store
-from blurfit.store.withdrawal import withdraw
 from support.joint_plans import Both, Direct, both, joint_plan
 from support.lots import hashes
 

@@ -2,6 +2,7 @@
 
 import pytest
 import sqlalchemy as sa
+from blurfit.service.leading import TooFewError
 
 from blurfit.errors import (
     BelowQuorumError,
@@ -12,9 +13,8 @@ from blurfit.errors import (
     ServiceError,
     WaveClosedError,
 )
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.service import leading
-from blurfit.service.leading import TooFewError
 from blurfit.store import closing, plan_leader, plans, tables
 from blurfit.store.store import Store
 from support.joint_plans import Direct, both, joint_plan

@@ -4,13 +4,13 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
+from blurfit.service.verifying import judge, verify
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.contributor.blur import SharedRecords, proved_with, shared_with
 from blurfit.messages.submissions import Submissions
-from blurfit.service.verifying import judge, verify
 from blurfit.store import identifiers
 from blurfit.store.arrivals import Arrival
 from blurfit.store.collections import Collection, Course

@@ -31,7 +31,7 @@ would round otherwise.
 **Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
 her; by the theorem of `blurfit.theory.planning` so does everything that is ever published under the
 plan. Which wave that is a lot decides, and how many of a wave's people may collude the plan states
-(`blurfit.agreement.lot`). Whoever took part in two waves would have √2 times the μ:
+(`blurfit.agreement.waves`). Whoever took part in two waves would have √2 times the μ:
 `Agreement.once` is the name under which contributors remember that they took part, and it is the
 plan's.
 """
@@ -45,15 +45,17 @@ from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.contracts import kept_promise, local_delta, moment_contract
+from blurfit.agreement.agreement import Agreement, Fingerprinted, alike
 from blurfit.agreement.databases import Database
-from blurfit.agreement.fingerprinted import Fingerprinted, alike
-from blurfit.agreement.grid import Grid
-from blurfit.agreement.lot import Lot, honest_among
-from blurfit.agreement.numbers import PublicWeights
+from blurfit.agreement.numbers import (
+    Grid,
+    PublicWeights,
+    kept_promise,
+    local_delta,
+    moment_contract,
+)
 from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, Terms, later_read, later_written
-from blurfit.agreement.wave import Wave, kept_columns, task_of
+from blurfit.agreement.waves import Lot, Wave, honest_among, kept_columns, task_of
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.json_reader import read_json
 from blurfit.schema.schema import Schema

@@ -14,21 +14,21 @@ from rich.table import Table
 from rich.text import Text
 
 import blurfit as bf
-from blurfit.agreement.conditions import LOT_IN_WORDS, margin_in_words, premise_in_words
-from blurfit.agreement.promises import (
+from blurfit.agreement.proving import PROVED_IN_WORDS, ProofCosts, records_worth
+from blurfit.agreement.statement import (
+    LOT_IN_WORDS,
     PUBLIC_ROWS_ASSUMED,
     caveats_of,
     either_in_words,
     guesses_from_submission,
     guesses_in_words,
     local_in_words,
+    margin_in_words,
+    premise_in_words,
     relation_in_words,
     releases_in_words,
     together_in_words,
 )
-from blurfit.agreement.proof_costs import ProofCosts
-from blurfit.agreement.proving import PROVED_IN_WORDS
-from blurfit.agreement.radius import records_worth
 from blurfit.agreement.terms import Mechanism
 from blurfit.schema.schema import asked_in_words
 from blurfit.schema.wording import About
@@ -418,7 +418,7 @@ def forecast_report(
 
 def liars_in_words(moved: Mapping[str, float | None], called: Mapping[str, str]) -> str:
     """Say what one liar in a hundred contributors could do at worst to each column."""
-    from blurfit.model.liars import SHARE, moved_in_words
+    from blurfit.model.statement import SHARE, moved_in_words
 
     return (
         f"If {SHARE} of the contributors lie together, knowing everything, they can move "

@@ -85,7 +85,7 @@ def open_collection(
     quorum, its sums are published and the next wave opens. On its closing date the plan ends, with
     the best model of what was released.
     """
-    from blurfit.agreement.conditions import premise_in_words
+    from blurfit.agreement.statement import premise_in_words
 
     agreed = load_agreed(agreement)
     with at.database() as database:
@@ -488,9 +488,9 @@ def restore(
     What was published stays. Collections that had published nothing are closed for good, because
     the original may have published since then, from other people; see --original-lost.
     """
-    from blurfit.store import connecting
     from blurfit.store.backup import Copied, mark_restored
     from blurfit.store.backup import restore as copy
+    from blurfit.store.database import file_of
 
     if in_place == (file is not None):
         raise InvalidValueError("Expected the FILE of a backup, or --in-place without one.")
@@ -498,7 +498,7 @@ def restore(
         found = Copied(0, 0, mark_restored(place, original_lost=original_lost))
         sentence = f"Marked {place} as restored."
     else:
-        target = connecting.file_of(place)
+        target = file_of(place)
         if target is None:
             raise InvalidValueError(
                 f"Expected --store to be a file in SQLite, and got {place!r}. Fill PostgreSQL with "
@@ -541,7 +541,7 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     others: the store publishes none, and exports to no second place. A copy of the file is enough
     to break this: keep only one.
     """
-    from blurfit.files.handover import export as write
+    from blurfit.files.learn import export as write
 
     agreed = load_agreement(agreement)
     with bf.Store(place) as store, watched("export", quiet=as_json) as watch:

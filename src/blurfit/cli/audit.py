@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from blurfit.audit.estimators import Range, Tables
     from blurfit.audit.examination import Finding
     from blurfit.audit.provers import Lie
-    from blurfit.model.signed import Examination
+    from blurfit.model.release import Examination
 
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
@@ -278,7 +278,7 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
     Exit code 0 if everything that can be checked is right, 1 otherwise.
     """
     from blurfit.contributor.receipt import FORMAT
-    from blurfit.model.signed import examine
+    from blurfit.model.release import examine
 
     agreements = []
     for path in agreed:
@@ -329,7 +329,7 @@ def in_words(file: Path, found: "Examination") -> str:
 
 def _receipt(text: bytes, agreements: "list[bf.Agreement]") -> "Examination":
     from blurfit.contributor.receipt import Receipt
-    from blurfit.model.signed import Examination, signers
+    from blurfit.model.release import Examination, signers
 
     receipt = Receipt.from_json(text)
     if not agreements:

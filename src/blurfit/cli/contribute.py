@@ -6,7 +6,7 @@ both administrators, and joins the invitations in pairs, each pair in one link. 
 both tokens, each side makes its own, and the page for administrators joins the files.
 
 An invitation to a plan of waves is for one group of people, which a lot decides
-(`blurfit.agreement.lot`): the table says which, so that each group can be written to in its turn.
+(`blurfit.agreement.waves`): the table says which, so that each group can be written to in its turn.
 """
 
 import io

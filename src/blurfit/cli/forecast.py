@@ -34,7 +34,7 @@ from blurfit.forecast import DRAWS, TOLERANCE
 from blurfit.progress import Progress
 
 if TYPE_CHECKING:
-    from blurfit.agreement.proof_costs import ProofCosts
+    from blurfit.agreement.proving import ProofCosts
     from blurfit.forecast.choices import Advice, PublicForecast
     from blurfit.forecast.population import Population
     from blurfit.forecast.sweep import Forecast
@@ -100,7 +100,7 @@ def calibrate(as_json: bool, **typed: Any) -> None:
 @click.option("--ridge", type=float, help="Δ_in, the ridge that the database adds. (input)")
 def guarantee(as_json: bool, **typed: Any) -> None:
     """Tell which promise given noise keeps: the inverse of calibrate."""
-    from blurfit.agreement.promises import releases_in_words
+    from blurfit.agreement.statement import releases_in_words
     from blurfit.theory import input_calibration as of_input
 
     mechanism, found = _asked(typed, noise=True)
@@ -397,7 +397,7 @@ def _moved_by_liars(
 
 def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | None":
     """Return what proofs cost under an agreement that has them."""
-    from blurfit.agreement.proof_costs import ProofCosts
+    from blurfit.agreement.proving import ProofCosts
 
     if proposal.agreement is None or not proposal.agreement.proofs:
         return None

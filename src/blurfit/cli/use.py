@@ -90,8 +90,7 @@ def learn(
     files that has changed is refused. To learn a wave of a plan, give --plan, and --release for
     each earlier wave.
     """
-    from blurfit.files.engines.cluster import Cluster
-    from blurfit.files.engines.threads import Threads
+    from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
     from blurfit.model.course import learn_plan
     from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
@@ -220,9 +219,9 @@ def _fit_public(
     as_json: bool,
 ) -> None:
     """Show the model by public rows, and how they were weighted to look like contributors."""
-    from blurfit.agreement.promises import PUBLIC_ROWS_ASSUMED
+    from blurfit.agreement.statement import PUBLIC_ROWS_ASSUMED
     from blurfit.cli import _reports as reports
-    from blurfit.model.public_fitting import fit_public
+    from blurfit.model.fitting import fit_public
 
     require_agreed(public, release.agreement)
     asked = release.formula(formula, None, None)
@@ -425,8 +424,7 @@ def predict(
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON for scripts.")
 def statement(file: Path, kind: str, as_json: bool) -> None:
     """Print the privacy statement of a published model or of moments in FILE."""
-    from blurfit.model.card import as_card
-    from blurfit.model.registry import as_yaml
+    from blurfit.model.export import as_card, as_yaml
     from blurfit.model.statement import as_html, as_markdown
 
     published = _published(file)

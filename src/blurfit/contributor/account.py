@@ -27,7 +27,6 @@ own μ count.
 
 import hashlib
 import json
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -42,6 +41,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.budget import Budget, Expense
 from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.randomness import bits
 from blurfit.schema.schema import title_of
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.moments import MomentCalibration
@@ -111,7 +111,7 @@ def _key(path: Path) -> bytes:
     """The user's own key, drawn when it is first needed, for its owner alone."""
     if not path.exists():
         with suppress(FileExistsError):  # another process was first: its key counts
-            private_files.write(path, secrets.token_bytes(32), only_new=True)
+            private_files.write(path, bits.octets(32), only_new=True)
     key = path.read_bytes()
     if len(key) != 32:
         raise InvalidValueError(

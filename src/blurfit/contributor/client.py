@@ -26,7 +26,7 @@ account's folder (`blurfit.contributor.account`), under a keyed hash of the plan
 name: the folder does not say whose it is. It keeps the bytes until they are received, and the fact
 for ever. So whoever calls again after an answer was lost sends the same bytes, to the wave that
 they were blurred for, and whoever took part is told so. A lot decides in which wave a person takes
-part (`blurfit.agreement.lot`): that of the invitation, or where anyone may take part the person's
+part (`blurfit.agreement.waves`): that of the invitation, or where anyone may take part the person's
 own coin, which the journal remembers. Whoever comes before their wave is asked to come back, and
 whoever comes after it is told that it is complete.
 
@@ -47,7 +47,7 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
-from blurfit.agreement.wave import require_group
+from blurfit.agreement.waves import require_group
 from blurfit.contributor.account import Entry, Ledger, Memory
 from blurfit.contributor.blur import SharedRecords, message_of_one, named
 from blurfit.contributor.journal import Journal, Portion

@@ -9,7 +9,7 @@ again: it hands over what the journal holds, which the receivers know by its ide
 have it already, and goes on with the first row that was not blurred.
 
 Under a plan of waves a lot decides which wave each row is in: the lot of its invitation, or where
-anyone may take part a coin of its own, which the journal remembers (`blurfit.agreement.lot`). The
+anyone may take part a coin of its own, which the journal remembers (`blurfit.agreement.waves`). The
 rows are sent group by group, and a destination moves on from wave to wave: it is asked before each
 part what that is to be blurred under. Rows of a later wave wait, and are sent when this is run
 again; rows of a wave that is over are left out, and nothing of them leaves. What the journal holds
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.wave import require_group
+from blurfit.agreement.waves import require_group
 from blurfit.arrays import ByteArray, IntArray
 from blurfit.contributor.account import Entry, Ledger, Memory
 from blurfit.contributor.blur import messages_of, named

@@ -19,7 +19,7 @@ from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.contributor.noise import new_groups
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of, running_service
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.optional import optional
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values

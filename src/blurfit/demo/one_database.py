@@ -13,7 +13,7 @@ from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import FloatArray
 from blurfit.contributor.blur import perturb_table
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.schema.columns import Numeric

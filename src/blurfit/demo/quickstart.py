@@ -16,7 +16,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.demo.stage import DELTA, EPSILON, bar, running_service
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.schema.schema import Schema
 
 ARRIVALS = 120  # in as many steps the collection fills

@@ -28,7 +28,7 @@ from blurfit.demo.stage import (
 )
 from blurfit.errors import NotCertifiedError
 from blurfit.messages.shares import Role
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.protocol import tokens

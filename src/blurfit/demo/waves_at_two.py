@@ -15,7 +15,7 @@ from blurfit.contributor.client import PAUSE, Client
 from blurfit.demo import in_waves
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, Running, bar, people_of
 from blurfit.demo.two_databases import both_running, open_at_both, published_by_both
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.simulation import Census
 
 

@@ -40,7 +40,7 @@ from scipy.special import expit, logit
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.radius import LIARS, push_of_liars
+from blurfit.agreement.proving import LIARS, push_of_liars
 from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError

@@ -26,8 +26,8 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan
-from blurfit.agreement.radius import push_of_liars
-from blurfit.agreement.wave import kept_columns
+from blurfit.agreement.proving import push_of_liars
+from blurfit.agreement.waves import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
@@ -35,10 +35,8 @@ from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.wave_inference import wave_estimates, wave_pull
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.fitting import in_units, moved
+from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.prediction import Link
-from blurfit.model.published import PublishedModel
-from blurfit.model.wave_share import WaveShare
 from blurfit.schema.vectors import units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import WaveMap

@@ -30,12 +30,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from blurfit.agreement.statement import SeenBy
 from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.errors import BlurfitError, InvalidValueError, StorageError
 from blurfit.messages.signing import identifiers_of
-from blurfit.model.promise import SeenBy
-from blurfit.model.published import PublishedModel
-from blurfit.model.registry import as_yaml
+from blurfit.model.export import as_yaml
+from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError

@@ -13,8 +13,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed
 from blurfit.errors import BlurfitError, ConflictError
 from blurfit.messages.shares import PART_OF, Role
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
 from blurfit.protocol.http import Caller, decoded, texts_in
 from blurfit.protocol.wire import COLLECTIONS, path_of

@@ -29,7 +29,7 @@ from blurfit.messages.signing import (
     about_submissions,
     is_signed,
 )
-from blurfit.model.published_file import with_signatures
+from blurfit.model.model import with_signatures
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 

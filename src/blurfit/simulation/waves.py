@@ -30,9 +30,9 @@ from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Totals
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
 from blurfit.model.course import Course, learn_plan
-from blurfit.model.learner import moments_of
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
+from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums, sampler_for
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm

@@ -20,8 +20,8 @@ it commits, shared (arrivals) or alone (everything else), and reads their state 
 come one after the other, in whichever process.
 
 **Dates.** From a moment on, by the clock of the database, nothing is taken any more. No timer
-closes anything: the row holds the date, and whoever asks for the state, above all the transaction that
-takes submissions, compares that with the clock of the database: a service that hangs, was stopped
+closes anything: the row holds the date, and whoever asks for the state, above all the transaction
+that takes submissions, compares it with the database's clock: a service that hangs, was stopped
 or has a wrong clock takes nothing late, and several services on one PostgreSQL have one clock.
 (SQLite's is the machine's.) While submissions are taken the date may be moved, earlier or later, or
 be taken away. Once it has come a course by hand is closed for good, as if by hand. A course at
@@ -34,7 +34,7 @@ same. Whether a course is paused, and its date, depend on nobody's answers, and 
 of what a wave holds before it is fixed, so no promise changes with them.
 
 **Invitations belong to the course**, for all of its waves, and each is good in one wave alone,
-which a lot decides (`blurfit.agreement.lot`). One that was used is gone: whoever was invited once
+which a lot decides (`blurfit.agreement.waves`). One that was used is gone: whoever was invited once
 takes part once.
 
 **Roles.** A store that collects whole submissions has the role "whole". Of two databases the first

@@ -134,8 +134,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.contracts import largest_scale
 from blurfit.agreement.databases import DEVIATIONS, largest_steps
+from blurfit.agreement.numbers import largest_scale
 from blurfit.arrays import BoolArray, ByteArray, WordArray
 from blurfit.errors import (
     BelowQuorumError,

@@ -72,10 +72,9 @@ from blurfit.learning.sums import Totals
 from blurfit.messages.signing import Signature
 from blurfit.model.course import Course as Followed
 from blurfit.model.course import follows, learn_plan
-from blurfit.model.learner import refuse_below_quorum
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
-from blurfit.model.published import PublishedModel
-from blurfit.model.release import WITHOUT_A_MODEL, Release, alike
+from blurfit.model.release import WITHOUT_A_MODEL, Release, alike, refuse_below_quorum
 from blurfit.randomness.database import blurred, words
 from blurfit.store import blocks, identifiers, joint, outbox
 from blurfit.store.arrivals import Intake

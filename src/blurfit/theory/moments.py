@@ -54,9 +54,9 @@ vector: a Gaussian mechanism of deviation σ and sensitivity Δ, which is Δ/σ-
 2022, Theorem 1). That holds for each value of (a, e), so it holds for their mixture, even if an
 attacker is told both: GDP is closed under mixing with what does not depend on the record. ∎ On the
 grid D is a discrete Gaussian of s = σ/g steps, √n times as many as one contributor's: the
-thousandth of δ that is kept back for discrete noise (`blurfit.agreement.grid`) pays for it n times
-over. The screen, by which a submission may be refused, looks at x + e alone and is paid for there
-as well.
+thousandth of δ that is kept back for discrete noise (`blurfit.agreement.numbers`) pays for it n
+times over. The screen, by which a submission may be refused, looks at x + e alone and is paid for
+there as well.
 
 So (ε, δ) against readers holds **if the database is honest, or if n contributors are**: two
 premises of which one suffices. Their noise is not counted together in the promise, which would need

@@ -1,36 +1,120 @@
-"""A Dask cluster: tasks go where there is room, and again where a worker died.
+"""Run the functions of `blurfit.files.scan` on all tasks: by threads, or on a Dask cluster.
 
-Sums are merged in a tree of eight at a time, on the workers. So are identifiers: each task's
-prefixes are cut apart by their value, and each partition is gathered and sorted on one worker.
-Nothing that grows with the number of rows comes to the caller, unless identifiers repeat.
+Both give the same bytes. Every function is pure: run again, on another machine, it gives the same.
+And sums are exact (`blurfit.learning.sums`), so the order in which they are merged does not show.
 
-Every function is pure: run again, on another machine, it gives the same bytes. And sums are exact
-(`blurfit.learning.sums`), so the shape of the tree does not show.
+**Threads** use all cores of this machine: reading, checking and adding let go of the interpreter.
+
+**On a cluster** tasks go where there is room, and again where a worker died. Sums are merged in a
+tree of eight at a time, on the workers. So are identifiers: each task's prefixes are cut apart by
+their value, and each partition is gathered and sorted on one worker. Nothing that grows with the
+number of rows comes to the caller, unless identifiers repeat.
 """
 
-import importlib
-from collections.abc import Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter, itemgetter
 from time import process_time
-from typing import Any, Self
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from blurfit.arrays import WordArray
-from blurfit.errors import BlurfitError, ServiceError
-from blurfit.files.duplicates import partitions_for, suspects
+from blurfit.errors import ServiceError
 from blurfit.files.scan import (
     Parts,
     Records,
     Scanned,
+    Spill,
     Stretch,
     apart,
     merge,
+    partitions_for,
     records,
     repeated,
     scan,
+    suspects,
 )
+from blurfit.optional import optional
 from blurfit.progress import Progress
+
+
+class Engine(Protocol):
+    """Runs the functions of `blurfit.files.scan` on all tasks."""
+
+    def scan(
+        self, text: str, tasks: Sequence[Stretch], progress: Progress
+    ) -> tuple[Parts, WordArray | None]:
+        """Return the parts of all tasks' sums, and the prefixes of identifiers that occur twice.
+
+        These are None if they are too many to be listed. `progress` is told how many more rows have
+        been looked at.
+        """
+
+    def records(
+        self, text: str, tasks: Sequence[Stretch], suspects: WordArray | None
+    ) -> Iterator[Records]:
+        """Yield the rows whose identifiers begin with one of the suspects, task by task."""
+
+
+_Result = TypeVar("_Result")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Work with so many threads; by default one for each core."""
+
+    count: int = field(default_factory=_cores)
+
+    def scan(
+        self, text: str, tasks: Sequence[Stretch], progress: Progress
+    ) -> tuple[Parts, WordArray | None]:
+        """See `Engine`."""
+        partitions = partitions_for(sum(task.rows for task in tasks))
+        parts: Parts = []
+        with Spill(partitions, np.dtype("<u8")) as spill:
+            for task, found in zip(tasks, self._map(partial(scan, text), tasks), strict=True):
+                parts = merge(text, [parts, found.parts])
+                for number, some in enumerate(apart(found.prefixes, found.prefixes, partitions)):
+                    spill.append(number, some)
+                progress(task.rows)
+            twice = self._map(lambda number: repeated([spill.read(number)]), range(partitions))
+            return parts, suspects(twice)
+
+    def records(
+        self, text: str, tasks: Sequence[Stretch], suspects: WordArray | None
+    ) -> Iterator[Records]:
+        """See `Engine`."""
+        return self._map(partial(records, text, suspects=suspects), tasks)
+
+    def _map(
+        self, function: Callable[..., _Result], items: "Sequence[Stretch] | range"
+    ) -> Iterator[_Result]:
+        """Results in order, no more at a time than there are threads, and one that waits."""
+        # Each thread multiplies for itself: those of BLAS would get in each other's way.
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(self.count) as pool:
+            running: deque[Future[_Result]] = deque()
+            try:
+                for item in items:
+                    running.append(pool.submit(function, item))
+                    if len(running) > self.count:
+                        yield running.popleft().result()
+                while running:
+                    yield running.popleft().result()
+            finally:
+                for future in running:
+                    future.cancel()
+
 
 FAN_IN, RETRIES = 8, 3
 PATIENCE = 20.0  # seconds until a scheduler has answered
@@ -55,9 +139,9 @@ class Cluster:
     workers: int | None = None
 
     def __enter__(self) -> Self:
-        distributed = _distributed()
+        distributed = optional("distributed")
         if self.scheduler is None:
-            with _dask().config.set({"distributed.nanny.pre-spawn-environ": _ENVIRONMENT}):
+            with optional("dask").config.set({"distributed.nanny.pre-spawn-environ": _ENVIRONMENT}):
                 self._local = distributed.LocalCluster(
                     n_workers=self.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
                 )
@@ -109,7 +193,7 @@ class Cluster:
                     client.submit(merge, text, level[start : start + FAN_IN], **options)
                     for start in range(0, len(level), FAN_IN)
                 ]
-            for done in _distributed().as_completed(first, raise_errors=False):
+            for done in optional("distributed").as_completed(first, raise_errors=False):
                 if done.status == "error":
                     done.result()
                 progress(sizes[done.key])
@@ -117,7 +201,7 @@ class Cluster:
             return parts, suspects(future.result() for future in twice)
 
     def processor_seconds(self) -> float:
-        """How much processor time the workers have used so far, all together."""
+        """Return how much processor time the workers have used so far, all together."""
         return float(sum(self._client.run(process_time).values()))
 
     def records(
@@ -142,25 +226,11 @@ def _cut(found: Scanned, partitions: int) -> list[WordArray]:
 @contextmanager
 def _killed() -> Iterator[None]:
     """Say what it means that workers died again and again, or that all are gone."""
-    distributed = _distributed()
+    distributed = optional("distributed")
     try:
         yield
     except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
         raise ServiceError(
             f"The cluster gave up: {error} Nothing was published. Look into the workers' logs, "
             "give them more memory, and run the same command again."
-        ) from error
-
-
-def _dask() -> Any:
-    return importlib.import_module("dask")
-
-
-def _distributed() -> Any:
-    try:
-        return importlib.import_module("distributed")
-    except ImportError as error:
-        raise BlurfitError(
-            "Expected the package dask.distributed to be installed: run `pip install "
-            "'blurfit[cluster]'`."
         ) from error
