@@ -4,8 +4,6 @@ import json
 from functools import partial
 
 import pytest
-from blurfit.service.documents import Hashes, Until
-from blurfit.service.proposal import agreement_from
 from msgspec import Struct
 
 from blurfit.agreement.agreement import Agreement
@@ -18,6 +16,8 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol.http import acknowledged, decoded
 from blurfit.protocol.wire import Acknowledgement
+from blurfit.service.administration import agreement_from
+from blurfit.service.endpoints import Hashes, Until
 from blurfit.service.limits import document_from
 from support.stores import propose
 

@@ -14,7 +14,6 @@ from blurfit.learning.outlook import outlook
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
-from blurfit.store import plans, stewards
 from support.looks import NARROW, WIDE, look_at
 
 from .conftest import Visitor
@@ -186,7 +185,7 @@ def test_a_plan_is_opened_held_and_ended(admin, service, survey) -> None:
     expect(entry).to_contain_text("Wave 1, collecting now: 0 of 600 people.")
     entry.get_by_role("button", name="Hold").click()
     expect(entry.get_by_text("Held", exact=True)).to_be_visible()
-    assert service.store.read(plans.status, name).state == "held"
+    assert service.store.status(name).state == "held"
     entry.get_by_role("button", name="Go on").click()
     expect(entry.get_by_role("button", name="Hold")).to_be_visible()
     entry.get_by_role("button", name="End early…").click()
@@ -228,7 +227,7 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
 def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> None:
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 2000}
     plan = Plan.propose(survey("planned by lot"), waves=2, **terms)
-    service.store.write(plans.begin, plan)
+    service.store.open(plan)
     admin = entered(visit())
     entry = admin.locator(f'[data-fingerprint="{plan.fingerprint}"]')
     entry.get_by_role("button", name="Invite…").click()
@@ -257,12 +256,12 @@ def test_a_token_for_one_task_is_shown_what_it_allows(
 ) -> None:
     """Seen before: /admin refused every token that may not open collections."""
     token, name = tokens.new_token(), f"the {right} office"
-    service.store.write(stewards.grant, name, right, tokens.hashed(token))
+    service.store.grant(name, right, tokens.hashed(token))
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 30}
     agreement = Agreement.propose(survey(f"income of {right}"), **promise)
     service.open(agreement)
     plan = Plan.propose(survey(f"{right} in waves"), waves=2, **promise | {"quorum": 100})
-    service.store.write(plans.begin, plan)
+    service.store.open(plan)
     page = visit().go("/admin")
     page.get_by_label("Administrator’s token").fill(token)
     page.get_by_role("button", name="Enter").click()
@@ -368,7 +367,7 @@ def test_looks(visit, service, survey) -> None:
     agreement = Agreement.propose(survey("seen income"), epsilon=1, delta=1e-6, quorum=30)
     service.open(agreement)
     plan = Plan.propose(survey("seen in waves"), waves=2, epsilon=1, delta=1e-6, quorum=100)
-    service.store.write(plans.begin, plan)
+    service.store.open(plan)
     page = visit(viewport={"width": 320, "height": 800}).go("/admin")
     enter(page, service.token)
     expect(page.locator("#expected p").first).to_be_visible()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from blurfit.store.advance import advance, learn_model
 
 from blurfit import Agreement, Client, Plan, Store
 from blurfit.contributor.account import Ledger
@@ -24,8 +25,6 @@ from blurfit.errors import (
 from blurfit.messages.shares import ShareLayout
 from blurfit.protocol.tokens import hashed
 from blurfit.service import leading
-from blurfit.store import plans
-from blurfit.store.advance import advance, learn_model
 from support.joint_plans import Both, both, joint_plan
 from support.lines import Line, answering
 from support.lots import invitations, toss
@@ -57,17 +56,17 @@ class Alone:
 
     def __init__(self, agreed: Plan, store: Store) -> None:
         self.plan, self.name, self.stores = agreed, agreed.fingerprint, (store,)
-        store.write(plans.begin, agreed)
+        store.open(agreed)
 
     def current(self) -> Agreement:
-        return self.stores[0].read(plans.current, self.name)
+        return self.stores[0].current(self.name)
 
     def send(self, count: int) -> None:
         wave = self.current()
         self.stores[0].add(wave, perturb_table(wave, rows(people(60), 0, count)))
 
     def lead(self) -> None:
-        self.stores[0].write(advance, self.name)
+        drive(self.stores[0])
 
     def end(self) -> None:
         self.stores[0].write(advance, self.name, end=True)
@@ -357,7 +356,7 @@ def test_a_database_that_lags_behind_is_told_from_one_that_lies(client, two, lin
     # Another map, with a release of its own that it does follow from.
     with both(PLAN) as elsewhere:
         others_fill(elsewhere)
-        (text,) = elsewhere.first.read(plans.release_texts, PLAN.fingerprint)
+        (text,) = elsewhere.first.releases(PLAN.fingerprint)
         lines[1].answers = {
             "/agreement": elsewhere.current().to_json().encode(),
             "/releases": f"[{text}]".encode(),

@@ -14,7 +14,7 @@ from blurfit import ServiceError
 from blurfit.protocol import http, tokens
 from blurfit.protocol.http import Exchange
 from blurfit.service import peer as module
-from blurfit.service.peer import RemotePeer
+from blurfit.service.peers import RemotePeer
 from support.serving import Serving, impatient
 from support.sharing import new_agreement, propose
 

@@ -50,11 +50,11 @@ def paths(http) -> list[str]:
     """Everything that is always the same: of a collection, of a plan, and of the service."""
     promise = {"epsilon": 100, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
     plan = Plan.propose(SCHEMA, waves=2, **promise)
-    http.post("/plans", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
+    http.post("/collections", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
     collection = opened(http, SIGNED)
     send(http, collection, perturb(SIGNED, PEOPLE).to_bytes())
     assert http.post(f"{collection}/publish", headers=ADMINISTRATOR).status_code == 200
-    waves = [f"/plans/{plan.fingerprint}/{one}" for one in WAVES]
+    waves = [f"/collections/{plan.fingerprint}/{one}" for one in WAVES]
     return ["/openapi.json", *(f"{collection}/{one}" for one in ALONE), *waves]
 
 

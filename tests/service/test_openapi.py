@@ -25,7 +25,6 @@ from blurfit.agreement.plan import Plan
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.server import in_a_thread
-from blurfit.store import plans
 from blurfit.store.store import Store
 
 TOKEN = "a-token-that-is-long-enough-for-tests"
@@ -63,7 +62,7 @@ def address(tmp_path_factory):
         people = {c: np.arange(9.0) for c in ("age", "income")}
         store.add(AGREEMENTS[2], perturb_table(AGREEMENTS[2], people))
         store.publish(AGREEMENTS[2])
-        store.write(plans.begin, PLAN)
+        store.open(PLAN)
         app = Service(store, Limits(requests_per_second=0), linger=0.0)
         with in_a_thread(app, log_level="critical") as url:
             yield url
@@ -82,7 +81,7 @@ def try_one(case, address, session) -> None:
     drawn = case.path_parameters, case.body, case.query, case.headers
     chance = zlib.crc32(repr(drawn).encode())
     if "fingerprint" in case.path_parameters and chance % 2:
-        known = [PLAN.fingerprint] if case.path.startswith("/plans") else KNOWN
+        known = [PLAN.fingerprint] if case.path.startswith("/collections") else KNOWN
         case.path_parameters["fingerprint"] = known[chance // 2 % len(known)]
     headers = {} if chance % 5 == 0 else {"authorization": f"Bearer {TOKEN}"}
     case.call_and_validate(base_url=address, headers=headers, checks=CHECKS, session=session)
@@ -136,13 +135,13 @@ def test_reading_needs_no_token_and_changing_one_of_those_who_may() -> None:
     free = {"/collections/{fingerprint}/submissions", "/collections/{fingerprint}/withdrawals"}
     one = "/collections/{fingerprint}"
     # what administrators alone may read
-    told = {"/deeds", "/token", f"{one}/sides", f"{one}/halves"}
+    told = {"/audit-log", "/token", f"{one}/sides", f"{one}/halves"}
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             if method == "parameters":
                 continue
             needed = None
-            if "/shares/" in path:
+            if "/peer/" in path:
                 needed = [{"peer": []}]
             elif path in told or (method == "post" and path not in free):
                 needed = [{"administrator": []}]

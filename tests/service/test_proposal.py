@@ -15,7 +15,7 @@ from blurfit import (
 )
 from blurfit.learning.outlook import outlook
 from blurfit.protocol.wire import JSON
-from blurfit.service.proposal import agreement_from
+from blurfit.service.administration import agreement_from
 from support.requests import ADMINISTRATOR, refused
 
 SCHEMA = Schema([Numeric("age", 18, 80), Binary("married")], Numeric("income", 0, 200_000))
@@ -116,7 +116,7 @@ WIDE = json.loads(json.dumps(CHOICES))
 WIDE["schema"]["target"]["upper"] = 2**53
 
 
-@pytest.mark.parametrize("path", ["/agreements", "/outlooks", "/plans"])
+@pytest.mark.parametrize("path", ["/proposals", "/outlooks", "/collections"])
 @pytest.mark.parametrize(
     "body",
     [
@@ -138,6 +138,6 @@ def test_whole_numbers_beyond_the_safe_ones_are_never_a_fault_of_the_service(
 def test_a_document_with_whole_numbers_beyond_the_safe_ones_is_refused(http) -> None:
     document = agreement_from(json.dumps(CHOICES).encode()).to_document()
     for change in ({"epsilon": 2**64}, {"quorum": 2**53}, {"schema": WIDE["schema"]}):
-        for path in ("/collections", "/plans"):
+        for path in ("/collections", "/collections"):
             answer = http.post(path, json=document | change, headers=ADMINISTRATOR)
             refused(answer, 400, "invalid")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from blurfit.store.taken import take
 
 from blurfit.errors import (
     BelowQuorumError,
@@ -11,11 +12,9 @@ from blurfit.errors import (
 from blurfit.messages.shares import Shares
 from blurfit.proofs import field
 from blurfit.protocol.problems import RequestError
-from blurfit.service.peer import publish
-from blurfit.service.verifying import verify
+from blurfit.service.peers import publish, verify
 from blurfit.store import blocks, commitment, joint_publication, verdicts
 from blurfit.store.store import Store
-from blurfit.store.taken import take
 from support.sharing import (
     KEY,
     Direct,
@@ -220,7 +219,7 @@ def test_nothing_is_verified_before_the_second_has_closed(two) -> None:
 
 
 def test_what_is_broken_off_goes_on_where_it_was(two, monkeypatch) -> None:
-    monkeypatch.setattr("blurfit.service.verifying.BATCH", 3)
+    monkeypatch.setattr("blurfit.service.peers.BATCH", 3)
     first, second, peer = collected(two)
     collection, asked = first.collection(MARK), []
 

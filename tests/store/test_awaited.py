@@ -1,10 +1,10 @@
 """Whoever looks at one of two databases is told if the other has the next step."""
 
 import pytest
+from blurfit.service.peer import publish
 
 from blurfit.errors import NotPublishedError, ServiceError
 from blurfit.service import leading
-from blurfit.service.peer import publish
 from blurfit.store import joint_publication, plans
 from blurfit.store.store import Store
 from support.joint_plans import Direct as Follower

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from blurfit.service.peer import publish
 
 from blurfit.contributor.blur import perturb_table
 from blurfit.learning.sums import Totals
 from blurfit.randomness import database
-from blurfit.service.peer import publish
 from blurfit.store import joint_publication, shared_sums
 from blurfit.store.store import Store
 from support.sharing import new_agreement, opened, send

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from blurfit.service.peer import publish
 from scipy.stats import chi2, chi2_contingency, chisquare
 
 from blurfit import (
@@ -20,7 +21,6 @@ from blurfit import (
 )
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.contributor.blur import SharedRecords, perturb_table, share
-from blurfit.service.peer import publish
 from blurfit.store import blocks, commitment, identifier_sets, joint_publication
 from blurfit.store.store import Store
 from support.sharing import (

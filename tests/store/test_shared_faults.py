@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from blurfit.service.peer import Peer, publish
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,7 +23,6 @@ from hypothesis.stateful import (
 )
 
 from blurfit import BlurfitError, ClosedError, ConflictError, ServiceError
-from blurfit.service.peer import Peer, publish
 from blurfit.store import commitment, identifier_sets, joint_publication
 from blurfit.store.store import Store
 from support.sharing import MOST, arrival, counted, identifier_of, marked, new_agreement, opened

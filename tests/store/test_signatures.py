@@ -1,10 +1,11 @@
 """Signatures stay as they were kept, in the order of the agreement's keys."""
 
+from blurfit.service.peer import publish
+from blurfit.store.signatures import keep, kept, missing
+
 from blurfit import Store
 from blurfit.messages.signing import Signature, Signer, new_key
-from blurfit.service.peer import publish
 from blurfit.store import joint_publication
-from blurfit.store.signatures import keep, kept, missing
 from support import sharing
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from blurfit.service.peer import publish
+from blurfit.store.advance import advance
+from blurfit.store.plans import begin
+from blurfit.store.withdrawal import Withdrawn, withdraw
 
 from blurfit import Store, perturb
 from blurfit.agreement.plan import Plan
@@ -19,12 +23,8 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import Submissions
-from blurfit.service.peer import publish
 from blurfit.store import blocks, tables, taken, withdrawal
-from blurfit.store.advance import advance
 from blurfit.store.arrivals import all_known
-from blurfit.store.plans import begin
-from blurfit.store.withdrawal import Withdrawn, withdraw
 from support import sharing
 from support.sharing import counted, marked, opened, send
 from support.stores import PEOPLE, SCHEMA, arrival, propose, totals_of

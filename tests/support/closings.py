@@ -14,3 +14,9 @@ def let_pass(store: Store, fingerprint: str) -> None:
         connection.execute(sa.update(courses).where(here).values(closes=1_000_000_000))
         waits = (outbox.c.course == key) & (outbox.c.next > 0)
         connection.execute(sa.update(outbox).where(waits).values(next=1_000_000_000))
+
+
+def let_pauses_pass(store: Store) -> None:
+    """Let everything that was put off be due again."""
+    with store._writing() as connection:
+        connection.execute(sa.update(outbox).values(next=0))

@@ -1,16 +1,15 @@
 """What the tests of shared trust share: an agreement, marked contributors, and two stores."""
 
 import itertools
-from typing import NamedTuple
 
 import numpy as np
-from blurfit.service.verifying import judge, verify
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.contributor.blur import SharedRecords, proved_with, shared_with
 from blurfit.messages.submissions import Submissions
+from blurfit.service.peers import judge, verify
 from blurfit.store import identifiers
 from blurfit.store.arrivals import Arrival
 from blurfit.store.collections import Collection, Course
@@ -85,16 +84,6 @@ def counted(store: Store, agreement: Agreement) -> set[int]:
     return found
 
 
-class _Judge(NamedTuple):
-    """The second database, as far as proofs are concerned."""
-
-    store: Store
-    wave: Collection
-
-    def verify(self, names: ByteArray, words: WordArray) -> WordArray:
-        return judge(self.store, self.wave, names, words, KEY)
-
-
 class Direct(Peer):
     """The second database without a wire between: what its service does with its store."""
 
@@ -114,7 +103,10 @@ class Direct(Peer):
         self.second.close_for_first(self.there(wave))
 
     def verify(self, wave: Collection, theirs: ByteArray) -> None:
-        verify(self.first, wave, _Judge(self.second, self.there(wave)), theirs, KEY)
+        def ask(names: ByteArray, words: WordArray) -> WordArray:
+            return judge(self.second, self.there(wave), names, words, KEY)
+
+        verify(self.first, wave, ask, theirs, KEY)
 
     def masks(self, wave: Collection, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         held = self._held[wave.fingerprint]

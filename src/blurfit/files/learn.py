@@ -227,7 +227,6 @@ def release_plan(
 
 def export(store: "Store", fingerprint: str, path: Path, progress: Progress = silent) -> int:
     """Write a closed collection to a .parquet or .arrow file; return how many rows it has."""
-
     status, collection = store.status(fingerprint), store.collection(fingerprint)
     if status.state != "collecting" and not status.count:
         raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")

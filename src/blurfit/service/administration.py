@@ -333,6 +333,8 @@ class Administration:
         """
         fingerprint = fingerprint_in(request)
         course = await run_in_threadpool(self.store.course, fingerprint)
+        if course.role == "second" and course.by_hand:
+            await self._let_publish(request)
         await self._in_progress.join(
             ("publish", course.fingerprint),
             lambda: run_in_daemon_thread(lambda: self.jobs.publish(course)),
@@ -340,6 +342,13 @@ class Administration:
         if course.by_hand and course.document.first().sends != "everything":
             return await self.papers.published(request, fingerprint, "moments")
         return await self.papers.model(request, fingerprint)
+
+    @guarded("publish", "let publish")
+    async def _let_publish(self, request: Request) -> Response:
+        """Close a second database's side, which is written down by itself: that no model is there
+        yet, which is what the one who asked for it is told, does not undo it.
+        """
+        return await self._steer(self.store.close_collection, request)
 
 
 def agreed_from(body: bytes) -> Agreed:

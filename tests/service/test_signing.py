@@ -121,16 +121,18 @@ def test_a_plan_is_signed_wave_by_wave(store) -> None:
     promise = {"epsilon": 100, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
     plan = Plan.propose(SCHEMA, waves=1, signing_keys=KEYS[:1], **promise)
     with TestClient(Service(store)) as http:
-        answer = http.post("/plans", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
+        answer = http.post(
+            "/collections", content=plan.to_json(), headers=ADMINISTRATOR | as_json()
+        )
         refused(answer, 409, "infeasible", KEYS[0])
     with TestClient(Service(store, signing_key=PRIVATE[0])) as http:
-        http.post("/plans", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
+        http.post("/collections", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
         wave = plan.first()
         send(http, f"/collections/{wave.fingerprint}", perturb(wave, PEOPLE).to_bytes())
-        model = http.post(f"/plans/{plan.fingerprint}/publish", headers=ADMINISTRATOR)
+        model = http.post(f"/collections/{plan.fingerprint}/publish", headers=ADMINISTRATOR)
         assert verifies(model.json(), KEYS[0])
-        assert model.text == http.get(f"/plans/{plan.fingerprint}/model").text
-        (released,) = http.get(f"/plans/{plan.fingerprint}/releases").json()
+        assert model.text == http.get(f"/collections/{plan.fingerprint}/model").text
+        (released,) = http.get(f"/collections/{plan.fingerprint}/releases").json()
         assert "signatures" not in released, "its text is what later waves follow"
 
 
@@ -163,5 +165,5 @@ def test_of_two_databases_both_sign(store) -> None:
                 one = json.loads(text)
                 one["signatures"] = one["signatures"][:1]
                 assert "University has not signed" in examine(json.dumps(one)).wrong[0]
-                asked = second.post(f"{path}/shares/signatures", content=b"{}", headers=as_json())
+                asked = second.post(f"{path}/peer/signatures", content=b"{}", headers=as_json())
                 refused(asked, 401, "unauthorised")
