@@ -761,6 +761,17 @@ class Courses(Transactions):
             found = self._courses[fingerprint] = self.read(find_course, fingerprint)
         return found
 
+    def steered(self, fingerprint: str) -> Course:
+        """Return the course under its own fingerprint: a wave of a plan is steered by its plan."""
+        course = self.course(fingerprint)
+        if course.fingerprint != fingerprint:
+            raise InfeasibleError(
+                f"This is a wave of the plan {course.fingerprint}, which publishes it when its "
+                "quorum is reached. Hold the plan, or end it early (`blurfit hold`, `blurfit "
+                "publish` with the plan)."
+            )
+        return course
+
     def status(self, fingerprint: str) -> Status:
         """Return how far a course is; given the fingerprint of a plan's wave, how far that is."""
         course = self.course(fingerprint)
@@ -791,17 +802,17 @@ class Courses(Transactions):
         return self._changed(fingerprint, "collecting")
 
     def _changed(self, fingerprint: str, state: CourseState) -> Status:
-        self.write(change, self.course(fingerprint), state)
+        self.write(change, self.steered(fingerprint), state)
         return self.status(fingerprint)
 
     def close_collection(self, fingerprint: str) -> Status:
         """Accept nothing more, and publish nothing yet; for courses that are released by hand."""
-        self.write(close, self.course(fingerprint))
+        self.write(close, self.steered(fingerprint))
         return self.status(fingerprint)
 
     def move_date(self, fingerprint: str, closes: int | None) -> Status:
         """Let an open course close or end at another moment, or at none."""
-        self.write(move_date, self.course(fingerprint), closes)
+        self.write(move_date, self.steered(fingerprint), closes)
         return self.status(fingerprint)
 
     def invite(self, fingerprint: str, hashes: Iterable[bytes]) -> int:

@@ -75,7 +75,7 @@ from blurfit.model.course import follows, learn_plan
 from blurfit.model.learner import refuse_below_quorum
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.model.release import WITHOUT_A_MODEL, Release, alike
+from blurfit.model.release import WITHOUT_A_MODEL, Release, is_model
 from blurfit.randomness.database import blurred, words
 from blurfit.store import blocks, identifiers, joint, outbox
 from blurfit.store.arrivals import Intake
@@ -386,9 +386,7 @@ def take(connection: Connection, course: Course, known: int, news: News, found: 
         row = next((one for one in now.waves if one.fingerprint == news.wave), None)
         if row is None or (now.state == "ended" and not row.sums):
             raise ClosedError(now.reason or "The collection has come to its end here.")
-        if row.sums and _text(connection, row, _w.moments) != news.moments:
-            raise ConflictError("Expected the sums that were published before: a wave has one.")
-        if not row.sums:
+        if not row.sums or now.released != known:
             _refuse_unless_chosen(connection, now, row, known, news)
             _write(connection, now, found)
             update(connection, course, told=news.state)
@@ -424,6 +422,8 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
     That the sums are right cannot be seen from here; that what follows does so from them can.
     """
     texts = list(before)
+    if any(_read(one).fingerprint == news.wave and one != news.moments for one in before):
+        raise ConflictError("Expected the sums that were published before: a wave has one.")
     if news.moments is not None and news.moments not in texts:
         if _read(news.moments).to_json() != news.moments:
             raise InvalidValueError("Expected the text of moments as blurfit writes it.")
@@ -431,18 +431,17 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
     published, document = [_read(text) for text in texts], course.document
     release = Release(moments=news.moments)
     if news.following is not None:
+        if isinstance(document, Agreement) or news.moments is None:
+            raise InvalidValueError("Expected no wave but after the sums of a plan's wave.")
         announced = Agreement.from_json(news.following)
-        if isinstance(document, Agreement):
-            raise InvalidValueError("Expected no wave after that of an agreement by itself.")
-        if announced.wave is not None and announced.wave.number > len(published):
-            follows(document, published, announced)
+        follows(document, published[: texts.index(news.moments) + 1], announced)
         return Outcome(release, announced)
     if news.state != "ended":
         return Outcome(release)
     again, _ = best_model(course, published)
     stated = None if news.model is None else PublishedModel.from_json(news.model)
-    if (again is None) != (stated is None) or (
-        again is not None and stated is not None and not alike(stated, again)
+    if (again is None) != (news.model is None) or (
+        again is not None and news.model is not None and not is_model(news.model, again)
     ):
         raise InvalidValueError(
             "Expected the model that follows from the releases, and this one does not. Let both "
@@ -597,7 +596,7 @@ class Publishing(Intake):
         Below the quorum, if nothing was released, an error is raised and nothing changes. The
         second of two databases does not publish: by hand, this closes its side.
         """
-        course = self.course(fingerprint)
+        course = self.steered(fingerprint)
         if course.role == "second":
             return self._let_publish(course)
         self._step(course, peer, end=True)
