@@ -257,6 +257,8 @@ def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False
     # Of several waves one is fixed below its quorum only to be dropped: go on with that.
     may_drop = not course.by_hand and (now.past or (end and now.released > 0) or now.is_fixed)
     if short and not may_drop:
+        if not end:  # somebody was quicker, and another wave collects
+            return None
         refuse_below_quorum(wave.agreement, come(connection, wave.key))
     if now.newest.state == "collecting":
         shut(connection, now)
