@@ -31,7 +31,7 @@ from served import Served, resident
 from strangers import Target
 
 from blurfit import Agreement, Numeric, Schema, Store, perturb_table
-from blurfit.commands.serve import signing_key_in
+from blurfit.cli.serve import signing_key_in
 from blurfit.messages.signing import Signer
 
 _TEXT = "application/json"

@@ -26,9 +26,7 @@ from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.contributor.sending import blur_table
-from blurfit.files.engines import Engine
-from blurfit.files.engines.cluster import Cluster
-from blurfit.files.engines.threads import Threads
+from blurfit.files.engines import Cluster, Engine, Threads
 from blurfit.files.learn import Work, totals
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
@@ -226,7 +224,7 @@ def trial(rounds: int, rows: int) -> Iterator[Row]:
 
     from blurfit import learn as solve
     from blurfit.learning.solver import minimise
-    from blurfit.model.learner import statistics_of
+    from blurfit.model.release import statistics_of
 
     agreed = agreement(rows)
     table = people(rows)

@@ -12,13 +12,13 @@ import blurfit
 
 SOURCE = Path(blurfit.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MAY_DRAW_NOISE = {"contributor", "randomness", "baselines", "simulation", "forecast", "audit"}
+MAY_DRAW_NOISE = {"contributor", "randomness", "simulation", "forecast", "audit"}
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
-# An integral by sampling, seeded by the release itself: the same release gives the same model.
-SEEDED_BY_THE_RELEASE = {"learning/shrinkage.py"}
+# From a release alone: an integral by sampling, and rows that are drawn from its tables.
+AFTER_THE_RELEASE = {"learning/shrinkage.py", "model/tables.py"}
 # Who may ask for the operating system's bits; tests replay them (`tests/support/replay.py`).
-MAY_ASK_FOR_BITS = {"contributor/noise.py", "randomness/discrete_gaussian.py"}
+MAY_ASK_FOR_BITS = {"contributor", "protocol", "randomness", "simulation"}
 
 
 def nodes(module: Path, *words: str) -> Iterator[ast.AST]:
@@ -36,7 +36,7 @@ def test_only_some_rooms_draw_noise() -> None:
     drawing = []
     for module in MODULES:
         place = module.relative_to(SOURCE).as_posix()
-        if room(module) in MAY_DRAW_NOISE or place in SEEDED_BY_THE_RELEASE:
+        if room(module) in MAY_DRAW_NOISE or place in AFTER_THE_RELEASE:
             continue
         for node in nodes(module, "random", "secrets", "rvs", "default_rng"):
             names, wrong = set(), {"random", "secrets"}
@@ -50,7 +50,8 @@ def test_only_some_rooms_draw_noise() -> None:
 
 
 def test_only_the_noise_touches_the_source_of_bits() -> None:
-    """No other module can see, exchange or seed what noise is made of."""
+    """No other room can see, exchange or seed what noise, masks and tokens are made of, and nobody
+    but one module asks the operating system."""
     touching = set()
     for module in MODULES:
         for node in nodes(module, "bits", "entropy"):
@@ -67,8 +68,16 @@ def test_only_the_noise_touches_the_source_of_bits() -> None:
             )
             assert not assigned, f"{module}, line {node.lineno}"
             if imported or named:
-                touching.add(module.relative_to(SOURCE).as_posix())
+                touching.add(room(module))
     assert touching == MAY_ASK_FOR_BITS
+    asking = {
+        module.relative_to(SOURCE).as_posix()
+        for module in MODULES
+        for node in nodes(module, "urandom", "secrets", "getrandom")
+        if (isinstance(node, ast.Attribute) and node.attr in {"urandom", "getrandom"})
+        or (isinstance(node, ast.Import) and node.names[0].name == "secrets")
+    }
+    assert asking == {"randomness/bits.py"}
 
 
 def test_all_is_what_the_package_offers() -> None:

@@ -12,12 +12,12 @@ from blurfit.contributor.blur import perturb
 from blurfit.errors import InvalidValueError, ServiceError
 from blurfit.json_reader import canonical, read_json
 from blurfit.messages.submissions import Submission, Submissions
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.protocol.http import acknowledged, decoded
 from blurfit.protocol.wire import Acknowledgement
-from blurfit.service.bodies import document_from
 from blurfit.service.documents import Hashes, Until
+from blurfit.service.limits import document_from
 from blurfit.service.proposal import agreement_from
 from support.stores import propose
 

@@ -12,22 +12,20 @@ from blurfit import private_files
 
 # Whoever writes in another way, and why others may read it.
 WRITERS = {
-    "agreement/fingerprinted.py": "agreements and plans are public",
-    "commands/common.py": "pictures of what is published, and public rows in a temporary folder",
-    "commands/examples.py": "an example's table, which is made up, and a schema",
-    "commands/use.py": "published moments",
-    "demo/one_database.py": "made-up people",
-    "demo/two_databases.py": "made-up people",
-    "files/duplicates.py": "in a temporary folder, which has mode 0700",
-    "model/published_file.py": "published models and moments",
+    "agreement/agreement.py": "agreements and plans are public",
+    "cli/_common.py": "pictures of what is published, and public rows in a temporary folder",
+    "cli/agree.py": "an example's table, which is made up, and a schema",
+    "cli/use.py": "published moments",
+    "demo.py": "made-up people",
+    "files/scan.py": "in a temporary folder, which has mode 0700",
+    "model/model.py": "published models and moments",
 }
 # Those who write to a file that `private_files` has made before.
 BY_THE_HELPER = {
-    "commands/use.py",
+    "cli/use.py",
     "contributor/journal.py",
     "contributor/account.py",
-    "files/release_memory.py",
-    "files/release_receipts.py",
+    "files/receipts.py",
     "messages/files.py",
     "private_files.py",
     "store/backup.py",

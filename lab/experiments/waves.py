@@ -23,7 +23,7 @@ from rich.table import Table
 from scipy.special import expit
 
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.wave import kept_columns
+from blurfit.agreement.waves import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.learning.waves import on_curve
 from blurfit.schema.vectors import values as encoded

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     )
     from blurfit.forecast.sweep import forecast_agreement
     from blurfit.messages.submissions import Submission, Submissions
-    from blurfit.model.learner import learn
+    from blurfit.model.model import PublishedModel
     from blurfit.model.moments import PublishedMoments
-    from blurfit.model.published import PublishedModel
+    from blurfit.model.release import learn
     from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
     from blurfit.schema.wording import About, Wording
     from blurfit.store.store import Store
@@ -143,10 +143,10 @@ _HOMES = {
     "blurfit.contributor.blur": ("perturb", "perturb_table"),
     "blurfit.agreement.terms": ("Terms",),
     "blurfit.budget": ("Budget", "BudgetExceededError"),
-    "blurfit.model.learner": ("learn",),
+    "blurfit.model.release": ("learn",),
     "blurfit.model.moments": ("PublishedMoments",),
     "blurfit.store.store": ("Store",),
-    "blurfit.model.published": ("PublishedModel",),
+    "blurfit.model.model": ("PublishedModel",),
     "blurfit.theory.moments": ("MomentCalibration", "calibrate_moment"),
     "blurfit.theory.input_calibration": ("InputCalibration", "calibrate", "guarantee"),
     "blurfit.theory.guarantees": ("LocalGuarantee", "ModelGuarantee", "Setting"),

@@ -6,7 +6,7 @@ that a mode which somebody widened does not stay with the new contents. Modes ar
 on Windows the folder's rights decide.
 
 Public are agreements, plans, models, moments, statements, and the records of releases beside files
-of submissions (`blurfit.files.release_receipts`), which others must be able to read.
+of submissions (`blurfit.files.receipts`), which others must be able to read.
 """
 
 import os

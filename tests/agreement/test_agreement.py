@@ -21,7 +21,7 @@ from blurfit import (
     perturb_table,
 )
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.grid import Grid
+from blurfit.agreement.numbers import Grid
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Numeric, Schema
-from blurfit.agreement.checks import (
+from blurfit.agreement.agreement import (
     promised_in_all,
     refuse_narrow_bounds,
     refuse_unless_blurrable,

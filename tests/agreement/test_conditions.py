@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement
-from blurfit.agreement.conditions import counted_in_words, premise_in_words
+from blurfit.agreement.statement import counted_in_words, premise_in_words
 from blurfit.contributor.blur import perturb_table
 from blurfit.theory.gaussian import epsilon_of
 from support.stores import SCHEMA

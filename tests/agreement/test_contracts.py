@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit import Agreement, Binary, Categorical, InfeasibleError, Numeric, Schema, Terms
-from blurfit.agreement.contracts import form_of, input_contract, largest_scale, moment_contract
+from blurfit.agreement.numbers import form_of, input_contract, largest_scale, moment_contract
 from blurfit.errors import InvalidValueError
 from blurfit.theory.forms import JointForm
 

@@ -9,7 +9,7 @@ from blurfit.agreement.databases import (
     largest_steps,
     refuse_unless_shareable,
 )
-from blurfit.agreement.grid import Grid
+from blurfit.agreement.numbers import Grid
 from blurfit.errors import NotCertifiedError
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.fingerprinted import Fingerprinted, alike
+from blurfit.agreement.agreement import Agreement, Fingerprinted, alike
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Numeric, Schema

@@ -15,7 +15,7 @@ from blurfit import (
     Schema,
     calibrate,
 )
-from blurfit.agreement.grid import ROUNDING, Grid, enlarged, weight_scale
+from blurfit.agreement.numbers import ROUNDING, Grid, enlarged, weight_scale
 from blurfit.learning.sums import Screen, Statistics
 from blurfit.simulation.sampler import input_totals, sampler_for
 from blurfit.theory.input_calibration import InputCalibration

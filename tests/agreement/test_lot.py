@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.lot import Lot, honest_among
 from blurfit.agreement.plan import Plan
+from blurfit.agreement.waves import Lot, honest_among
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Schema
 from support.plans import FEATURES, TARGETS, plan

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from blurfit import Agreement, Numeric, Schema
-from blurfit.agreement.notebook_view import readers_power, submission_power
+from blurfit.agreement.statement import readers_power, submission_power
 
 mpl.use("Agg")
 

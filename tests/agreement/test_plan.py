@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import Plan
-from blurfit.agreement.wave import Wave, kept_columns
+from blurfit.agreement.plan import Plan, read_agreed
+from blurfit.agreement.waves import Wave, kept_columns
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Categorical, Numeric, Schema
 from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, ResidualMap, Whitening
@@ -24,7 +24,7 @@ def charts() -> dict[str, ResidualMap | NewtonMap]:
     return {
         "number": ResidualMap(huge, 0.01, 1e-6, 1000),
         "label": NewtonMap(huge, LogisticNewton()),
-        "count": NewtonMap(huge, PoissonNewton(12.0)),
+        "count": NewtonMap(huge, PoissonNewton.of(12.0, 9.0, 12.0)),
     }
 
 
@@ -36,6 +36,39 @@ def test_a_plan_survives_its_file(tmp_path, task: str) -> None:
     assert read == made
     assert read.fingerprint == made.fingerprint
     assert read.first().fingerprint == made.first().fingerprint
+
+
+def test_an_agreement_is_the_course_of_one_wave() -> None:
+    """Whoever collects asks an agreement and a plan the same things."""
+    made = plan("label", waves=3)
+    alone = Agreement.propose(made.schema, epsilon=1, delta=1e-6, quorum=500)
+    for one, quorums, kinds in (
+        (made, made.quorums, ("joint", "residual", "newton")),
+        (alone, (500,), ("joint",)),
+        (made.first(), made.quorums[:1], ("joint",)),  # a wave that is collected by itself
+    ):
+        assert read_agreed(one.to_json()) == one
+        assert (len(one), one.quorums, one.kinds) == (len(quorums), quorums, kinds)
+        one.verify(one.fingerprint)
+        one.require(one.first())
+        assert {one.lot.group_of(bytes([byte]) * 32) for byte in range(40)} >= {1}
+        with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
+            one.verify(MARK)
+    assert (alone.first(), alone.once, alone.release) == (alone, alone.fingerprint, "by hand")
+    assert (made.first().once, made.once, made.release) == (
+        made.fingerprint,
+        made.fingerprint,
+        "at quorum",
+    )
+    assert {alone.lot.group_of(bytes([byte]) * 32) for byte in range(40)} == {1}
+    for wrong in (made.first(), replace(alone, admission="anyone")):
+        with pytest.raises(NotCertifiedError, match="Send nothing under it"):
+            alone.require(wrong)
+    with pytest.raises(InvalidValueError, match="the only one"):
+        alone.following((MARK,), charts()["label"])
+    for text in ("", "[]", "{}", "7"):
+        with pytest.raises(InvalidValueError, match="an agreement"):
+            read_agreed(text)
 
 
 def test_auto_is_one_wave_where_few_people_are_expected() -> None:
@@ -159,7 +192,7 @@ def test_a_map_for_another_target_is_refused() -> None:
     for task, chart in (("number", "label"), ("label", "count"), ("number", "count")):
         with pytest.raises(InvalidValueError):
             plan(task, waves=2).following((MARK,), charts()[chart])
-    other = NewtonMap(charts()["count"].whitening, PoissonNewton(11.0))
+    other = NewtonMap(charts()["count"].whitening, PoissonNewton.of(11.0, 9.0, 11.0))
     with pytest.raises(InvalidValueError, match="count_bound"):
         plan("count", waves=2).following((MARK,), other)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from blurfit import LocalGuarantee, ModelGuarantee
-from blurfit.agreement.promises import (
+from blurfit.agreement.statement import (
     condition_in_words,
     either_in_words,
     guesses_from_submission,

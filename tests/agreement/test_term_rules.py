@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit.agreement.databases import Database
-from blurfit.agreement.term_rules import (
+from blurfit.agreement.terms import (
     LEAST_DELTA,
     MOST_EPSILON_BEHIND_NOISE,
     require_database_noise,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit.agreement.wave import Wave, kept_columns, task_of
+from blurfit.agreement.waves import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError
 from blurfit.theory.maps import ResidualMap, Whitening
 from support.plans import plan

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.promises import either_in_words, relation_in_words, together_in_words
-from blurfit.commands.reports import agreement_facts, agreement_report, doubts
-from blurfit.model.learner import released_weights, statistics_of
+from blurfit.agreement.statement import either_in_words, relation_in_words, together_in_words
+from blurfit.cli._reports import agreement_facts, agreement_report, doubts
+from blurfit.model.release import released_weights, statistics_of
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, sampler_for
 

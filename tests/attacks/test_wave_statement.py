@@ -9,8 +9,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.model.course import follows, learn_plan, next_agreement
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import epsilon_of

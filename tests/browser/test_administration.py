@@ -13,7 +13,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.learning.outlook import outlook
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.store import plans, stewards
 from support.looks import NARROW, WIDE, look_at
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import share
 from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.store import plan_follower
 from blurfit.store.store import Store
 from support.joint_plans import Both

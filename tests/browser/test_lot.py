@@ -1,6 +1,6 @@
 """The page's lot is Python's, so that a link's group is the one that the service finds."""
 
-from blurfit.agreement.lot import Lot
+from blurfit.agreement.waves import Lot
 from blurfit.protocol.tokens import hashed
 
 WAVE = {"plan": "ab" * 32, "number": 1, "people": [20, 30, 50]}

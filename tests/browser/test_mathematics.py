@@ -21,8 +21,8 @@ from blurfit import (
     Schema,
     Submission,
 )
-from blurfit.agreement.grid import Grid
-from blurfit.agreement.promises import condition_in_words, local_in_words
+from blurfit.agreement.numbers import Grid
+from blurfit.agreement.statement import condition_in_words, local_in_words
 from blurfit.contributor.blur import shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.schema.vectors import values

@@ -15,7 +15,7 @@ from blurfit.messages.shares import new_key, public_key, unseal
 from blurfit.proofs.field import MODULUS
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 
 RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
 SHARES = """async ([agreement, identifier, numbers, random]) => {

@@ -11,7 +11,7 @@ from blurfit.contributor.receipt import Receipt, withdraw
 from blurfit.messages.signing import Signer, about_submissions, identifiers_of, new_key, secrets_of
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 
 from .conftest import Running
 

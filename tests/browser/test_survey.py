@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 
 from blurfit import About, Agreement, Binary, Budget, Numeric, Schema, Wording
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.promises import guesses_from_submission, guesses_in_words
+from blurfit.agreement.statement import guesses_from_submission, guesses_in_words
 from blurfit.budget import Expense
 from blurfit.model.course import next_agreement
-from blurfit.model.learner import moments_of
+from blurfit.model.release import moments_of
 from blurfit.schema.vectors import values
 from blurfit.service.website import all_files
 from blurfit.simulation.sampler import exact_totals

@@ -11,11 +11,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement, Store
 from blurfit.agreement.databases import largest_steps
-from blurfit.agreement.promises import condition_in_words
+from blurfit.agreement.statement import condition_in_words
 from blurfit.messages.shares import expand
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
 RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}

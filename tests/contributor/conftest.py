@@ -8,7 +8,7 @@ import httpx2 as httpx
 import pytest
 
 from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.store.store import Store
 
 Fate = str | Callable[[httpx.Request], httpx.Response]

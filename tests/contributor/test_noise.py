@@ -193,7 +193,7 @@ class TestAdd:
     @pytest.mark.parametrize("width", [1, 14, 119, noise.CHUNK + 1])
     def test_the_noise_is_added_exactly(self, monkeypatch, width):
         """With the key held still, two calls differ by what was blurred, to the last bit."""
-        monkeypatch.setattr(bits.os, "urandom", lambda size: bytes(range(size)))
+        monkeypatch.setattr(bits, "octets", lambda size: bytes(range(size)))
         generator = np.random.default_rng(3)
         values = to_grid(
             generator.uniform(-1, 1, (5000 // width + 3, width)), STEP / 1024, toward_zero=True

@@ -29,7 +29,7 @@ from blurfit.estimators import (
 from blurfit.estimators.mechanisms import public_ball
 from blurfit.learning import shrinkage
 from blurfit.learning.sums import Totals
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.sampler import exact_totals
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from blurfit import InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.estimators.base import SEEDED, FitGuarantee, gaussian_share, share
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.theory.gaussian import delta_of, mu_of
 

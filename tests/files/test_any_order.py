@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 
 from blurfit import BlurfitError, Store, Submissions, perturb_table
-from blurfit.files.engines.threads import Threads
-from blurfit.files.handover import export
-from blurfit.files.learn import release_files
+from blurfit.files.engines import Threads
+from blurfit.files.learn import export, release_files
 from blurfit.messages.files import Writer
 from blurfit.model.moments import PublishedMoments
 from blurfit.store import withdrawal

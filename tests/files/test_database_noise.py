@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from blurfit import ConflictError, InfeasibleError, PublishedMoments, Store, perturb_table
-from blurfit.files.engines.threads import Threads
-from blurfit.files.handover import export
-from blurfit.files.learn import release_files
+from blurfit.files.engines import Threads
+from blurfit.files.learn import export, release_files
 from blurfit.messages.files import Writer
 from support.stores import PEOPLE, propose, totals_of
 

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 from blurfit import ConflictError
-from blurfit.files import duplicates
-from blurfit.files.duplicates import Spill, partitions_for, suspects, tell_apart
-from blurfit.files.scan import RECORD, Stretch
-from blurfit.files.sources import Identity
+from blurfit.files import scan as duplicates
+from blurfit.files.scan import (
+    RECORD,
+    Identity,
+    Spill,
+    Stretch,
+    partitions_for,
+    suspects,
+    tell_apart,
+)
 
 TASKS = [
     Stretch(number, name, 0, 3, 300, Identity(name, 1, name))

@@ -12,9 +12,8 @@ from blurfit import (
     Store,
     perturb_table,
 )
-from blurfit.files.engines.threads import Threads
-from blurfit.files.handover import export
-from blurfit.files.learn import learn_files
+from blurfit.files.engines import Threads
+from blurfit.files.learn import export, learn_files
 from blurfit.messages.files import open_submissions
 from blurfit.model.release import Release
 from blurfit.store import tables

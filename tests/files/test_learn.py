@@ -15,10 +15,9 @@ from blurfit import (
     Submissions,
     perturb_table,
 )
-from blurfit.files import duplicates, learn
-from blurfit.files.engines.threads import Threads
-from blurfit.files.handover import export
-from blurfit.files.learn import Work, learn_files, totals
+from blurfit.files import learn, scan
+from blurfit.files.engines import Threads
+from blurfit.files.learn import Work, export, learn_files, totals
 from blurfit.messages import files
 from blurfit.messages.files import Writer
 from support.stores import propose
@@ -52,7 +51,7 @@ def small(monkeypatch) -> None:
     """Row groups, tasks and partitions of a few rows: many of each."""
     monkeypatch.setattr(files, "MOST_ROWS", 37)
     monkeypatch.setattr(learn, "GROUPS_AT_ONCE", 2)
-    monkeypatch.setattr(duplicates, "AT_ONCE", 100)
+    monkeypatch.setattr(scan, "AT_ONCE", 100)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +129,7 @@ def test_the_same_identifier_with_other_numbers_is_a_conflict(
 def test_many_repeats_are_told_without_a_list_of_them(
     agreement, table, tmp_path, small, monkeypatch
 ) -> None:
-    monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 10)
+    monkeypatch.setattr(scan, "MOST_SUSPECTS", 10)
     files = [write(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")]
     once = totals(agreement, Work.of(agreement, files[:1]), Threads(2))
     assert once.count == ROWS

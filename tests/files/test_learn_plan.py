@@ -8,8 +8,8 @@ import pytest
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import BelowQuorumError, ConflictError, InvalidValueError, NotCertifiedError
-from blurfit.files.engines.threads import Threads
-from blurfit.files.learn_plan import learn_plan_files, release_plan
+from blurfit.files.engines import Threads
+from blurfit.files.learn import release_plan
 from blurfit.model.course import learn_plan, next_agreement
 from support.plans import people, plan, rows, written
 
@@ -42,7 +42,7 @@ def home(tmp_path, monkeypatch) -> None:
 
 def test_files_give_the_model_of_their_releases(tmp_path) -> None:
     collected = collect(tmp_path)
-    model = learn_plan_files(PLAN, collected, Threads())
+    model = learn_plan(PLAN, release_plan(PLAN, collected, Threads()))
     releases = release_plan(PLAN, collected, Threads())
     assert learn_plan(PLAN, releases).to_json() == model.to_json()
     assert tuple(one.count for one in model.waves) == PLAN.quorums
@@ -81,10 +81,10 @@ def test_an_agreement_that_does_not_follow_is_refused_before_files_are_read(tmp_
 def test_a_cluster_gives_the_same_to_the_last_bit(tmp_path, cluster) -> None:
     """Another machine's copy of the files, without receipts, added up by Dask."""
     collected = collect(tmp_path)
-    expected = learn_plan_files(PLAN, collected, Threads())
+    expected = learn_plan(PLAN, release_plan(PLAN, collected, Threads()))
     copies = []
     for number, (agreement, (file,)) in enumerate(collected, start=1):
         folder = tmp_path / "elsewhere" / f"wave{number}"
         folder.mkdir(parents=True)
         copies.append((agreement, [str(shutil.copy(file, folder))]))
-    assert learn_plan_files(PLAN, copies, cluster).to_json() == expected.to_json()
+    assert learn_plan(PLAN, release_plan(PLAN, copies, cluster)).to_json() == expected.to_json()

@@ -21,13 +21,12 @@ from blurfit import (
     Submissions,
     perturb_table,
 )
-from blurfit.files.engines.threads import Threads
-from blurfit.files.handover import export
-from blurfit.files.learn import Work, learn_files, totals
-from blurfit.files.release_receipts import ReleaseReceipt
+from blurfit.files.engines import Threads
+from blurfit.files.learn import Work, export, learn_files, totals
+from blurfit.files.receipts import ReleaseReceipt
 from blurfit.messages.files import Writer
 from blurfit.model.moments import PublishedMoments
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.store.backup import backup, restore
 from blurfit.theory.forms import pack
 from support.stores import PEOPLE, propose

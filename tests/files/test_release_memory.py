@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit.files.release_memory import Remembered
-from blurfit.files.sources import Identity
+from blurfit.files.receipts import Remembered
+from blurfit.files.scan import Identity
 
 FILES = tuple(Identity(name, size, name * 32) for size, name in enumerate("abc"))
 

@@ -9,10 +9,9 @@ import msgspec
 import pytest
 
 from blurfit import ConflictError, InfeasibleError, InvalidValueError
-from blurfit.files import release_receipts as module
-from blurfit.files.release_memory import Remembered
-from blurfit.files.release_receipts import Receipts, ReleaseReceipt
-from blurfit.files.sources import Identity
+from blurfit.files import receipts as module
+from blurfit.files.receipts import Receipts, ReleaseReceipt, Remembered
+from blurfit.files.scan import Identity
 from blurfit.model.release import Release
 from support import processes
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import ConflictError, InvalidValueError, Submissions, perturb_table
-from blurfit.files.scan import Stretch, agreed, apart, merge, records, repeated, scan
-from blurfit.files.sources import identify
+from blurfit.files.scan import Stretch, agreed, apart, identify, merge, records, repeated, scan
 from blurfit.learning.sums import total
 from blurfit.messages.files import Writer
 from support.stores import PEOPLE, totals_of

@@ -12,8 +12,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from blurfit import InvalidValueError
-from blurfit.files.sources import find, identify, open_stream
-from blurfit.service.serving import in_a_thread
+from blurfit.files.scan import find, identify, open_stream
+from blurfit.service.server import in_a_thread
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 
 from blurfit import Agreement, InfeasibleError
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.radius import push_of_liars, radii
+from blurfit.agreement.proving import push_of_liars, radii
 from blurfit.forecast.choices import moved_by_liars, moved_in_waves
 from blurfit.forecast.population import Population
 from blurfit.schema.schema import Binary, Numeric, Schema

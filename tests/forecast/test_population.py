@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema
 from blurfit.forecast import population as module
 from blurfit.forecast.population import Population, Samples
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.simulation import make_census
 
 SCHEMA = Schema([Numeric("a", 0, 10), Binary("b")], Numeric("y", -5, 15))

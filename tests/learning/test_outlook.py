@@ -8,7 +8,7 @@ import pytest
 from blurfit import Agreement, Binary, Categorical, InfeasibleError, Numeric, Schema
 from blurfit.learning.outlook import EXPLAINED, SPREAD, epsilon_needed, outlook, people_needed
 from blurfit.learning.shrinkage import linear_bayes
-from blurfit.model.learner import moments_of
+from blurfit.model.release import moments_of
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import exact_totals, sampler_for
 

@@ -17,12 +17,10 @@ from blurfit.errors import (
 from blurfit.learning.sums import Totals
 from blurfit.learning.waves import learn_wave, next_map
 from blurfit.model.course import Course, follows, learn_plan, next_agreement, wave_sums
-from blurfit.model.learner import moments_of
+from blurfit.model.export import as_yaml
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
-from blurfit.model.registry import as_yaml
-from blurfit.model.release import Release
-from blurfit.model.signed import examine
+from blurfit.model.release import Release, examine, moments_of
 from blurfit.model.statement import as_markdown
 from blurfit.theory.maps import Whitening
 from support.plans import people, plan, release, releases
@@ -49,6 +47,22 @@ def test_the_next_agreement_is_a_function_of_plan_and_releases(task: str) -> Non
         follows(chosen, read, Agreement.from_json(again.to_json()))
     with pytest.raises(InvalidValueError, match="no wave after"):
         next_agreement(chosen, found)
+
+
+def test_an_agreement_is_followed_as_a_plan_is() -> None:
+    alone = Agreement.propose(plan("number").schema, epsilon=1, delta=1e-6, quorum=500)
+    shown = release(alone, people(500), np.random.default_rng(3))
+    course = Course.of(alone)
+    assert course.next_agreement() == alone
+    course.require(alone)
+    assert course.best_model() == (None, "no wave was released.")
+    course = course.then(shown)
+    assert course.model().to_json() == shown.fit().to_json()
+    assert course.best_model()[0].to_json() == shown.fit().to_json()
+    with pytest.raises(InvalidValueError, match="no wave after"):
+        course.next_agreement()
+    with pytest.raises(NotCertifiedError, match="Expected wave 2"):
+        course.then(shown)
 
 
 def test_a_number_is_learnt_as_well_as_the_noise_allows() -> None:

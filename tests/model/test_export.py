@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 PEOPLE = pd.DataFrame(

@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.model.formula import Formula, parsed
+from blurfit.model.fitting import Formula, parsed
 from support.joint_release import SCHEMA
 
 

@@ -9,7 +9,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
-from blurfit.model.learner import learn, moments_of, released_weights, statistics_of
+from blurfit.model.release import learn, moments_of, released_weights, statistics_of
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.stores import totals_of

@@ -12,10 +12,10 @@ from scipy.stats import kstest, laplace
 
 from blurfit import BelowQuorumError, InfeasibleError, InvalidValueError, LocalGuarantee
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.grid import Grid, weight_scale
+from blurfit.agreement.numbers import Grid, weight_scale
 from blurfit.contributor.blur import perturb_table
 from blurfit.learning.sums import Statistics, Totals
-from blurfit.model.learner import learn, released_weights, statistics_of
+from blurfit.model.release import learn, released_weights, statistics_of
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, input_totals, sampler_for
 from blurfit.theory.certified import (

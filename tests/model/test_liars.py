@@ -9,11 +9,10 @@ from blurfit.contributor.blur import proved_with, share
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.course import Course, learn_plan
-from blurfit.model.learner import moments_of
-from blurfit.model.liars import lies_in_words
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
-from blurfit.model.statement import as_markdown
+from blurfit.model.release import moments_of
+from blurfit.model.statement import as_markdown, lies_in_words
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.schema.vectors import values
 from blurfit.service.peer import publish

@@ -3,7 +3,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from blurfit.model.markdown import plain
+from blurfit.model.summary import plain
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 
 from blurfit import InfeasibleError
 from blurfit.agreement.agreement import Agreement
-from blurfit.model.learner import published
-from blurfit.model.prediction import in_own_units, predicted, probabilities
+from blurfit.model.model import in_own_units, predicted, probabilities
+from blurfit.model.release import published
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]

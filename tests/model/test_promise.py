@@ -18,7 +18,7 @@ import yaml
 from click.testing import CliRunner
 
 from blurfit import Agreement, InvalidValueError, PublishedModel, PublishedMoments
-from blurfit.agreement.promises import UNPROVED, caveats_of
+from blurfit.agreement.statement import UNPROVED, caveats_of
 from blurfit.cli import main
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotPrivateWarning
@@ -29,12 +29,11 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
 )
 from blurfit.estimators.base import CLASSES_READ, SEEDED
-from blurfit.files.engines.threads import Threads
+from blurfit.files.engines import Threads
 from blurfit.files.learn import release_files
-from blurfit.model.card import as_card
 from blurfit.model.course import learn_plan
-from blurfit.model.registry import as_yaml
-from blurfit.model.signed import examine
+from blurfit.model.export import as_card, as_yaml
+from blurfit.model.release import examine
 from blurfit.model.statement import Published, as_html, as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from support.published import published

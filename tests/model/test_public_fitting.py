@@ -16,7 +16,7 @@ from blurfit import (
     perturb_table,
 )
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.model.public_fitting import fit_public
+from blurfit.model.fitting import fit_public
 from support.joint_release import SCHEMA, people, release
 
 MOMENTS = release(20_000, epsilon=3.0)

@@ -8,7 +8,7 @@ import pytest
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.version import software
 

@@ -10,9 +10,8 @@ from blurfit import InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signature
+from blurfit.model.model import PublishedFile, PublishedModel, with_signatures
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile, with_signatures
 from blurfit.schema.schema import Numeric, Schema
 
 SCHEMA = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))

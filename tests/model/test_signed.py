@@ -1,4 +1,4 @@
-"""What a signature shows: tests/commands/test_verify.py has what is wrong; here whose it is."""
+"""What a signature shows: tests/cli/test_verify.py has what is wrong; here whose it is."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 
 from blurfit import InvalidValueError, Store, perturb
 from blurfit.messages.signing import Signer, about_release, new_key
-from blurfit.model.published_file import with_signatures
-from blurfit.model.signed import examine, signers
+from blurfit.model.model import with_signatures
+from blurfit.model.release import examine, signers
 from support.sharing import propose as propose_two
 from support.stores import PEOPLE, propose
 

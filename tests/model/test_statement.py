@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.model.export import as_yaml
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
-from blurfit.model.registry import as_yaml
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.schema.wording import About, Wording

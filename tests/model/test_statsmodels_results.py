@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit.model.statsmodels_results import Results
+from blurfit.model.summary import Results
 from support.joint_release import release
 
 

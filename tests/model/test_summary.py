@@ -25,7 +25,7 @@ def test_html_and_markdown_say_the_same_and_take_no_orders_from_names() -> None:
     )
     from blurfit import Agreement
     from blurfit.learning.sums import Totals
-    from blurfit.model.learner import moments_of
+    from blurfit.model.release import moments_of
 
     agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=100)
     moments = moments_of(agreement, Totals(100, [0.0] * agreement.width, agreement.fingerprint))

@@ -8,7 +8,7 @@ import pytest
 from blurfit import Agreement, PublishedModel
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.model.wave_share import WaveShare
+from blurfit.model.model import WaveShare
 from blurfit.theory.guarantees import local_guarantee
 from blurfit.theory.maps import ResidualMap, Whitening
 from support.joint_release import SCHEMA

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from blurfit.agreement.lot import Lot
+from blurfit.agreement.waves import Lot
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
 from blurfit.protocol.tokens import hashed, new_token

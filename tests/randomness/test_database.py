@@ -7,7 +7,7 @@ import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Totals
-from blurfit.model.learner import moments_of
+from blurfit.model.release import moments_of
 from blurfit.randomness import database
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.stores import PEOPLE, SCHEMA, propose

@@ -5,7 +5,6 @@ from starlette.testclient import TestClient
 
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
-from blurfit.service.openapi import document
 from blurfit.store import stewards
 from blurfit.store.store import Store
 from support.requests import refused
@@ -110,7 +109,7 @@ def test_every_door_that_needs_a_token_is_shut_without_it(peer_token) -> None:
 def guarded() -> list[tuple[str, str, str]]:
     return [
         (path, method, next(iter(operation["security"][0])))
-        for path, operations in document()["paths"].items()
+        for path, operations in Service(Store()).document["paths"].items()
         for method, operation in operations.items()
         if method != "parameters" and "security" in operation
     ]

@@ -16,11 +16,11 @@ from blurfit.protocol import tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.tokens import hashed
 from blurfit.protocol.wire import BINARY, JSON, OCTETS
-from blurfit.service import bodies, intake
+from blurfit.service import intake
+from blurfit.service import limits as module
 from blurfit.service.app import Limits, Service
-from blurfit.service.bodies import Allowance
 from blurfit.service.intake import JSON_BYTES, largest_body
-from blurfit.service.openapi import document
+from blurfit.service.limits import Allowance
 from blurfit.store import plans
 from blurfit.store.store import Store
 from support.requests import TOKEN, opened, refused, send
@@ -30,9 +30,9 @@ from support.stores import PEOPLE
 
 async def read(headers: dict[bytes, bytes], receive, limit: int, held=None) -> bytes:
     if held is not None:
-        return await bodies.read_body(headers, receive, limit, held, lambda _size: 1.0)
+        return await module.read_body(headers, receive, limit, held, lambda _size: 1.0)
     with Allowance().reserve("192.0.2.1", "c") as own:
-        return await bodies.read_body(headers, receive, limit, own, lambda _size: 1.0)
+        return await module.read_body(headers, receive, limit, own, lambda _size: 1.0)
 
 
 def test_bodies_over_the_limit(store, agreement) -> None:
@@ -52,7 +52,7 @@ def test_bodies_over_the_limit(store, agreement) -> None:
 
 
 def test_a_body_that_does_not_come_is_given_up(http, agreement, monkeypatch) -> None:
-    monkeypatch.setattr(bodies, "SECONDS_FOR_A_SMALL_ONE", 0.01)
+    monkeypatch.setattr(module, "SECONDS_FOR_A_SMALL_ONE", 0.01)
 
     def after(parts: int):
         """So many parts of a body, and then silence."""
@@ -185,7 +185,7 @@ def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> No
     )
     many = perturb_table(agreement, {name: np.resize(of, 400) for name, of in PEOPLE.items()})
     assert send(http, path, many.to_json(), JSON).json()["new"] == 400
-    assert threads == ["blurfit-detached"]
+    assert threads == ["blurfit-background"]
 
 
 # Every path that takes a body, and whose token it asks for; {} is the collection's fingerprint.
@@ -213,7 +213,7 @@ TAKING = {
 def test_the_table_has_every_path_that_takes_a_body() -> None:
     declared = {
         path.replace("{fingerprint}", "{}")
-        for path, methods in document()["paths"].items()
+        for path, methods in Service(Store()).document["paths"].items()
         if "requestBody" in methods.get("post", {})
     }
     assert set(TAKING) == declared
@@ -254,7 +254,7 @@ class Flood:
 @pytest.mark.parametrize("path", TAKING)
 def test_half_sent_bodies_are_refused_beyond_one_allowance(path, monkeypatch) -> None:
     """Seen before: 1,500 half-sent withdrawals took 1.7 GB, as only submissions were counted."""
-    monkeypatch.setattr(bodies, "SECONDS_FOR_A_SMALL_ONE", 600.0)
+    monkeypatch.setattr(module, "SECONDS_FOR_A_SMALL_ONE", 600.0)
     agreement = new_agreement(proofs=True)
     secret = "a-secret-of-both-databases-for-tests"
     plan = Plan.propose(

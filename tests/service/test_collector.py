@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.blur import perturb_table
-from blurfit.service import collector as module
-from blurfit.service.collector import Collector
+from blurfit.service import intake as module
+from blurfit.service.intake import Collector
 from blurfit.store import connecting
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit.messages.signing import Signer, new_key
-from blurfit.model.signed import examine
+from blurfit.model.release import examine
 from blurfit.service.app import Service
 from blurfit.service.countersigning import FIRST_PAUSE, Countersigning
 from blurfit.service.leading import Leading

@@ -7,17 +7,17 @@ import threading
 
 import pytest
 
-from blurfit.service.detached import Turns, Underway, detached
+from blurfit.service.background import InProgress, Turns, run_in_daemon_thread
 
 
 def test_the_answer_and_the_error_come_back() -> None:
-    assert asyncio.run(detached(lambda: 6 * 7)) == 42
+    assert asyncio.run(run_in_daemon_thread(lambda: 6 * 7)) == 42
 
     def fails() -> None:
         raise LookupError("not there")
 
     with pytest.raises(LookupError, match="not there"):
-        asyncio.run(detached(fails))
+        asyncio.run(run_in_daemon_thread(fails))
 
 
 def test_it_runs_beside_the_loop() -> None:
@@ -25,7 +25,7 @@ def test_it_runs_beside_the_loop() -> None:
 
     async def both() -> str:
         gate = threading.Event()
-        waiting = asyncio.ensure_future(detached(lambda: gate.wait(30)))
+        waiting = asyncio.ensure_future(run_in_daemon_thread(lambda: gate.wait(30)))
         await asyncio.sleep(0)
         gate.set()
         return f"opened: {await waiting}"
@@ -36,7 +36,7 @@ def test_it_runs_beside_the_loop() -> None:
 def test_whoever_gives_up_is_not_answered() -> None:
     async def gives_up() -> None:
         gate = threading.Event()
-        waiting = asyncio.ensure_future(detached(lambda: gate.wait(30)))
+        waiting = asyncio.ensure_future(run_in_daemon_thread(lambda: gate.wait(30)))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -50,10 +50,10 @@ def test_whoever_gives_up_is_not_answered() -> None:
 def test_a_process_ends_though_the_work_does_not() -> None:
     script = """
 import asyncio, threading
-from blurfit.service.detached import detached
+from blurfit.service.background import run_in_daemon_thread
 
 async def main():
-    asyncio.ensure_future(detached(threading.Event().wait))
+    asyncio.ensure_future(run_in_daemon_thread(threading.Event().wait))
     await asyncio.sleep(0.1)
 
 asyncio.run(main())
@@ -73,10 +73,12 @@ def test_whoever_asks_again_waits_for_what_is_under_way() -> None:
         return name
 
     async def run() -> None:
-        underway: Underway[str] = Underway()
+        underway: InProgress[str] = InProgress()
 
         def ask(name: str) -> asyncio.Task[str]:
-            return asyncio.create_task(underway.join(name, lambda: detached(lambda: work(name))))
+            return asyncio.create_task(
+                underway.join(name, lambda: run_in_daemon_thread(lambda: work(name)))
+            )
 
         gone, *asking = [ask(name) for name in ("one", "one", "one", "other", "wrong")]
         await asyncio.sleep(0)
@@ -86,7 +88,7 @@ def test_whoever_asks_again_waits_for_what_is_under_way() -> None:
         assert found[:3] == ["one", "one", "other"]
         assert isinstance(found[3], LookupError)
         assert sorted(begun) == ["one", "other", "wrong"]
-        assert await underway.join("one", lambda: detached(lambda: "again")) == "again"
+        assert await underway.join("one", lambda: run_in_daemon_thread(lambda: "again")) == "again"
 
     asyncio.run(run())
 

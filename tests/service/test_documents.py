@@ -28,10 +28,3 @@ def test_the_outlines_are_those_of_the_formats() -> None:
         written = json.loads(text)
         there = set(written[0] if isinstance(written, list) else written)
         assert there <= fields <= there | LATER_TERMS.keys()  # left out where they are default
-
-
-def test_every_type_has_a_schema_under_its_name() -> None:
-    found = documents.schemas()
-    assert {"Status", "Problem", "Hour", "Hashes", "Sums", "Published"} <= set(found)
-    assert found["Hashes"]["additionalProperties"] is False
-    assert found["Status"]["required"] == ["fingerprint", "state", "count", "quorum", "invited"]

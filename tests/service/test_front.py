@@ -14,7 +14,7 @@ import pytest
 from blurfit.service import front
 from blurfit.service.app import Limits, Service
 from blurfit.service.front import Bounds, raise_descriptor_limit
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.store.store import Store
 
 PATIENCE = 60.0  # seconds: far longer than anything takes here, and far shorter than LONG

@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb
 from blurfit.protocol.tokens import hashed
-from blurfit.service import collector
+from blurfit.service import intake as collector
 from blurfit.service.app import Limits, Service
 from blurfit.store.store import Store
 from support.requests import TOKEN, opened, refused, send

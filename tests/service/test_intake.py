@@ -16,9 +16,9 @@ from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.protocol.wire import BINARY, JSON
-from blurfit.service import collector
+from blurfit.service import intake as collector
 from blurfit.service.app import Limits, Service
-from blurfit.service.collector import Collector
+from blurfit.service.intake import Collector
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, opened, refused, send
 from support.stores import PEOPLE, SCHEMA

@@ -10,12 +10,13 @@ from starlette.testclient import TestClient
 from blurfit import Store, perturb
 from blurfit.agreement.plan import Plan
 from blurfit.messages.signing import Signer, new_key
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.protocol.tokens import hashed
-from blurfit.service import kept, reading, signatory
+from blurfit.service import answers as kept
+from blurfit.service import reading, signatory
+from blurfit.service.answers import Kept, Shelf
 from blurfit.service.app import Limits, Service
-from blurfit.service.detached import LONG, Turns
-from blurfit.service.kept import Kept, Shelf
+from blurfit.service.background import LONG, Turns
 from blurfit.service.limits import BYTES_OF_A_REQUEST
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
 from support.stores import PEOPLE, SCHEMA, propose

@@ -13,15 +13,15 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
 from blurfit.errors import ClosedError, InfeasibleError, ServiceError
 from blurfit.messages.signing import Signer, new_key
-from blurfit.model.published import PublishedModel
-from blurfit.model.signed import examine
+from blurfit.model.model import PublishedModel
+from blurfit.model.release import examine
 from blurfit.model.statement import as_markdown
 from blurfit.protocol import tokens
 from blurfit.protocol.tokens import joined
 from blurfit.service.app import Limits, Service
 from blurfit.service.leading import Leading
 from blurfit.service.remote import RemoteDatabase
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.service.signatory import Signatory
 from blurfit.store import plans
 from blurfit.store.store import Store

@@ -13,8 +13,7 @@ from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import JSON
 from blurfit.service import limits
 from blurfit.service.app import Limits, Service
-from blurfit.service.bodies import Allowance
-from blurfit.service.limits import JSON_OF_A_REQUEST, ROWS_OF_A_REQUEST, Limiter, cost_of
+from blurfit.service.limits import JSON_OF_A_REQUEST, ROWS_OF_A_REQUEST, Allowance, Limiter, cost_of
 from blurfit.store.store import Store
 from support.requests import refused, send
 from support.stores import PEOPLE, propose
@@ -186,7 +185,7 @@ def test_a_crowd_at_one_collection_leaves_the_others_alone() -> None:
         for one in (crowded, quiet):
             store.open(one)
         service = Service(store, Limits(requests_per_second=0, submissions_per_second=1e-6))
-        service._submissions.crowds.burst = 5
+        service._submissions.collection_limiter.burst = 5
         with TestClient(service) as http:
             table = [one.to_bytes() for one in perturb_table(crowded, PEOPLE)][:8]
             here, there = (f"/collections/{one.fingerprint}" for one in (crowded, quiet))

@@ -6,7 +6,7 @@ import logging.config
 
 import pytest
 
-from blurfit.service.logs import configuration
+from blurfit.service.server import configuration
 
 
 @pytest.fixture(params=["text", "json"])

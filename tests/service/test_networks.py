@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.service.networks import network_of, proxies_in
+from blurfit.service.limits import network_of, proxies_in
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.agreement.plan import Plan
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
-from blurfit.service.openapi import document
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.store import plans
 from blurfit.store.store import Store
 
@@ -45,6 +44,7 @@ CHECKS = (
     response_headers_conformance,
     response_schema_conformance,
 )
+DOCUMENT = Service(Store()).document
 PARTS = 4  # so that several processes share the work
 
 
@@ -99,7 +99,7 @@ EXAMPLES = settings(
 def test_answers_are_those_of_the_document(part, address, session) -> None:
     """Cases are made here and not when tests are collected, which every process does."""
     load_all_checks()
-    api = schemathesis.openapi.from_dict(document())
+    api = schemathesis.openapi.from_dict(DOCUMENT)
     # To a route, the other methods are like "delete": none of those that it has.
     api.config.phases.coverage.unexpected_methods = {"delete", "get", "options", "post"}
     labels = sorted(one.ok().label for one in api.get_all_operations())
@@ -118,7 +118,7 @@ def test_answers_are_those_of_the_document(part, address, session) -> None:
 def test_every_route_is_described() -> None:
     described = {
         (path, method)
-        for path, operations in document()["paths"].items()
+        for path, operations in DOCUMENT["paths"].items()
         for method in operations
         if method != "parameters"
     }
@@ -137,7 +137,7 @@ def test_reading_needs_no_token_and_changing_one_of_those_who_may() -> None:
     one = "/collections/{fingerprint}"
     # what administrators alone may read
     told = {"/deeds", "/token", f"{one}/sides", f"{one}/halves"}
-    for path, methods in document()["paths"].items():
+    for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             if method == "parameters":
                 continue

@@ -5,17 +5,18 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
+from blurfit import Store
 from blurfit.protocol import problems
 from blurfit.protocol.wire import JSON, PROBLEM, Acknowledgement
+from blurfit.service.app import Service
 from blurfit.service.operations import (
     OBJECT,
     answer,
+    document,
     get,
     operation,
     or_page,
-    paths,
     post,
-    preflight,
     query,
     routes,
 )
@@ -39,24 +40,24 @@ class Things:
         """Keep a thing."""
         return Response("kept")
 
-    @preflight("/things/{fingerprint}")
-    async def let_pages_ask(self, _request: Request) -> Response:
-        """Tell a browser."""
-        return Response("told")
+    @post("/things/{fingerprint}", DONE)
+    async def change(self, _request: Request) -> Response:
+        """Change a thing."""
+        return Response("changed")
 
 
 def test_endpoints_of_one_path_are_one_route() -> None:
     things, one = routes([Things()])
     assert (things.path, one.path) == ("/things", "/things/{fingerprint}")
     assert things.methods == {"GET", "HEAD", "POST"}
-    assert one.methods == {"OPTIONS"}
+    assert one.methods == {"POST"}
     for method, expected in (("GET", b"listed"), ("HEAD", b"listed"), ("POST", b"kept")):
         request = Request({"type": "http", "method": method})
         assert asyncio.run(things.endpoint(request)).body == expected
 
 
 def test_what_is_declared_is_described_by_its_docstring() -> None:
-    found = paths([Things.list.operation, Things.keep.operation, Things.let_pages_ask.operation])
+    found = document([Things.list.operation, Things.keep.operation])["paths"]
     assert set(found) == {"/things"}
     assert found["/things"]["get"]["summary"] == "All things"
     body = found["/things"]["post"]["requestBody"]["content"]
@@ -82,9 +83,16 @@ def test_some_refusals_follow_from_the_rest() -> None:
 
 def test_parameters_and_pages() -> None:
     after = query("after", {"pattern": "^a$"})
-    found = paths([operation("get", "/{fingerprint}", "x", {}, parameters=[after])])
+    found = document([operation("get", "/{fingerprint}", "x", {}, parameters=[after])])["paths"]
     assert found["/{fingerprint}"]["parameters"][0]["name"] == "fingerprint"
     assert found["/{fingerprint}"]["get"]["parameters"] == [after]
     assert (after["in"], after["schema"]["type"]) == ("query", "string")
     page = or_page(DONE)
     assert set(page["200"]["content"]) == {JSON, "text/html"}
+
+
+def test_every_type_that_is_referred_to_has_a_schema_under_its_name() -> None:
+    found = Service(Store()).document["components"]["schemas"]
+    assert {"Status", "Problem", "Hour", "Hashes", "Sums", "Published"} <= set(found)
+    assert found["Hashes"]["additionalProperties"] is False
+    assert found["Status"]["required"] == ["fingerprint", "state", "count", "quorum", "invited"]

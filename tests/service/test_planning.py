@@ -6,8 +6,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb_table
 from blurfit.model.course import follows, learn_plan
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.protocol.tokens import hashed
 from support.lots import invitations
 from support.plans import people, plan, rows

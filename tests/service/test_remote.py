@@ -23,7 +23,7 @@ from blurfit.schema.schema import Numeric, Schema
 from blurfit.service import remote
 from blurfit.service.app import Service
 from blurfit.service.remote import RemoteDatabase
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

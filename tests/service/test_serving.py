@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from blurfit.service import serving
+from blurfit.service import server as serving
 from blurfit.service.app import Service
-from blurfit.service.serving import Server, configured, in_a_thread
+from blurfit.service.server import Server, configured, in_a_thread
 from blurfit.store.store import Store
 from support import processes
 from support.serving import Serving
@@ -99,7 +99,7 @@ def test_a_server_ends_although_its_application_does_not(tmp_path) -> None:
 FREED = """
 import os, sys
 from pathlib import Path
-from blurfit.service.serving import prepare_process
+from blurfit.service.server import prepare_process
 
 def resident():
     pages = Path("/proc/self/statm").read_text().split()[1]

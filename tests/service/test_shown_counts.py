@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from blurfit.service.shown_counts import for_strangers, plan_for_strangers, shown
+from blurfit.service.metrics import for_strangers, plan_for_strangers, shown
 from blurfit.store.plans import PlanStatus, WaveStatus
 from blurfit.store.store import Status
 

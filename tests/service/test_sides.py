@@ -6,7 +6,7 @@ import pytest
 from blurfit.errors import ConflictError
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
+from blurfit.service.server import in_a_thread
 from blurfit.service.sides import counts_at, refuse_if_uneven
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN

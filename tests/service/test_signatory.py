@@ -12,7 +12,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
 from blurfit.errors import ServiceError
 from blurfit.messages.signing import Signer, new_key
-from blurfit.model.signed import examine
+from blurfit.model.release import examine
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Service
 from support import ed25519, sharing

@@ -1,4 +1,4 @@
-"""What nobody foresaw is answered with a name, which the log and the list of deeds help to find."""
+"""An unhandled exception is answered with a name, under which the log has it."""
 
 import logging
 import sqlite3
@@ -39,7 +39,7 @@ def test_it_has_a_name_in_answer_and_log_and_is_a_deed(http, store, monkeypatch,
     monkeypatch.setattr(store, "close_collection", broken)
     with caplog.at_level(logging.ERROR, "blurfit"):
         answer = http.post(f"{path}/close", headers=ADMINISTRATOR)
-    refused(answer, 500, "unexpected", "nobody foresaw")
+    refused(answer, 500, "unexpected", "log under that name")
     assert answer.headers["x-content-type-options"] == "nosniff"
     name = answer.json()["detail"].split()[1]
     (record,) = [one for one in caplog.records if name in one.getMessage()]
@@ -53,7 +53,7 @@ def test_so_has_what_goes_past_the_router(http, store, monkeypatch, caplog) -> N
     path = opened(http, AGREEMENT)
     monkeypatch.setattr(store, "known", lambda _: 1 // 0)
     with caplog.at_level(logging.ERROR, "blurfit"):
-        refused(send(http, path, b""), 500, "unexpected", "nobody foresaw")
+        refused(send(http, path, b""), 500, "unexpected", "log under that name")
     assert "ZeroDivisionError" in caplog.text
 
 

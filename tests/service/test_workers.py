@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.errors import InvalidValueError
-from blurfit.service import workers as module
-from blurfit.service.workers import Workers, listening, refuse_unless_possible
+from blurfit.service import server as module
+from blurfit.service.server import Workers, listening, refuse_unless_possible
 from blurfit.store.store import Store
 from support import processes
 from support.serving import Serving

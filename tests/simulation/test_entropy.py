@@ -4,7 +4,7 @@ from randomgen import ChaCha
 from scipy.stats import kstest
 
 from blurfit import InvalidValueError
-from blurfit.simulation import sampler
+from blurfit.randomness import bits
 from blurfit.simulation.sampler import generator_for, operating_system_generator
 
 
@@ -14,15 +14,8 @@ def test_each_call_has_a_key_of_its_own() -> None:
 
 
 def test_the_key_is_the_operating_systems_and_cryptographic(monkeypatch) -> None:
-    asked = []
-
-    def randbits(bits: int) -> int:
-        asked.append(bits)
-        return 7
-
-    monkeypatch.setattr(sampler.secrets, "randbits", randbits)
+    monkeypatch.setattr(bits, "octets", lambda count: (7).to_bytes(count))
     generator = operating_system_generator()
-    assert asked == [256]
     assert generator.random() == np.random.Generator(ChaCha(key=7, rounds=20)).random()
     assert kstest(generator.standard_normal(5000), "norm").pvalue > 1e-4  # the key is fixed here
 

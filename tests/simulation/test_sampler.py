@@ -12,7 +12,7 @@ from scipy.stats import ks_2samp, kstest
 from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema
 from blurfit.contributor.blur import blur, perturb_table
 from blurfit.learning.sums import Statistics, Totals
-from blurfit.model.learner import statistics_of
+from blurfit.model.release import statistics_of
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import (
     InputSampler,

@@ -61,7 +61,7 @@ def test_a_course_is_opened_once_and_found_as_it_was(store, document) -> None:
     course = store.course(document.fingerprint)
     assert course.document.to_json() == document.to_json() == course.text
     assert (course.role, course.by_hand) == ("whole", document is AGREEMENT)
-    first = course.first
+    first = document.first()
     wave = store.collection(first.fingerprint)
     assert (wave.number, wave.invited) == (1, document is PLAN)
     assert wave.agreement.to_json() == first.to_json()
@@ -207,7 +207,7 @@ def test_what_is_held_collects_and_releases_nothing(store) -> None:
 @pytest.mark.parametrize("document", [AGREEMENT, PLAN])
 def test_what_is_paused_takes_nothing_until_it_is_resumed(store, document) -> None:
     store.open(document)
-    wave, name = store.course(document.fingerprint).first, document.fingerprint
+    wave, name = document.first(), document.fingerprint
     store.add(wave, first := perturb_table(wave, rows_of(document, 3)))
     assert store.pause(name).state == store.status(wave.fingerprint).state == "paused"
     with pytest.raises(PausedError, match="Send the same request again later"):

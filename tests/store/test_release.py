@@ -12,7 +12,7 @@ from blurfit.errors import BelowQuorumError, BetweenWavesError, WaveClosedError
 from blurfit.learning.sums import Totals
 from blurfit.model import release as model_release
 from blurfit.model.course import follows, learn_plan
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.randomness import database
 from blurfit.store import collections, release
 from blurfit.store.arrivals import Arrival
@@ -256,9 +256,9 @@ def test_no_transaction_writes_while_one_database_learns(agreement, place, monke
         watched = Watched(monkeypatch, (place, agreement.fingerprint))
         for name in ("learn", "moments_of"):
             watched.watch(model_release, name)
-        watched.watch(release, "best_model")
+        watched.watch(release.Followed, "model")
         store.publish(agreement)
-    expected = ["learn"] if agreement.mechanism == "input" else ["moments_of", "best_model"]
+    expected = ["learn"] if agreement.mechanism == "input" else ["moments_of", "model"]
     assert watched.learned == expected
 
 
@@ -270,9 +270,9 @@ def test_no_transaction_writes_while_two_databases_learn(place, in_memory, monke
         send(shared, first, second, *range(10))
         second.close_collection(shared.fingerprint)
         watched = Watched(monkeypatch, (place, shared.fingerprint), (there, shared.fingerprint))
-        watched.watch(release, "best_model")
+        watched.watch(release.Followed, "model")
         first.publish_text(shared.fingerprint, peer)
-    assert watched.learned == ["best_model"] * 2, "the second learns again, to see it is the same"
+    assert watched.learned == ["model"] * 2, "the second learns again, to see it is the same"
 
 
 def test_no_transaction_writes_while_the_next_wave_or_the_model_of_a_plan_is_found(
@@ -281,13 +281,13 @@ def test_no_transaction_writes_while_the_next_wave_or_the_model_of_a_plan_is_fou
     with Store(place) as store:
         store.open(PLAN)
         watched = Watched(monkeypatch, (place, NAME))
-        watched.watch(release, "following_of")
-        watched.watch(release, "learn_plan")
+        watched.watch(release.Followed, "next_agreement")
+        watched.watch(release.Followed, "model")
         fill(store, PLAN.first(), 0, FIRST)
         drive(store)
         fill(store, store.current(NAME), FIRST, 60)
         drive(store)
-    assert watched.learned == ["following_of", "learn_plan"]
+    assert watched.learned == ["next_agreement", "model"]
 
 
 # ---- from wave to wave
@@ -388,7 +388,7 @@ def test_no_model_at_all_is_said_and_not_tried_for_ever(store, monkeypatch) -> N
     def refuse(*_given):
         raise InfeasibleError("nothing to learn from.")
 
-    monkeypatch.setattr(release, "learn_plan", refuse)
+    monkeypatch.setattr(release.Followed, "model", refuse)
     for what in (store.publish_text, store.shown_at):
         with pytest.raises(NotPublishedError, match=r"1 of 2. There is no model: nothing to learn"):
             what(NAME)
@@ -396,12 +396,14 @@ def test_no_model_at_all_is_said_and_not_tried_for_ever(store, monkeypatch) -> N
 
 
 def test_a_model_of_fewer_waves_where_the_last_says_nothing(store, monkeypatch) -> None:
-    def only_one(plan_, releases):
-        if len(releases) > 1:
-            raise InfeasibleError("too long a step.")
-        return learn_plan(plan_, releases)
+    model = release.Followed.model
 
-    monkeypatch.setattr(release, "learn_plan", only_one)
+    def only_one(course):
+        if len(course.releases) > 1:
+            raise InfeasibleError("too long a step.")
+        return model(course)
+
+    monkeypatch.setattr(release.Followed, "model", only_one)
     store.open(PLAN)
     for start, stop in ((0, FIRST), (FIRST, 60)):
         fill(store, store.current(NAME), start, stop)

@@ -196,8 +196,6 @@ class Walk(RuleBasedStateMachine):
             counted = self.counted[shown.fingerprint]
             assert shown.count == len(counted) >= shown.agreement.quorum
             assert shown.sums.tolist() == np.sum(list(counted.values()), axis=0).tolist()
-        if isinstance(self.course, Agreement):
-            return
         with suppress(ClosedError, BetweenWavesError):
             Course.of(self.course, releases).require(self.services[0].current(self.name))
 

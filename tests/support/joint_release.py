@@ -3,7 +3,7 @@
 import numpy as np
 
 from blurfit import Agreement, Binary, Categorical, Numeric, PublishedMoments, Schema
-from blurfit.model.learner import moments_of
+from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import exact_totals, sampler_for
 
 SCHEMA = Schema(

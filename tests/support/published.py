@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 
 
 def published(agreement: Agreement, count: int) -> PublishedModel:

@@ -1,24 +1,20 @@
 """The operating system's bits, replayed: a test draws the same noise in every run.
 
 What a test says of noise then holds always or never, instead of nearly always. Noise itself takes
-no seed (`blurfit.randomness.bits`, `blurfit.simulation.sampler`), so the modules' own view of the
-operating system is exchanged, which only code that reaches into them can do. Identifiers and the
-secrets of receipts are replayed with it: their order decides which bucket or block a row is in. A
-table is blurred by one thread instead of as many as there are processors: which of several draws
-first is chance too. Processes that a test starts draw real noise.
+no seed, so `blurfit.randomness.bits.octets`, of which noise, masks, identifiers and tokens are
+made, is exchanged. A table is blurred by one thread instead of as many as there are processors:
+which of several draws first is chance too. Processes that a test starts draw real noise.
 """
 
+import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
 
-from blurfit.contributor import blur, noise
 from blurfit.randomness import bits
-from blurfit.simulation import sampler
 
 
 @pytest.fixture(autouse=True)
@@ -55,14 +51,7 @@ def pytest_make_collect_report(collector):
 @contextmanager
 def drawn_from(name: str) -> Iterator[None]:
     """Within, noise is drawn from the stream that belongs to a name."""
-    numbers, labels = (random.Random(crc32(text.encode())) for text in (name, f"{name} labels"))
-    secrets = SimpleNamespace(
-        token_bytes=labels.randbytes, token_hex=lambda size: labels.randbytes(size).hex()
-    )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bits, "os", SimpleNamespace(urandom=numbers.randbytes))
-        patch.setattr(sampler, "secrets", SimpleNamespace(randbits=numbers.getrandbits))
-        patch.setattr(blur, "os", SimpleNamespace(cpu_count=lambda: 1))
-        for module in (noise, blur):
-            patch.setattr(module, "secrets", secrets)
+        patch.setattr(bits, "octets", random.Random(crc32(name.encode())).randbytes)
+        patch.setattr(os, "cpu_count", lambda: 1)
         yield

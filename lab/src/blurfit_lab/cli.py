@@ -10,7 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 import blurfit
-from blurfit.commands.common import Commands, as_json, watched, wrote
+from blurfit.cli import Commands
+from blurfit.cli._common import as_json, watched, wrote
 
 
 class ExperimentName(click.ParamType):  # type: ignore[type-arg]
@@ -108,7 +109,7 @@ def reproduce(
         )
         for name in chosen:
             begin, used = time.perf_counter(), _computing()
-            with watched(name, quiet=as_json) as watch:
+            with watched(name) as watch:
                 run(
                     EXPERIMENTS[name],
                     population,
@@ -141,9 +142,129 @@ def reproduce(
         click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
 
 
+def _numbers(text: str) -> list[int]:
+    """Read "512,8192", powers as "2^13", and a range of seeds as "0:20".
+
+    >>> _numbers("2^9,1000"), _numbers("3:6")
+    ([512, 1000], [3, 4, 5])
+    """
+    if ":" in text:
+        first, last = text.split(":")
+        return list(range(int(first), int(last)))
+    return [
+        int(base) ** int(power) if power else int(base)
+        for base, _, power in (word.partition("^") for word in text.split(","))
+    ]
+
+
+_TASKS = {"numbers": "number", "labels": "label", "counts": "count"}
+
+
+def _cells_options(command: Any) -> Any:
+    """The options that `everywhere` and `coverage` share."""
+    for option in reversed(
+        [
+            click.argument("task", type=click.Choice(list(_TASKS))),
+            click.option("--population", "names", multiple=True, help="Names; default: all."),
+            click.option("--aside", is_flag=True, help="Those kept aside: nobody tunes on them."),
+            click.option("--d", "columns", default="14", show_default=True, help="As 3,14,40."),
+            click.option("--epsilon", "epsilons", default="1", show_default=True),
+            click.option("--method", "methods", multiple=True, help="Default: ours and the mean."),
+            click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True),
+            click.option("--table-only", is_flag=True, help="Only tell what --out holds."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _cells(
+    task: Any, names: tuple[str, ...], aside: bool, columns: str, sizes: str, epsilons: str
+) -> list[Any]:
+    from blurfit_lab.experiments.everywhere import Cell
+    from blurfit_lab.experiments.populations import ASIDE, CHOICES, REAL
+
+    made = ASIDE[task] if aside else CHOICES[task]
+    return [
+        Cell(name, d, n, float(epsilon))
+        for name in names or made
+        for d in ([REAL[task][name]] if name in REAL[task] else _numbers(columns))
+        for n in _numbers(sizes)
+        for epsilon in epsilons.split(",")
+    ]
+
+
+@click.command(epilog="Example: blurfit-lab everywhere numbers --n 2^13 --out build/numbers.jsonl")
+@_cells_options
+@click.option("--n", "sizes", default="2^9,2^11,2^13,2^15", show_default=True)
+@click.option("--seeds", default="0:20", show_default=True, help="From the first to before last.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The --out of another version, whose losses are divided by.",
+)
+def everywhere(
+    task: str,
+    names: tuple[str, ...],
+    aside: bool,
+    columns: str,
+    epsilons: str,
+    methods: tuple[str, ...],
+    out: Path,
+    table_only: bool,
+    sizes: str,
+    seeds: str,
+    against: Path | None,
+) -> None:
+    """Measure public defaults on many populations: excess loss, verdicts, geometric means.
+
+    What --out holds already is not computed again.
+    """
+    from blurfit_lab.experiments.everywhere import CELL, METHODS, frame, report, run
+
+    kind: Any = _TASKS[task]
+    cells = _cells(kind, names, aside, columns, sizes, epsilons)
+    if not table_only:
+        with watched(task) as watch:
+            run(kind, cells, _numbers(seeds), methods or METHODS, out, watch)
+    asked = {tuple(cell) for cell in cells}
+    lines = frame([out])
+    lines = lines[[key in asked for key in lines[CELL].itertuples(index=False, name=None)]]
+    click.echo(report(lines, kind, None if against is None else frame([against])))
+
+
+@click.command(epilog="Example: blurfit-lab coverage numbers --d 12 --out build/coverage.jsonl")
+@_cells_options
+@click.option("--n", "sizes", default="2^15", show_default=True)
+@click.option("--draws", default=200, show_default=True)
+def coverage(
+    task: str,
+    names: tuple[str, ...],
+    aside: bool,
+    columns: str,
+    epsilons: str,
+    methods: tuple[str, ...],
+    out: Path,
+    table_only: bool,
+    sizes: str,
+    draws: int,
+) -> None:
+    """Measure how often 95 % intervals of public defaults hold the population's own model."""
+    from blurfit_lab.experiments.coverage import GOAL, METHODS, run, table
+    from blurfit_lab.experiments.everywhere import frame, markdown
+
+    kind: Any = _TASKS[task]
+    chosen = names if names or aside else GOAL[kind]
+    cells = _cells(kind, chosen, aside, columns, sizes, epsilons)
+    if not table_only:
+        with watched(task) as watch:
+            run(kind, cells, draws, methods or METHODS[kind], out, watch)
+    click.echo(markdown(table(frame([out])), 3))
+
+
 @click.group(
     cls=Commands,
-    commands=[reproduce],
+    commands=[reproduce, everywhere, coverage],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")

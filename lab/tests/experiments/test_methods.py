@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit.estimators import InputPerturbationRegressor
-from blurfit.model.learner import learn
+from blurfit.model.release import learn
 from blurfit.schema.schema import Encoded
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from blurfit_lab.experiments import figures

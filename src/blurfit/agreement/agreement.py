@@ -1,38 +1,60 @@
 """The contract that all parties share before anything is collected.
 
-Its canonical JSON (RFC 8785) has a SHA-256 fingerprint that every message carries, so nobody can be
-asked for one thing and used for another. `verify` finds every promise kept by the noise as it is
-stated: a contributor need not trust the database that sent the agreement.
+**Documents.** The text of an agreement or a plan is canonical (RFC 8785), so one document has one
+text and one SHA-256, the fingerprint that every message carries: nobody can be asked for one thing
+and used for another. `to_dict` leaves the fingerprint out, `to_document` carries it, and reading
+refuses a text whose fingerprint is not its own, or that writes the same values differently: others
+could take them for something else.
 
 **Changing the format.** `version` is part of the fingerprint. A reader refuses versions that it
 does not know; a field is never given a new meaning, nor removed, without a new version.
+
+**Verifying.** A contributor need not trust the database that sent the agreement: `verify` finds
+that everything it states follows. How far records of the schema reach, what the noise guarantees,
+the grid from its budget, and that the parts of the contract belong together. Nothing that the
+document says of itself is believed, and nothing is compared for equality with what this machine
+computes: what is stated has to be enough (`blurfit.theory.guarantees`).
 """
 
+import hashlib
+import hmac
+import json
 import math
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from blurfit.agreement.checks import promised_in_all, refuse_unless_blurrable, refuse_unless_proved
-from blurfit.agreement.contracts import form_of, input_contract, moment_contract
-from blurfit.agreement.databases import Database, Trust
-from blurfit.agreement.fingerprinted import Fingerprinted, alike
-from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, Grid
+from blurfit.agreement.databases import Database, Trust, refuse_unless_shareable, require_two
 from blurfit.agreement.numbers import (
+    DISCRETE_SHARE,
+    LATTICE_SHARE,
+    LEAST_RATIO,
+    MOST_RATIO,
+    ROUNDING,
     Form,
+    Grid,
     NumberRun,
     Objective,
     PublicWeights,
+    enlarged,
+    form_of,
+    input_contract,
     input_parts,
+    largest_scale,
+    moment_contract,
     moment_parts,
+    promised_in_all,
 )
-from blurfit.agreement.promises import caveats_of
 from blurfit.agreement.proving import Proving
+from blurfit.agreement.statement import caveats_of
 from blurfit.agreement.terms import (
+    ADMISSIONS,
     LATER_TERMS,
     Admission,
     Mechanism,
@@ -40,22 +62,192 @@ from blurfit.agreement.terms import (
     Terms,
     later_read,
     later_written,
+    require_proofs,
+    require_rules,
 )
-from blurfit.agreement.verification import require_kept
-from blurfit.agreement.wave import Wave
+from blurfit.agreement.waves import Lot, Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.messages.shares import ShareLayout, SharePart
+from blurfit.json_reader import canonical, read_json
+from blurfit.messages.shares import ShareKind, ShareLayout
 from blurfit.messages.submissions import Layout
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
+from blurfit.theory.maps import WaveMap
 from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.planning import StageKind
+from blurfit.validate import one_of
+
+_WHOLE_BEYOND = re.compile(rb"[:\[,]-?[0-9]{16,}[,\]}]")  # may also be found within a text
 
 
-@dataclass(frozen=True)
+class Fingerprinted(ABC):
+    """A document with a fingerprint; a subclass says what its fields are, and reads them."""
+
+    CALLED: ClassVar[str]  # in errors: "an agreement"
+    STATED: ClassVar[Mapping[str, Any]]  # what every text of this kind says of itself
+    FIELDS: ClassVar[frozenset[str]]  # that are always there, beside what is stated
+    OPTIONAL: ClassVar[frozenset[str]] = frozenset()  # left out where they have their default
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The document as plain values, without its fingerprint."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        """Read fields that are there; whatever is wrong with them may be raised."""
+
+    @cached_property
+    def _canonical(self) -> bytes:
+        """The document in canonical JSON, without its fingerprint; neither ever changes."""
+        text = canonical(self.to_dict())
+        if _WHOLE_BEYOND.search(text):
+            _refuse_beyond(json.loads(text))
+        return text
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+        return hashlib.sha256(self._canonical).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def require_fingerprint(self, expected: str | None) -> None:
+        """Refuse to be another document than the one that is expected, if one is."""
+        if expected is not None and not alike(expected, self.fingerprint):
+            raise NotCertifiedError(
+                f"Expected {self.CALLED} with fingerprint {expected}, but this one has "
+                f"{self.fingerprint}: it is not the one that you were invited to."
+            )
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`. What it promises is not trusted: an agreement has `verify`."""
+        if not isinstance(document, Mapping):
+            raise InvalidValueError(f"Expected {cls.CALLED}: an object with named fields.")
+        stated = {name: document.get(name) for name in cls.STATED}
+        if _words(stated) != _words(cls.STATED):
+            raise InvalidValueError(
+                f"Expected {_words(cls.STATED)}, and got {_words(stated)}. Is this {cls.CALLED}, "
+                "and of this version of blurfit?"
+            )
+        fields = cls.FIELDS | set(cls.STATED)
+        if set(document) - cls.OPTIONAL != fields:
+            raise InvalidValueError(
+                f"Expected the fields {sorted(fields)}, and got {sorted(document)}."
+            )
+        try:
+            found = cls._read(document)
+            # only plain, finite values have a fingerprint, and one fingerprint has one text
+            if found._canonical != canonical(dict(document)):
+                raise InvalidValueError(
+                    f"Expected {cls.CALLED} as blurfit writes it, and this one writes the same "
+                    "values differently: other readers could take them for something else."
+                )
+        except BlurfitError:
+            raise
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidValueError(
+                f"Expected {cls.CALLED} as blurfit writes it: {error!r}."
+            ) from error
+        return found
+
+    def to_document(self) -> dict[str, Any]:
+        """Plain values with the fingerprint: for what carries the document.
+
+        The values are those of the canonical text, where 10.0 is 10: so whatever carries the
+        document has the same bytes, whether it was made here or read from a file.
+        """
+        canonical: dict[str, Any] = json.loads(self._canonical)
+        return canonical | {"fingerprint": self.fingerprint}
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The inverse of `to_document`; refuses a document whose fingerprint is not its own."""
+        if not isinstance(document, dict):
+            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
+        fields = dict(document)
+        stated = fields.pop("fingerprint", None)
+        found = cls.from_dict(fields)
+        if not isinstance(stated, str) or not alike(stated, found.fingerprint):
+            raise InvalidValueError(
+                f"Expected fingerprint={stated!r} to be {found.fingerprint!r}: the text was "
+                f"changed after it was written. Ask for {cls.CALLED} again."
+            )
+        return found
+
+    def to_json(self) -> str:
+        """The file that is handed round: the document and its fingerprint, canonical."""
+        return canonical(self.to_document()).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own.
+
+        A service reads the same few texts at every step: one that was read lately is not read
+        again. What it says cannot change, nor can what was read from it.
+        """
+        found = _found_in(cls, text)
+        assert isinstance(found, cls)
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read it from a file."""
+        return cls.from_json(Path(path).read_bytes())
+
+
+@lru_cache(maxsize=64)
+def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
+    """What a text says; errors are not remembered."""
+    try:
+        document = read_json(text)
+    except ValueError as error:
+        raise InvalidValueError(f"Expected {kind.CALLED} in JSON: {error}.") from error
+    return kind.from_document(document)
+
+
+def alike(stated: str, fingerprint: str) -> bool:
+    """Whether two texts are one fingerprint; any text may be asked about."""
+    if not isinstance(stated, str):
+        raise InvalidValueError(
+            f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
+        )
+    return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
+
+
+def _refuse_beyond(values: Any) -> None:
+    """Refuse whole numbers from 2⁵³ on, also floats that are written as such."""
+    if isinstance(values, dict | list):
+        for value in values.values() if isinstance(values, dict) else values:
+            _refuse_beyond(value)
+    elif isinstance(values, int) and abs(values) >= 2**53:
+        raise InvalidValueError(
+            f"Expected every whole number to be below 2**53 = 9007199254740992, and got {values}: "
+            "readers differ in what they make of larger ones. Choose larger units."
+        )
+
+
+def _words(stated: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in stated.items())
+
+
+Kind = StageKind | Literal["input"]  # what a wave sends
+
+
+@dataclass(frozen=True, eq=False)
 class Agreement(Fingerprinted):
     """Who asks for what, how it is blurred, and what is promised.
 
@@ -69,7 +261,7 @@ class Agreement(Fingerprinted):
     `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
     be read beside one; they are assumed to be public, and not to be the contributors' own.
     `admission` says who may take part, on which the promise depends
-    (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
+    (`blurfit.agreement.statement`); `database_noise` whether the database, or each of the two,
     adds noise of its own (`blurfit.theory.moments`); `proofs` whether contributors prove to
     the two databases that what they send is short.
     `sends` says whether products of all columns are sent, or only "targets": those with the target.
@@ -78,6 +270,7 @@ class Agreement(Fingerprinted):
     """
 
     CALLED = "an agreement"
+    release: ClassVar = "by hand"
     STATED: ClassVar = {"format": "blurfit-agreement", "version": 1}
     FIELDS = frozenset(
         {
@@ -159,13 +352,13 @@ class Agreement(Fingerprinted):
         )
 
     def _repr_html_(self) -> str:
-        from blurfit.agreement.notebook_view import as_html
+        from blurfit.agreement.statement import as_html
 
         return as_html(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """How well one answer could be told from another: see `blurfit.agreement.notebook_view`."""
-        from blurfit.agreement.notebook_view import plot
+        """How well one answer could be told from another: see `blurfit.agreement.statement`."""
+        from blurfit.agreement.statement import plot
 
         return plot(self, ax)
 
@@ -243,6 +436,44 @@ class Agreement(Fingerprinted):
             raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
         return self.objective.function(self.calibration.setting.weight_bound)
 
+    # ---- the course of one wave: see `blurfit.agreement.plan.Agreed`
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def quorums(self) -> tuple[int, ...]:
+        """Its own quorum."""
+        return (self.quorum,)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What it sends: q and p of `input`, all products, or what a later wave's map makes."""
+        if self.mechanism == "input":
+            return ("input",)
+        return ("joint" if self.wave is None else self.wave.kind,)
+
+    @property
+    def lot(self) -> Lot:
+        """Its plan's, if it is a wave of one; else everybody is in the only group."""
+        return Lot(self.fingerprint, self.quorums) if self.wave is None else self.wave.lot
+
+    def first(self) -> "Agreement":
+        """Return itself."""
+        return self
+
+    def following(self, follows: tuple[str, ...], chart: WaveMap) -> "Agreement":  # noqa: ARG002
+        """Refuse: there is no other wave."""
+        raise InvalidValueError("Expected no further wave: this agreement is the only one.")
+
+    def require(self, agreement: "Agreement") -> None:
+        """Refuse any other agreement."""
+        if agreement.fingerprint != self.fingerprint:
+            raise NotCertifiedError(
+                f"Expected the agreement {self.fingerprint}, and got {agreement.fingerprint}. Send "
+                "nothing under it."
+            )
+
     # ---- what is sent
 
     @cached_property
@@ -269,7 +500,7 @@ class Agreement(Fingerprinted):
         """The bytes of a submission under this agreement."""
         return Layout(self.fingerprint, self.width)
 
-    def share_layout(self, part: SharePart) -> ShareLayout:
+    def share_layout(self, part: ShareKind) -> ShareLayout:
         """The bytes of one of the two shares of a submission, where trust is shared."""
         if not self.databases:
             raise InvalidValueError(
@@ -297,11 +528,7 @@ class Agreement(Fingerprinted):
         its noise, so it is refused too, unless `allow_unproved`: for experiments, and to read what
         says that it is not proved.
         """
-        if fingerprint is not None and not alike(fingerprint, self.fingerprint):
-            raise NotCertifiedError(
-                f"Expected an agreement with fingerprint {fingerprint}, but this one has "
-                f"{self.fingerprint}: it is not the one that you were invited to."
-            )
+        self.require_fingerprint(fingerprint)
         try:
             require_kept(self)
         except BlurfitError:
@@ -363,3 +590,131 @@ class Agreement(Fingerprinted):
         agreement = super().load(path)
         agreement.verify(allow_unproved=allow_unproved)
         return agreement
+
+
+@lru_cache(maxsize=256)
+def require_kept(agreement: "Agreement") -> None:
+    """Refuse a contract whose noise keeps less than it promises, or that no reader could use.
+
+    One that was found to keep it is not looked at again: equal fingerprints are equal texts.
+    """
+    shared = bool(agreement.databases)
+    one_of(ADMISSIONS, admission=agreement.admission)
+    require_rules(agreement)
+    if agreement.sends != "everything" and (agreement.weights is None or agreement.wave):
+        raise NotCertifiedError("Expected sends='everything' with 'input' and with waves.")
+    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
+    if agreement.wave is not None:
+        agreement.wave.verify()
+        if agreement.honest > agreement.quorum:
+            raise NotCertifiedError(
+                f"Expected noise for at most the {agreement.quorum} people that the wave waits "
+                f"for, and it is sized for {agreement.honest} honest ones."
+            )
+    calibration = agreement.calibration
+    if isinstance(calibration, InputCalibration):
+        size = _require_input(agreement, calibration)
+    else:
+        size = _require_moment(agreement, calibration)
+    agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
+    refuse_unless_blurrable(agreement.parts)
+    if agreement.database_noise:
+        refuse_unless_drawable(agreement)
+    if shared:
+        require_two(agreement.databases)
+        assert isinstance(calibration, MomentCalibration)  # `_require_input` refuses databases
+        scale = largest_scale(agreement.form)
+        refuse_unless_shareable(calibration, agreement.grid, scale, proofs=proofs)
+    if proofs:
+        _ = agreement.proving  # is refused where it could prove nothing
+
+
+def refuse_unless_drawable(agreement: "Agreement") -> None:
+    """Refuse database noise that cannot be drawn exactly, and any at all with `input`."""
+    if agreement.mechanism != "moment":
+        raise NotCertifiedError("Expected no database_noise with 'input': its sums are not shown.")
+    if agreement.database_ratios.max() > MOST_RATIO:
+        raise InfeasibleError(
+            f"Expected the database's noise to have at most {MOST_RATIO:g} steps, and it has "
+            f"{agreement.database_ratios.max():.4g}: choose a less extreme promise, or a smaller "
+            "quorum."
+        )
+
+
+def _require_input(agreement: "Agreement", calibration: InputCalibration) -> int:
+    """The paper's q and p: records of the schema reach no further than the noise is made for."""
+    if agreement.weights is not None or agreement.wave is not None or agreement.objective is None:
+        raise NotCertifiedError("Expected an objective and no weights with 'input'.")
+    if agreement.databases:
+        raise NotCertifiedError("Expected no databases with 'input': only what adds can be shared.")
+    agreement.objective.verify(agreement.schema)
+    refuse_narrow_bounds(agreement.schema, calibration, agreement.loss)
+    calibration.verify(penalised=agreement.objective.penalised)
+    return agreement.schema.dimension
+
+
+def _require_moment(agreement: "Agreement", calibration: MomentCalibration) -> int:
+    """Products of columns, or a later wave's map: their reach is computed from the form."""
+    weights = agreement.weights
+    if agreement.objective is not None or (weights is None) != agreement.is_later_wave:
+        raise NotCertifiedError(
+            "Expected weights and no objective with 'moment', or a later wave's map."
+        )
+    if weights is not None:
+        weights.verify()
+    reach = agreement.form.reach(calibration.model.neighbours)
+    calibration.verify(enlarged(reach, proofs=agreement.proofs))
+    return agreement.form.size
+
+
+def refuse_unless_proved(calibration: InputCalibration) -> None:
+    """Refuse a promise that does not follow from its noise: the paper's own rule."""
+    promised, kept = calibration.model, calibration.kept
+    if not promised.proved:
+        raise NotCertifiedError(
+            f"Expected rule='certified', and got rule={calibration.rule!r}: epsilon="
+            f"{promised.epsilon:g} is what the paper states for this noise, and epsilon="
+            f"{kept.epsilon:.4g} is what is proved. Send no real person's record under this "
+            "agreement; allow_unproved=True is for experiments."
+        )
+
+
+def refuse_narrow_bounds(
+    schema: Schema, calibration: InputCalibration, loss: SquaredLoss | LogisticLoss
+) -> None:
+    """Refuse noise that is calibrated for shorter records than the schema and the loss give."""
+    setting = calibration.setting
+    if schema.dimension != setting.dimension:
+        raise NotCertifiedError(
+            f"Expected dimension={setting.dimension} to be {schema.dimension}, the "
+            "number of columns that the schema encodes."
+        )
+    for name, stated, needed in (
+        ("q_bound", setting.q_bound, loss.q_bound),
+        ("p_bound", setting.p_bound, loss.p_bound),
+    ):
+        if not stated >= needed * (1 + ROUNDING):
+            raise NotCertifiedError(
+                f"Expected {name}={stated!r} to be at least {needed * (1 + ROUNDING)!r}, "
+                "as far as records of this schema reach: the noise is calibrated for less."
+            )
+
+
+def refuse_unless_blurrable(parts: tuple[NumberRun, ...]) -> None:
+    """Refuse numbers or noise of more steps than can be drawn and added exactly, before any record
+    is read: whether one can be sent must not depend on its answers.
+    """
+    for part in parts:
+        if not part.bound < 2.0**51 * part.step:
+            raise InfeasibleError(
+                f"Expected numbers of fewer than 2**51 steps, and one may have "
+                f"{part.bound / part.step:.4g}: the noise is too small for numbers of this size. "
+                "Choose a smaller epsilon, or a smaller quorum."
+            )
+        ratios = part.deviations / part.step
+        if not (ratios.min() >= LEAST_RATIO and ratios.max() <= MOST_RATIO):
+            raise InfeasibleError(
+                f"Expected noise between {LEAST_RATIO:g} and {MOST_RATIO:g} steps, and got "
+                f"{ratios.min():.4g} to {ratios.max():.4g}: nobody could draw it exactly. Choose "
+                "a less extreme promise."
+            )

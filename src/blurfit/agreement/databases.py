@@ -6,7 +6,7 @@ together is Σv mod 2⁶⁴, and it is Σv itself if |Σv| < 2⁶³. Both of the
 agreement is made, and by everyone who receives one:
 
 * **Fine enough.** Every number's noise has a deviation of at least 2¹⁰ steps, so that the noise is
-  as good as continuous and what the grid costs is paid for (`blurfit.agreement.grid`).
+  as good as continuous and what the grid costs is paid for (`blurfit.agreement.numbers`).
   With proofs (`blurfit.agreement.proving`) the noise of the sums has.
 * **Coarse enough.** An honest |vⱼ| is at most B = (R + 40s)/g + 1: R bounds the record's own number
   (all of them together in the Frobenius norm), s is the deviation of its noise, g the step, and
@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from blurfit.errors import InfeasibleError, InvalidValueError
 
 if TYPE_CHECKING:  # the terms of an agreement are read where nothing is calculated: for `--help`
-    from blurfit.agreement.grid import Grid
+    from blurfit.agreement.numbers import Grid
     from blurfit.theory.moments import MomentCalibration
 
 Trust = Literal["one", "shared"]

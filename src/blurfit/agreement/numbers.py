@@ -1,33 +1,257 @@
-"""The numbers that a contributor sends: what fixes them, on which grid they are, how much noise.
+"""The numbers that a contributor sends: what fixes them, how much noise they get, on which grid.
 
 Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
 public weights (`blurfit.theory.forms`); for `input` q and then p, which the model's objective
 gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
-of them than the `NumberRun` that each belongs to.
+of them than the `NumberRun` that each belongs to. Everything is a function of public facts: the
+schema, the terms, and for a later wave the map that follows from published releases. Each number is
+rounded to the safe side (`blurfit.theory.guarantees`) when it is proposed.
+
+**The public grid on which noise is exact, and what the rounding to it costs.** Noise that is drawn
+in floating point can be recognised by its last bits. So whatever is sent is a multiple of a power
+of two that everyone knows, and the noise is a discrete Gaussian on those multiples. That has to be
+paid for:
+
+* *Rounding the record.* `input` rounds q and p towards zero, which never lengthens them; noise is
+  calibrated for bounds that are larger by the factor 1 + ξ, ξ = 2⁻¹¹. `moment` rounds the products
+  of z to the nearest multiples of one step g, so that each product of two records differs by up to
+  g more, and the matrix by up to g·k in the Frobenius norm, k its size. The step is such that this
+  is at most half of ξΔ; the other half is far more than what floating point adds to the products.
+  Noise is calibrated for a reach of (1 + ξ)Δ (`enlarged`).
+* *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2⁹
+  differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
+  summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
+  deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. Rounding is post-processing. A thousandth of δ is
+  kept back for it. (A tenth of that pays for what the database refuses by its size, see
+  `blurfit.learning.sums`.)
+* *Proofs* (`blurfit.agreement.proving`) cost an upload of four bytes for each bit of each number,
+  so there the grid is coarser: g ≤ s/2⁵ and g ≤ s√n/2¹¹, and ξ = 2⁻⁷. Of ξ again one half pays for
+  rounding. For the sums the argument above stands as it is, since g is at most a 2¹⁰th of their
+  noise off the diagonal too. For one submission, seen by both databases together, discrete noise
+  of deviation s is worth rounded normal noise of variance s² − g²/12, up to terms of the order
+  (g/s)⁴: by (g/s)²/24 less noise, 8·10⁻⁵ off the diagonal, for which the other half of ξ pays
+  forty times. The record is rounded at random, ⌊x/g + u⌋ with u uniform and independent of it:
+  given u, two records differ by up to g more for each product, as they do when rounded to the
+  nearest; and rounding all of n records the same way, to the nearest, would add up to n·g/2. What
+  that adds to the variance of a number is at most g²/4, a 2000th of its noise's.
+* *What stands between the records and the weights* (`input`). There the theorem is about the exact
+  minimiser w(c) for a c = Σp̃ that is continuous. In fact c is on a grid, sums are rounded, and a
+  solver is never exact; on a grid, whoever knows the q̃ could tell two records apart by the lattice
+  of the weights. So each p̃ is dithered: a uniform multiple of a much finer step g is added to it
+  within its own step (post-processing). And what is published is w + X, rounded to multiples of b,
+  where X has independent Laplace coordinates of scale b, some millionth of η.
+
+  **Lemma.** If two vectors of weights differ by at most e, the laws of w + X differ by a factor of
+  at most e^{√d·e/b}: the density of X falls by e^{−‖x‖₁/b}, and ‖x‖₁ ≤ √d·‖x‖. ∎
+
+  Nothing else is asked of the weights: they may lie on the sphere ‖w‖ = η, or be 0 because of l1,
+  and the cells of any rounding may be cut as they like. Let κ ≤ λ_min(A + Δ_in·I). As w(c) is the
+  solution of a variational inequality that is κ-strongly monotone, a change of c by x and of A by E
+  moves it by at most (‖x‖ + η‖E‖)/κ. Hence the weights that the theorem speaks of and those to
+  which X is added, coupled, differ by at most
+
+      e = √d·g/(2κ)                      a continuous c, cut down to the grid
+        + 2⁻⁵³·N·(r_p + η·r_q²)/κ        sums that are rounded once (`blurfit.learning.sums`):
+                                         ‖c‖ ≤ N·r_p and ‖A‖_F ≤ N·r_q², r the screen's radii
+        + 2⁻⁴⁰·b                         the solver (`blurfit.learning.exact`), proved each time,
+
+  and (ε', δ') for the theorem's w become (ε' + 2√d·e/b, e^{√d·e/b}·δ') for what is published. With
+  m = min(1, ε), g ≤ κb₀·2⁻¹²m/d makes the first part of 2√d·e/b at most 2⁻¹²m, and b ≥ b₀ ≈ 2⁻²⁰η
+  is raised with N until the second is; the third is far less. So 2⁻¹⁰ε is kept back for less than
+  2⁻¹¹·m + 2⁻³⁸√d, and e^{√d·e/b} costs a quarter of the thousandth of δ. κ is certain but for half
+  of it. b is a function of public facts: of the agreement, and of how many contributed.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from blurfit.agreement.grid import Grid
-from blurfit.agreement.terms import LOSSES, LossName, Terms
+from blurfit.agreement.databases import refuse_unless_shareable
+from blurfit.agreement.terms import LOSSES, LossName, Sends, Terms
+from blurfit.agreement.waves import Wave
 from blurfit.arrays import FloatArray, fixed
-from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.schema import INTERCEPT, Schema
+from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.schema.schema import INTERCEPT, Categorical, Schema
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import kind_of
-from blurfit.theory.forms import JointForm, WaveForm
+from blurfit.schema.vectors import joint_form, kind_of
+from blurfit.theory.certified import spectrum_floor
+from blurfit.theory.forms import JointForm, TargetForm, WaveForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import APPROXIMATIONS, Approximation, ceiling
-from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.guarantees import APPROXIMATIONS, BEYOND, Approximation, ceiling, rounded_up
+from blurfit.theory.input_calibration import InputCalibration, calibrate
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
 from blurfit.theory.planning import public_weights, weights_beside_public_rows
 from blurfit.validate import nonnegative, one_of, positive
+
+ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
+PROVED_ROUNDING = 2.0**-7  # ξ where submissions are proved to be short
+DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
+LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
+_RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
+_SHARED_RESOLUTION = 2.0**-11  # of the noise, so that off the diagonal too 2¹⁰ steps are spanned
+_PROVED_RESOLUTION = 2.0**-5  # of the noise, if the sums' noise is as fine as this
+# The noise's deviation in steps, at least and at most. It stays below 2⁵² steps as long as it stays
+# below 128 deviations, and exceeds that with probability e^{-8192}; far finer than the grid, it
+# would hardly ever show.
+LEAST_RATIO, MOST_RATIO = 2.0**-10, 2.0**45
+_WEIGHT_RESOLUTION = 2.0**-20  # b₀, of the weight bound
+_ERRORS_IN_A_SCALE = 2.0**12  # times d/min(1, ε): how far errors of the weights are below b
+_REFUSED_AT_MOST = 1e-12, 1e-4  # by the screen: its probability, and its share of δ
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Steps, each a power of two: for `input` of q, of the noise on p, and of p̃, where
+    `dither` is finer than `linear`; for `moment` one step, of the products of z, three times.
+    """
+
+    quadratic: float
+    linear: float
+    dither: float
+
+    @classmethod
+    def of(
+        cls,
+        calibration: InputCalibration | MomentCalibration,
+        *,
+        size: int,
+        shared: bool = False,
+        proofs: bool = False,
+    ) -> "Grid":
+        """The coarsest grid that the calibration's budget for rounding allows.
+
+        `size` is d for `input`, and how many rows zzᵀ has for `moment`. Where trust is `shared`
+        between two databases, every number's noise spans at least 2¹⁰ steps; with `proofs` that of
+        the sums does.
+        """
+        most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
+        quadratic, linear, dither = map(power_of_two_below, most)
+        return cls(quadratic, linear, min(linear, dither))
+
+    def verify(
+        self,
+        calibration: InputCalibration | MomentCalibration,
+        *,
+        size: int,
+        shared: bool = False,
+        proofs: bool = False,
+    ) -> None:
+        """Refuse steps that are no powers of two, or coarser than the budget allows by more than
+        rounding, which would cost privacy that nothing pays for; or absurdly fine.
+
+        A 2⁻²⁴th beyond the budget is covered: of ξ one half pays for rounding the record, and the
+        other for far less; noise spans 2¹⁰ steps where 2⁹ are needed; and of what is kept back of ε
+        for `dither` half is spent.
+        """
+        most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
+        quadratic, linear, dither = self.quadratic, self.linear, self.dither
+        alike = not isinstance(calibration, MomentCalibration) or quadratic == linear == dither
+        if not alike or not (
+            _suits(quadratic, most[0])
+            and _suits(linear, most[1])
+            and _suits(dither, min(linear, most[2]))
+        ):
+            raise NotCertifiedError(
+                f"Expected a grid of powers of two, at most {most} and not far below, which "
+                f"follows from the noise, but {self} is stated. Do not send anything under this "
+                "agreement."
+            )
+
+
+def _coarsest(
+    calibration: InputCalibration | MomentCalibration, *, size: int, shared: bool, proofs: bool
+) -> tuple[float, float, float]:
+    """How large the three steps may be; `dither` no larger than `linear` besides."""
+    if isinstance(calibration, MomentCalibration):
+        rounding = PROVED_ROUNDING if proofs else ROUNDING
+        slack = rounding * calibration.reach.sums / (1 + rounding) / 2
+        coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
+        if proofs:
+            fine = _SHARED_RESOLUTION * math.sqrt(calibration.quorum)
+            coarse = min(_PROVED_RESOLUTION, fine)
+        step = min(slack / size, calibration.noise * coarse)
+        return step, step, step
+    errors = _ERRORS_IN_A_SCALE * size / min(1.0, calibration.model.epsilon)
+    return (
+        calibration.q_noise * _RESOLUTION["input"],
+        calibration.p_noise * _RESOLUTION["input"],
+        _finest_scale(calibration) * _least_curvature(calibration) / errors,
+    )
+
+
+def _suits(step: float, most: float) -> bool:
+    """Whether a step is a power of two, at most so large and not far below, but for rounding."""
+    return math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
+
+
+def enlarged(reach: Reach, *, proofs: bool = False) -> Reach:
+    """(1 + ξ) times as far: what noise is calibrated for, so that rounding is paid."""
+    rounding = PROVED_ROUNDING if proofs else ROUNDING
+    return Reach(*((1 + rounding) * one for one in reach))
+
+
+def weight_scale(calibration: InputCalibration, grid: Grid, count: int) -> float:
+    """b: the scale of the noise that weights from `count` people get, a power of two."""
+    d, setting = calibration.setting.dimension, calibration.setting
+    r_q = _reach(calibration, setting.q_bound, calibration.q_noise, grid.quadratic)
+    r_p = _reach(calibration, setting.p_bound, calibration.p_noise, grid.linear)
+    rounded = 2.0**-53 * count * (r_p + setting.ball * r_q**2) / _least_curvature(calibration)
+    errors = 2 * _ERRORS_IN_A_SCALE * math.sqrt(d) / min(1.0, calibration.model.epsilon)
+    return max(_finest_scale(calibration), 2 * power_of_two_below(errors * rounded))
+
+
+def promised_in_all(kept: float, kept_back: float) -> float:
+    """What is promised in all, in twelve digits, of which the last is never rounded down."""
+    whole = kept / (1 - kept_back)
+    rounded = float(f"{whole:.12g}")
+    if rounded < whole * (1 - 4e-16):
+        rounded = float(f"{rounded + 10.0 ** (math.floor(math.log10(whole)) - 11):.12g}")
+    return rounded
+
+
+def power_of_two_below(value: float) -> float:
+    """The largest power of two that is at most the value."""
+    return math.ldexp(0.5, math.frexp(value)[1])
+
+
+def _finest_scale(calibration: InputCalibration) -> float:
+    """b₀."""
+    return power_of_two_below(calibration.setting.ball * _WEIGHT_RESOLUTION)
+
+
+def _reach(calibration: InputCalibration, bound: float, noise: float, step: float) -> float:
+    """r ≥ the norm beyond which the screen refuses a blurred q or p (`blurfit.learning.sums`).
+
+    ‖v + noise‖ ≤ ‖v‖ + noise·χ_d, and χ_d > √d + t has a probability below e^{−t²/2}.
+    """
+    d, n, model = calibration.setting.dimension, calibration.setting.quorum, calibration.model
+    probability, share = _REFUSED_AT_MOST
+    odds = (
+        math.log(n / (share * model.delta)) + model.epsilon + math.log1p(math.exp(-model.epsilon))
+    )
+    t = math.sqrt(2 * (math.log(2) + max(-math.log(probability), odds) + 1))
+    return bound + noise * (math.sqrt(d) + t) + step * math.sqrt(d)
+
+
+def _least_curvature(calibration: InputCalibration) -> float:
+    """κ ≤ λ_min(A + Δ_in·I), for any records: the noise's own spectrum, and the ridge."""
+    setting, paid = calibration.setting, 0.0
+    if calibration.shares is not None:
+        paid = calibration.shares.spectrum  # for a negative ridge the theorem has paid already
+    probability = paid or DISCRETE_SHARE / 2 * calibration.model.delta
+    floor = spectrum_floor(calibration.q_noise, setting.dimension, setting.quorum, probability)
+    if floor + calibration.ridge <= 0:
+        raise InfeasibleError(
+            f"Expected a larger quorum than {setting.quorum}: with so few records the noise may "
+            "leave a direction without curvature, and the weights could betray the grid of the "
+            "noise. mechanism='moment' works with any."
+        )
+    return floor + calibration.ridge
+
 
 _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 
@@ -199,3 +423,135 @@ class PublicWeights:
             )
         constant, *columns = (weights[name] for name in names)
         return cls(constant, tuple(columns))
+
+
+def moment_contract(
+    schema: Schema,
+    terms: Terms,
+    wave: Wave | None = None,
+    stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
+) -> dict[str, Any]:
+    """Public weights or a later wave's map, the noise for how far records reach, and its grid: all
+    of them found here, unless they are stated already.
+    """
+    promise = kept_promise(terms)
+    is_later = wave is not None and wave.chart is not None
+    if stated is not None:
+        weights: PublicWeights | None = stated[0]
+    else:
+        weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
+    if wave is not None and terms.sends != "everything":
+        raise InvalidValueError(
+            f"Expected sends='everything' with waves, and got {terms.sends!r}: a wave's map "
+            "follows from the features' own products."
+        )
+    form = form_of(schema, weights, wave, terms.sends)
+    proofs = terms.proved if wave is None else False
+    shared = bool(terms.databases)
+    if stated is None:
+        calibration = calibrate_moment(
+            *promise,
+            reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
+            quorum=terms.quorum,
+            neighbours=terms.neighbours,
+            local_epsilon=terms.local_epsilon,
+            local_delta=local_delta(terms),
+        )
+        grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
+    else:
+        _, calibration, grid = stated
+    if shared:
+        refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
+    return {
+        "schema": schema,
+        "calibration": calibration,
+        "grid": grid,
+        "weights": weights,
+        "databases": terms.databases,
+        "wave": wave,
+        "public_rows": terms.public_rows,
+        "admission": terms.admission,
+        "database_noise": terms.database_noise,
+        "proofs": proofs,
+        "sends": terms.sends,
+        "signing_keys": terms.signing_keys,
+    }
+
+
+def form_of(
+    schema: Schema, weights: PublicWeights | None, wave: Wave | None, sends: Sends = "everything"
+) -> Form:
+    """The products of all columns or of the target's, or what a later wave's map makes of them."""
+    if weights is not None:
+        whole = joint_form(schema, weights.constant, weights.columns)
+        if sends == "everything":
+            return whole
+        return TargetForm(whole.constant, whole.columns, len(schema.target.columns))
+    if wave is None:
+        raise InvalidValueError("Expected weights, or a wave with a map.")
+    return wave.form(schema)
+
+
+def largest_scale(form: Form) -> float:
+    """How much larger than on the diagonal the noise on a number can be."""
+    return float(max(1.0, (form.counts**-0.5).max()))
+
+
+def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
+    """The objective of the one model, the noise that the theorem asks for, and its grid."""
+    if isinstance(schema.target, Categorical):
+        raise InfeasibleError(
+            f"Expected a number or a label as the target with mechanism='input', and "
+            f"{schema.target.name!r} has classes: use mechanism='moment', or one label for each."
+        )
+    if terms.databases:
+        raise InfeasibleError(
+            "Expected mechanism='moment' with two databases: only what adds can be shared."
+        )
+    objective = Objective(
+        terms.loss or ("logistic" if schema.is_label else "squared"),
+        terms.approximation,
+        float(terms.l1),
+        float(terms.l2),
+    )
+    objective.verify(schema)
+    function = objective.function(terms.weight_bound)
+    calibration = calibrate(
+        float(terms.epsilon) * (1 - LATTICE_SHARE["input"]),
+        float(terms.delta) * (1 - DISCRETE_SHARE),
+        dimension=schema.dimension,
+        quorum=terms.quorum,
+        q_bound=rounded_up(function.q_bound * (1 + ROUNDING)),
+        p_bound=rounded_up(function.p_bound * (1 + ROUNDING)),
+        weight_bound=terms.weight_bound,
+        rule=terms.rule,
+        neighbours=terms.neighbours,
+        split=terms.split,
+        local_epsilon=terms.local_epsilon,
+        local_delta=local_delta(terms),
+        local_share=terms.local_share,
+        debias=terms.debias,
+    )
+    if objective.penalised:  # the bound is for the model that fits best
+        calibration = replace(calibration, excess_risk=None)
+    grid = Grid.of(calibration, size=schema.dimension)
+    return {
+        "schema": schema,
+        "calibration": calibration,
+        "grid": grid,
+        "objective": objective,
+        "admission": terms.admission,
+        "signing_keys": terms.signing_keys,
+    }
+
+
+def kept_promise(terms: Terms) -> tuple[float, float]:
+    """(ε, δ) that the noise of `moment` has to keep: a thousandth of δ is kept back."""
+    return terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
+
+
+def local_delta(terms: Terms) -> float | None:
+    """The agreement's own δ for what is said of a submission, unless there is a target for it."""
+    if terms.local_delta is None and terms.local_epsilon is None:
+        return terms.delta
+    return terms.local_delta

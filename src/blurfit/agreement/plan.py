@@ -9,6 +9,19 @@ people it waits for and how many of these must be honest, and by which version o
 map is found from the releases so far. Which waves there are follows from public facts alone
 (`blurfit.theory.planning.choose_plan`); releases decide the maps, and nothing else.
 
+**One interface.** An agreement by itself is the course of one wave, whose fingerprint is its own;
+a plan is one of K waves. Whoever collects, sends or follows either (`Agreed`) need not know which:
+
+| | |
+| --- | --- |
+| `read_agreed(text)`, `load_agreed(path)` | one door for both |
+| `first()` | the first wave's agreement: databases, admission, keys, ε and δ are those of all |
+| `following(marks, map)` | the agreement of the wave after these releases |
+| `require(agreement)` | refuse what is not one of the waves |
+| `len()`, `quorums`, `kinds`, `lot` | waves, people in each, what each sends, who is in which |
+| `release` | whether a wave is released "by hand", or "at quorum" by itself |
+| `verify()`, `fingerprint`, `once`, `schema`, `databases` | the same for both |
+
 **Documents state, readers check.** The plan states the first wave's weights, noise and grid, so
 whoever reads it has the same first agreement, byte by byte, without calibrating anything. A later
 wave's agreement is announced by whoever collects, with its map and its noise, and everybody else
@@ -18,7 +31,7 @@ would round otherwise.
 **Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
 her; by the theorem of `blurfit.theory.planning` so does everything that is ever published under the
 plan. Which wave that is a lot decides, and how many of a wave's people may collude the plan states
-(`blurfit.agreement.lot`). Whoever took part in two waves would have √2 times the μ:
+(`blurfit.agreement.waves`). Whoever took part in two waves would have √2 times the μ:
 `Agreement.once` is the name under which contributors remember that they took part, and it is the
 plan's.
 """
@@ -27,25 +40,29 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.contracts import kept_promise, local_delta, moment_contract
+from blurfit.agreement.agreement import Agreement, Fingerprinted, alike
 from blurfit.agreement.databases import Database
-from blurfit.agreement.fingerprinted import Fingerprinted, alike
-from blurfit.agreement.grid import Grid
-from blurfit.agreement.lot import Lot, honest_among
-from blurfit.agreement.numbers import PublicWeights
+from blurfit.agreement.numbers import (
+    Grid,
+    PublicWeights,
+    kept_promise,
+    local_delta,
+    moment_contract,
+)
 from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, Terms, later_read, later_written
-from blurfit.agreement.wave import Wave, kept_columns, task_of
+from blurfit.agreement.waves import Lot, Wave, honest_among, kept_columns, task_of
 from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.json_reader import read_json
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import BEYOND, ModelGuarantee, at_most
-from blurfit.theory.maps import ResidualMap, WaveMap
+from blurfit.theory.maps import WaveMap
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import StageKind, Task, choose_plan
 from blurfit.validate import whole
@@ -64,7 +81,7 @@ _TERMS = (
 _SAME = ("databases", "public_rows", *LATER_TERMS)  # of a plan's terms and of each agreement
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan(Fingerprinted):
     """The waves of a collection, in their order. Make one with `Plan.propose`.
 
@@ -79,6 +96,7 @@ class Plan(Fingerprinted):
     """
 
     CALLED = "a plan"
+    release: ClassVar = "at quorum"
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
     FIELDS = frozenset(["schema", "task", "waves", "weights", "calibration", "grid", *_TERMS])
     OPTIONAL = frozenset(LATER_TERMS)
@@ -194,6 +212,11 @@ class Plan(Fingerprinted):
         return len(self.kinds)
 
     @property
+    def once(self) -> str:
+        """The name under which a person takes part once: its fingerprint."""
+        return self.fingerprint
+
+    @property
     def mu(self) -> float:
         """μ of every person, in all."""
         return mu_of(*kept_promise(self.terms))
@@ -283,13 +306,10 @@ class Plan(Fingerprinted):
         if not isinstance(calibration, MomentCalibration):
             return ["mechanism"]
         assert agreement.wave is not None
-        chart = agreement.wave.chart
-        later = "residual" if isinstance(chart, ResidualMap) else "newton"
-        sent = "joint" if chart is None else later
         pairs = {
             "schema": (agreement.schema, self.schema),
             "people": (agreement.wave.people, self.quorums),
-            "map": (sent, self.kinds[place]),
+            "map": (agreement.wave.kind, self.kinds[place]),
             **{name: (getattr(agreement, name), getattr(self.terms, name)) for name in _SAME},
         }
         wrong = [name for name, (stated, expected) in pairs.items() if stated != expected]
@@ -351,9 +371,37 @@ class Plan(Fingerprinted):
             MomentCalibration.from_dict(document["calibration"]),
             Grid(**document["grid"]),
         )
-        plan.first().verify()  # its noise is stated, and keeps what the plan promises
-        plan.require(plan.first())
+        plan.verify()
         return plan
+
+    def verify(self, fingerprint: str | None = None) -> None:
+        """Refuse a plan whose first wave's noise, which it states, keeps less than it promises, or
+        that is not the expected one.
+        """
+        self.require_fingerprint(fingerprint)
+        self.first().verify()
+        self.require(self.first())
+
+
+Agreed = Agreement | Plan
+
+
+def read_agreed(text: str | bytes) -> Agreed:
+    """Read an agreement or a plan, whichever the text says that it is; `verify` it."""
+    try:
+        document = read_json(text)
+    except ValueError as error:
+        raise InvalidValueError(f"Expected an agreement or a plan in JSON: {error}.") from error
+    of_plan = isinstance(document, dict) and document.get("format") == Plan.STATED["format"]
+    return (Plan if of_plan else Agreement).from_json(text)
+
+
+def load_agreed(path: str | Path, *, allow_unproved: bool = False) -> Agreed:
+    """Read an agreement or a plan from a file, and verify it."""
+    found = read_agreed(Path(path).read_bytes())
+    if isinstance(found, Agreement):
+        found.verify(allow_unproved=allow_unproved)
+    return found
 
 
 def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:

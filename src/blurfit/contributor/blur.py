@@ -35,7 +35,6 @@ it would be counted twice: `blurfit.contributor.journal` keeps what was drawn un
 """
 
 import os
-import secrets
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +50,7 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.messages.shares import SEED_BYTES, SEED_WORDS, Shares, expand
 from blurfit.messages.signing import identifiers_of, secrets_of
 from blurfit.messages.submissions import Submission, Submissions
+from blurfit.randomness import bits
 
 Messages = tuple[bytes, ...]  # one for each database that gets something
 _NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
@@ -201,10 +201,8 @@ def share_exact(
     """Blur and share what `Agreement.exact` gave, under an agreement that was verified."""
     table = blur(agreement, exact, identifiers)
     if agreement.proofs:
-        return proved_with(
-            agreement, table, [secrets.token_bytes(PROOF_BYTES) for _ in range(len(table))]
-        )
-    seeds = secrets.token_bytes(SEED_BYTES * len(table))
+        return proved_with(agreement, table, [bits.octets(PROOF_BYTES) for _ in range(len(table))])
+    seeds = bits.octets(SEED_BYTES * len(table))
     words = np.frombuffer(seeds, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
     return shared_with(agreement, table, words)
 

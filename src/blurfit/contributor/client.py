@@ -26,7 +26,7 @@ account's folder (`blurfit.contributor.account`), under a keyed hash of the plan
 name: the folder does not say whose it is. It keeps the bytes until they are received, and the fact
 for ever. So whoever calls again after an answer was lost sends the same bytes, to the wave that
 they were blurred for, and whoever took part is told so. A lot decides in which wave a person takes
-part (`blurfit.agreement.lot`): that of the invitation, or where anyone may take part the person's
+part (`blurfit.agreement.waves`): that of the invitation, or where anyone may take part the person's
 own coin, which the journal remembers. Whoever comes before their wave is asked to come back, and
 whoever comes after it is told that it is complete.
 
@@ -47,8 +47,8 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.wave import require_group
-from blurfit.contributor.account import Entry, Ledger, Memory
+from blurfit.agreement.waves import require_group
+from blurfit.contributor.account import Account, Entry
 from blurfit.contributor.blur import SharedRecords, message_of_one, named
 from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_secret
@@ -353,9 +353,9 @@ class Client(Closeable):
             ClosedError: a wave that is said to collect takes nothing, and nothing of the record has
                 left.
         """
-        once, memory = self._first(agreed).once, Memory()
-        name = hashlib.blake2b(f"{once}\n{person}".encode(), key=memory.key, digest_size=16)
-        path = memory.folder / f"{name.hexdigest()}.journal"
+        once, account = self._first(agreed).once, Account()
+        name = hashlib.blake2b(f"{once}\n{person}".encode(), key=account.key, digest_size=16)
+        path = account.folder / f"{name.hexdigest()}.journal"
         with Journal(path, once, services.kind, "", 1) as kept:
             pending = list(kept.pending())
             if kept.blurred() and not pending:
@@ -385,7 +385,7 @@ class Client(Closeable):
         assert agreement.wave is not None
         require_group(agreement.wave, groups.tolist())
         messages = message_of_one(agreement, record, secret)
-        Ledger().note(Entry.of(agreement, 1, services.where), named(secret, 0, 1).tobytes().hex())
+        Account().note(Entry.of(agreement, 1, services.where), named(secret, 0, 1).tobytes().hex())
         return Portion(0, 1, messages, agreement.fingerprint)
 
 

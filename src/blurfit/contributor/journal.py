@@ -45,7 +45,6 @@ down, 2 and 3 hold as above.
 A single record's journal is one of a table with one row (`blurfit.contributor.client`).
 """
 
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -60,6 +59,7 @@ from blurfit.contributor.blur import Messages
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError
+from blurfit.randomness import bits
 
 Outcome = Literal["sent", "taken back", "late"]
 
@@ -131,7 +131,7 @@ class Journal:
         asked = (fingerprint, destination, digest, rows)
         found = self._file.execute("SELECT * FROM journal").fetchone()
         self.is_new = found is None
-        self.identity = secrets.token_hex(16) if found is None else str(found[0])
+        self.identity = bits.octets(16).hex() if found is None else str(found[0])
         if found is None:
             self._file.execute(
                 "INSERT INTO journal VALUES (?, ?, ?, ?, ?)", (self.identity, *asked)

@@ -16,14 +16,13 @@ Nothing here takes a seed, on purpose. Reproducible noise protects nobody; it li
 """
 
 import math
-import secrets
 
 import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.agreement.grid import LEAST_RATIO, MOST_RATIO
-from blurfit.agreement.lot import Lot
+from blurfit.agreement.numbers import LEAST_RATIO, MOST_RATIO
+from blurfit.agreement.waves import Lot
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.randomness import bits
@@ -142,7 +141,7 @@ def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
     (3, 16)
     """
     validate.whole(count=count)
-    return np.frombuffer(secrets.token_bytes(16 * count), dtype=np.uint8).reshape(count, 16)
+    return np.frombuffer(bits.octets(16 * count), dtype=np.uint8).reshape(count, 16)
 
 
 def new_secret() -> str:
@@ -151,7 +150,7 @@ def new_secret() -> str:
     >>> len(new_secret())
     64
     """
-    return secrets.token_hex(32)
+    return bits.octets(32).hex()
 
 
 def new_groups(lot: Lot, count: int, first: int = 1) -> ByteArray:

@@ -25,7 +25,7 @@ from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.grid import power_of_two_below
+from blurfit.agreement.numbers import power_of_two_below
 from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.budget import open_in, refuse_elsewhere
@@ -36,7 +36,7 @@ from blurfit.estimators.rows import design, read_rows, records, refuse_outside, 
 from blurfit.learning.inference import Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
-from blurfit.model.published import PublishedModel
+from blurfit.model.model import PublishedModel
 from blurfit.model.summary import Summary
 from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.schema import Schema
@@ -310,7 +310,7 @@ def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
     drawn it, for all together. Rounding the sums to the grid moves two neighbours apart by no more
     than rounding the records would. For `input` only Σp̃ is drawn so, on a step that moves it by at
     most 2⁻¹⁴ of the bound on p (ξ = 2⁻¹¹ is paid for), and dithered within it, as p̃ is; adding the
-    dither rounds the sum once, which `blurfit.agreement.grid` counts. The noise on q has to be
+    dither rounds the sum once, which `blurfit.agreement.numbers` counts. The noise on q has to be
     Gaussian for the curvature's sake, and the weights' last noise hides its bits. For experiments
     (a seed): the sampler's own draw.
     """

@@ -45,9 +45,9 @@ import numpy as np
 from numpy.random import Generator
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.wave import kept_columns
+from blurfit.agreement.waves import kept_columns
 from blurfit.arrays import AnyArray, FloatArray, IntArray
 from blurfit.budget import Expense, spend
 from blurfit.errors import InfeasibleError, InvalidValueError
@@ -73,10 +73,10 @@ from blurfit.estimators.rows import (
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.course import Course, learn_plan
-from blurfit.model.learner import learn, moments_of
+from blurfit.model.fitting import fit_public
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.public_fitting import fit_public
-from blurfit.model.published import PublishedModel
+from blurfit.model.release import learn, moments_of
 from blurfit.schema.columns import Categorical, Feature, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
@@ -415,7 +415,7 @@ class MomentPerturbation(PerturbationEstimator):
         # A local target may raise the noise of one wave and not of another: what none exceeds.
         mu = found.mu if self.plan_ is None else self.plan_.mu
         # Of the thousandth of δ that is kept back for discrete noise less than a tenth is used
-        # (`blurfit.agreement.grid`); half of it is counted.
+        # (`blurfit.agreement.numbers`); half of it is counted.
         kept_back = DISCRETE_SHARE / 2 * agreement.delta
         what = f"{type(self).__name__} of {rows:,} rows"
         spend(Expense(what, mu=mu, delta=kept_back), found.model.neighbours)

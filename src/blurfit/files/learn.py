@@ -6,38 +6,55 @@ contributors wrote.
 Every row is checked as the service checks an arrival (`Screen`), every identifier counts once, and
 sums are exact, so the model is the one that a store would publish of the same submissions, to the
 last bit, whatever the files, their order, and who did the work. And there is one release, as from a
-store (`blurfit.model.release`, `blurfit.files.release_receipts`). Where the agreement has noise of
-the database itself, whoever learns draws it, once, and the receipt says so: of two that learn at
-the same time one receipt stays, and with it one noise.
+store (`blurfit.model.release`, `blurfit.files.receipts`). Where the agreement has noise of the
+database itself, whoever learns draws it, once, and the receipt says so: of two that learn at the
+same time one receipt stays, and with it one noise.
+
+**Waves.** Each wave of a plan is released once, like any collection of files. Its agreement is the
+announced one, which its files carry; it is checked to follow from the plan and from the releases
+before (`blurfit.model.course`).
+
+**Export.** A closed collection becomes a file, and what belongs to its one release goes along:
+
+| collection | its file |
+| --- | --- |
+| still collecting | is refused: whoever came in between two exports could be told |
+| published | carries the release's mark: files allow that very release, and no other |
+| closed, not published | takes the release over: the store never publishes, nor exports again |
+| of shares | is refused: they mean nothing without the other database |
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import ConflictError
-from blurfit.files.duplicates import tell_apart
+from blurfit.agreement.plan import Plan
+from blurfit.errors import ConflictError, InfeasibleError, InvalidValueError, NotPublishedError
 from blurfit.files.engines import Engine
-from blurfit.files.release_receipts import Receipts
-from blurfit.files.scan import Stretch, agreed
-from blurfit.files.sources import Identity, find, identify, open_stream
+from blurfit.files.receipts import Receipts
+from blurfit.files.scan import Identity, Stretch, agreed, find, identify, open_stream, tell_apart
 from blurfit.learning.sums import Totals, total
-from blurfit.messages.files import SubmissionFile, rows_at_once
-from blurfit.model.published import PublishedModel
+from blurfit.messages.files import SubmissionFile, Writer, rows_at_once
+from blurfit.model.course import Course
+from blurfit.model.model import PublishedModel
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import Release
 from blurfit.progress import Progress, silent
 from blurfit.randomness.database import blurred
+
+if TYPE_CHECKING:
+    from blurfit.store.store import Store
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
 
 @dataclass(frozen=True)
 class Work:
-    """What there is to do: tasks, how many rows they have, the marks of earlier releases, and
-    whether whoever wrote a file held the records in it.
+    """Tasks, how many rows they have, the marks of earlier releases, and whether whoever wrote a
+    file held the records in it.
     """
 
     tasks: list[Stretch]
@@ -49,7 +66,7 @@ class Work:
     def of(
         cls, agreement: Agreement, places: Sequence[str], files: Sequence[Identity] | None = None
     ) -> "Work":
-        """Every file is opened, and refused if it is not what it should be."""
+        """Open every file, and refuse one that is not what it should be."""
         files = [identify(place) for place in places] if files is None else files
         tasks: list[Stretch] = []
         marks, held = set(), False
@@ -78,7 +95,7 @@ def _tasks(
 
 
 def totals(agreement: Agreement, plan: Work, engine: Engine, progress: Progress = silent) -> Totals:
-    """What all submissions in the files come to, each counted once.
+    """Return what all submissions in the files come to, each counted once.
 
     For `input` they must not be shown: learn one model from them, and record it.
     """
@@ -106,7 +123,7 @@ def totals(agreement: Agreement, plan: Work, engine: Engine, progress: Progress 
 def learn_files(
     agreement: Agreement, words: Iterable[str], engine: Engine, **options: Any
 ) -> PublishedModel:
-    """The one model of some files; arguments as for `release_files`."""
+    """Return the one model of some files; arguments as for `release_files`."""
     return PublishedModel.from_json(release_files(agreement, words, engine, **options).text())
 
 
@@ -118,8 +135,8 @@ def release_files(
     receipt: Path | None = None,
     progress: Progress = silent,
 ) -> Release:
-    """The one release of some files, its model and, for `moment`, its moments: learned and recorded
-    now, or what was recorded before.
+    """Return the one release of some files, its model and, for `moment`, its moments: learned and
+    recorded now, or what was recorded before.
 
     Args:
         agreement: what everyone agreed on; it is verified first.
@@ -166,7 +183,7 @@ def release_files(
 
 
 def _refuse_a_second(release: Release, plan: Work) -> None:
-    """From submissions that something was released from, allow that very release alone."""
+    """Refuse a second, different release of submissions that one was made from."""
     shown = release.model or release.moments
     if plan.marks and (shown is None or plan.marks != {release.mark()}):
         raise ConflictError(
@@ -175,3 +192,59 @@ def _refuse_a_second(release: Release, plan: Work) -> None:
             "whom the two differ in; learn from exactly the submissions that the published one is "
             "from, or collect under a new agreement."
         )
+
+
+def release_plan(
+    plan: Plan,
+    collected: Sequence[tuple[Agreement, Iterable[str]]],
+    engine: Engine,
+    **options: Any,
+) -> tuple[PublishedMoments, ...]:
+    """Return the release of each wave, in their order; `learn_plan` makes a model of them.
+
+    Args:
+        plan: what everyone agreed on.
+        collected: for each wave so far its announced agreement, and paths, folders, patterns or
+            URLs of its files.
+        engine: who does the work.
+        options: those of `blurfit.files.learn.release_files`.
+
+    Nothing of a wave is released if its agreement does not follow, or below its quorum; what was
+    released of the waves before stays.
+    """
+    if not collected:
+        raise InvalidValueError("Expected the agreement and the files of the first wave at least.")
+    course = Course.of(plan, ())
+    for agreement, words in collected:
+        agreement.verify()
+        course.require(agreement)
+        found = release_files(agreement, words, engine, **options)
+        if found.moments is None:
+            raise InfeasibleError(found.refusal or "This wave has no sums.")
+        course = course.then(PublishedMoments.from_json(found.moments))
+    return course.releases
+
+
+def export(store: "Store", fingerprint: str, path: Path, progress: Progress = silent) -> int:
+    """Write a closed collection to a .parquet or .arrow file; return how many rows it has."""
+    from blurfit.store import publication  # whoever learns from files needs no SQL
+
+    status, collection = store.status(fingerprint), store.collection(fingerprint)
+    if status.state != "collecting" and not status.count:
+        raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
+    path = path.resolve()
+    release, complete = store.write(publication.hand_over, collection, str(path))
+    if complete is not None:
+        path.with_name(complete).replace(path)
+        return status.count
+    mark = None if release is None else release.mark()
+
+    def finish(name: str) -> None:
+        store.write(publication.complete_handover, collection, name)
+
+    before = finish if release is None else None
+    with Writer(path, collection.agreement.layout, mark, before=before) as writer:
+        for table in store.submissions(fingerprint):
+            writer.add(table)
+            progress(writer.rows, status.count)
+    return writer.rows

@@ -26,8 +26,8 @@ variance (√3 on its standard error): Σe²(a·z)² ≤ √(Σe⁴·Σ(a·z)⁴
 three times what an even spread gives if neither residuals nor a·z have a kurtosis above 3.
 
 **What contributors who lie together could have done**, from what is published (`Pull`). A
-submission that is longer than honest ones are is refused (`blurfit.agreement.radius`), or cannot be
-proved to be short, so L liars push the sums M = Σzzᵀ by at most some T in the Frobenius norm
+submission that is longer than honest ones are is refused (`blurfit.agreement.proving`), or cannot
+be proved to be short, so L liars push the sums M = Σzzᵀ by at most some T in the Frobenius norm
 (`push_of_liars`), in any direction. How far that moves a coefficient follows from the sums alone:
 this is post-processing, and gives nothing away.
 

@@ -59,7 +59,7 @@ import numpy.typing as npt
 from blurfit import validate
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import NumberRun
-from blurfit.agreement.radius import radii
+from blurfit.agreement.proving import radii
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.forms import JointColumn
@@ -152,7 +152,7 @@ class Totals:
     For `moment` there is one sum for each number that is sent; for `input` the triangle of A = Σ
     q̃q̃ᵀ, row by row, and then c = Σ p̃. `draws` says how many databases have added noise of their
     own: nothing is learned from sums that miss what the agreement promises
-    (`blurfit.model.learner`).
+    (`blurfit.model.release`).
     """
 
     count: int
@@ -194,7 +194,7 @@ class Screen:
 
     A submission is a record of bounded length and noise of known size, on a known grid, so three
     things never happen: a number that is not finite, a number off the grid, and (almost never) a
-    norm beyond the radius of `blurfit.agreement.radius`, which says what it costs to refuse that.
+    norm beyond the radius of `blurfit.agreement.proving`, which says what it costs to refuse that.
 
     Attributes:
         parts: the parts of a submission, with the step that each number is a multiple of.

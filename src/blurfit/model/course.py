@@ -25,9 +25,9 @@ from functools import cached_property
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import Plan
-from blurfit.agreement.radius import push_of_liars
-from blurfit.agreement.wave import kept_columns
+from blurfit.agreement.plan import Agreed, Plan
+from blurfit.agreement.proving import push_of_liars
+from blurfit.agreement.waves import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
@@ -35,13 +35,13 @@ from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.wave_inference import wave_estimates, wave_pull
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.fitting import in_units, moved
+from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.prediction import Link
-from blurfit.model.published import PublishedModel
-from blurfit.model.wave_share import WaveShare
 from blurfit.schema.vectors import units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import WaveMap
+
+WRONG_SUMS = (BlurfitError, ArithmeticError, ValueError)  # what sums can be: too large, singular, …
 
 
 @contextmanager
@@ -60,19 +60,29 @@ def _taught() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """The waves so far: each release was checked to be of the plan's next wave."""
+    """The waves so far: each release was checked to be of the next wave.
 
-    plan: Plan
-    releases: tuple[PublishedMoments, ...]
+    What was agreed is a plan, or an agreement, which is a course of one wave.
+    """
+
+    agreed: Agreed
+    releases: tuple[PublishedMoments, ...] = ()
     known: tuple[Belief, ...] = ()  # after the first of them, as far as they were asked for
 
     @classmethod
-    def of(cls, plan: Plan, releases: Sequence[PublishedMoments]) -> "Course":
-        """Follow the plan through its releases; one that does not follow is refused."""
-        course = cls(plan, ())
+    def of(cls, agreed: Agreed, releases: Sequence[PublishedMoments] = ()) -> "Course":
+        """Follow what was agreed through its releases; one that does not follow is refused."""
+        course = cls(agreed)
         for release in releases:
             course = course.then(release)
         return course
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of several waves."""
+        if not isinstance(self.agreed, Plan):
+            raise InvalidValueError("Expected a plan: an agreement has no other wave.")
+        return self.agreed
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -93,64 +103,83 @@ class Course:
     @_taught()
     def next_agreement(self) -> Agreement:
         """The agreement of the wave that comes now."""
-        return (
-            self.plan.following(self.marks, self._chart()) if self.releases else self.plan.first()
-        )
+        if not self.releases:
+            return self.agreed.first()
+        return self.agreed.following(self.marks, self._chart())
 
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is not the next one: see the module's docstring."""
-        self.plan.require(agreement)
-        wave = agreement.wave
-        assert wave is not None  # or the plan has refused it
-        if wave.follows != self.marks:
+        self.agreed.require(agreement)
+        wave = agreement.wave if isinstance(self.agreed, Plan) else None
+        follows = () if wave is None else wave.follows
+        if follows != self.marks:
             raise NotCertifiedError(
                 f"Expected wave {len(self.releases) + 1}, which follows the releases "
-                f"{[mark[:12] for mark in self.marks]}, and got wave {wave.number} after "
-                f"{[mark[:12] for mark in wave.follows]}. Ask for the releases that it follows."
+                f"{[mark[:12] for mark in self.marks]}, and got wave {len(follows) + 1} after "
+                f"{[mark[:12] for mark in follows]}. Ask for the releases that it follows."
             )
 
     def then(self, release: PublishedMoments) -> "Course":
         """The course with one more release."""
         self.require(release.agreement)
         known = self.__dict__.get("beliefs", self.known)
-        return Course(self.plan, (*self.releases, release), known)
+        return Course(self.agreed, (*self.releases, release), known)
+
+    @_taught()
+    def model(self) -> PublishedModel:
+        """Return the model after the waves so far: all of them, or fewer if it ended early.
+
+        A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
+        probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
+        Standard errors are those of the last wave, or there is a reason why not.
+        """
+        if not self.releases:
+            raise InvalidValueError("Expected at least the first wave's release.")
+        return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
+
+    def best_model(self) -> tuple[PublishedModel | None, str | None]:
+        """Return the model of as many waves as allow one, or why there is none."""
+        refusal = "no wave was released."
+        for waves in range(len(self.releases), 0, -1):
+            known = self.__dict__.get("beliefs", self.known)[:waves]
+            try:
+                return Course(self.agreed, self.releases[:waves], known).model(), None
+            except WRONG_SUMS as error:
+                refusal = str(error)
+        return None, refusal
 
     def _chart(self) -> WaveMap:
         place = len(self.releases)
-        if place >= len(self.plan):
+        if place >= len(self.agreed):
             raise InvalidValueError(
-                f"Expected fewer than {len(self.plan)} releases: the plan has no wave after them."
+                f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu)
+        last = place == len(self.plan) - 1
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu, last=last)
 
 
-def next_agreement(plan: Plan, releases: Sequence[PublishedMoments]) -> Agreement:
-    """The agreement of the wave after these releases: the first one's, if there are none."""
-    return Course.of(plan, releases).next_agreement()
+def next_agreement(agreed: Agreed, releases: Sequence[PublishedMoments]) -> Agreement:
+    """Return the agreement of the wave after these releases: the first one's without any."""
+    return Course.of(agreed, releases).next_agreement()
 
 
-def follows(plan: Plan, releases: Sequence[PublishedMoments], agreement: Agreement) -> None:
+def follows(agreed: Agreed, releases: Sequence[PublishedMoments], agreement: Agreement) -> None:
     """Refuse an agreement that does not follow from the plan and the releases, or whose noise does
     not keep its promise. A contributor calls it before she answers anything.
     """
     agreement.verify()
-    Course.of(plan, releases).require(agreement)
+    Course.of(agreed, releases).require(agreement)
 
 
-@_taught()
-def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedModel:
-    """The model after the waves so far: all of the plan's, or fewer if it ended early.
+def learn_plan(agreed: Agreed, releases: Sequence[PublishedMoments]) -> PublishedModel:
+    """Return the model after the waves so far: see `Course.model`."""
+    return Course.of(agreed, releases).model()
 
-    A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
-    probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
-    Standard errors are those of the last wave, or there is a reason why not.
-    """
-    if not releases:
-        raise InvalidValueError("Expected at least the first wave's release.")
-    course = Course.of(plan, releases)
-    if len(plan) == 1:
-        return releases[0].fit()
+
+def _model(course: Course) -> PublishedModel:
+    """The model of a plan of several waves."""
+    plan, releases = course.plan, course.releases
     belief = course.beliefs[-1]
     if belief.task == "label":
         belief = on_curve(belief)
@@ -196,6 +225,7 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
         form.matrix(release.sums, release.count),
         form.linear(release.sums),
         release.deviation,
+        form.squares(release.sums),
     )
 
 

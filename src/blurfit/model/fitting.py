@@ -1,36 +1,184 @@
-"""From a release to a model: shrunk weights for prediction, unbiased ones for honest errors.
+"""From a release to a model: formulas, shrunk weights for prediction, unbiased ones for errors.
 
-Two readings of the same sums. For *prediction* one wants the weights of least expected error, so
-what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unless a penalty is asked
-for. For *inference* one wants unbiased coefficients with their standard errors
+**Formulas**, `income ~ age + education + C(region)`, as statisticians write them. Blurred second
+moments know sums of columns and nothing else. So a formula may name the columns of the release, one
+by one or all others by a dot, and choose a categorical's reference level; whatever would need the
+rows themselves (logarithms, powers, interactions) is refused by name. Parsed by formulaic, which
+reads the formulas of R, patsy and statsmodels.
+
+**Two readings of the same sums.** For *prediction* one wants the weights of least expected error,
+so what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unless a penalty is
+asked for. For *inference* one wants unbiased coefficients with their standard errors
 (`learning.inference`), or the reason why there are none. Levels of a categorical are all shrunk
 alike, and told as contrasts.
+
+**Exact logistic and Poisson models, where rows of the features are public.** Σyx is part of the
+joint release, and all that a canonical generalised linear model needs of the contributors: public
+rows stand for their features (`blurfit.learning.public_features`). Nothing is released that was not
+before: this is post-processing, as long as the public rows really are public, and not the
+contributors' own.
 """
 
+import ast
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from blurfit.agreement.radius import push_of_liars
+from blurfit.agreement.proving import push_of_liars
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.denoise import denoise
 from blurfit.learning.inference import Inference, Pull, infer
+from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
 from blurfit.learning.shrinkage import Reading, reading, shrink
 from blurfit.learning.solver import ElasticNet, minimise
 from blurfit.learning.sums import JointSums, Submodel
-from blurfit.model.formula import Formula
-from blurfit.model.published import PublishedModel
-from blurfit.schema.columns import is_unsaid
-from blurfit.schema.schema import Categorical
-from blurfit.schema.vectors import Units, units
+from blurfit.model.model import Link, PublishedModel
+from blurfit.optional import optional
+from blurfit.schema.columns import Numeric, Question, is_unsaid
+from blurfit.schema.schema import Categorical, Schema
+from blurfit.schema.table import listed
+from blurfit.schema.vectors import Units, units, values
 from blurfit.validate import nonnegative, whole
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One target, the questions that predict it, and reference levels where they are chosen."""
+
+    target: str
+    features: tuple[str, ...]
+    references: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.target} ~ {' + '.join(self.features)}"
+
+
+def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> Formula:
+    """The formula in a text, or why it cannot be had from second moments.
+
+    >>> from blurfit import Categorical, Numeric, Schema
+    >>> schema = Schema(
+    ...     [Numeric("age", 0, 100), Categorical("region", ["north", "south"])],
+    ...     Numeric("income", 0, 1e5),
+    ... )
+    >>> str(parsed("income ~ .", schema))
+    'income ~ age + region'
+    >>> parsed("age ~ C(region, 'south')", schema).references
+    {'region': 'south'}
+    """
+    names = [one.name for one in schema.questions]
+    sides = _sides(text, names)
+    if len(sides["lhs"]) != 1 or len(sides["lhs"][0]) != 1:
+        raise InvalidValueError(
+            f"Expected one column before ~ in {text!r}: a model has one target."
+        )
+    (target,) = sides["lhs"][0]
+    target, _ = _column(target, text, schema)
+    if targets is not None and target not in targets:
+        raise InvalidValueError(
+            f"Expected the target {target!r} to be one of {listed(targets)}: the agreement says "
+            "that only these may be predicted."
+        )
+    features: list[str] = []
+    references: dict[str, str] = {}
+    has_constant = False
+    for term in sides["rhs"]:
+        if [str(factor) for factor in term] == ["1"]:
+            has_constant = True
+            continue
+        if len(term) != 1:
+            raise InvalidValueError(
+                f"Expected sums of columns in {text!r}, and got the interaction "
+                f"{':'.join(map(str, term))!r}: products of two columns with a third are not in "
+                "the release, which has products of two. It would need the records themselves."
+            )
+        name, reference = _column(term[0], text, schema)
+        if name == target:
+            raise InvalidValueError(f"Expected {target!r} on one side of ~ only, in {text!r}.")
+        if name not in features:
+            features.append(name)
+        if reference is not None:
+            references[name] = reference
+    if not has_constant:
+        raise InvalidValueError(
+            f"Expected a model with an intercept, and {text!r} leaves it out: drop the '- 1' or "
+            "'+ 0'. Columns are centred by their public bounds, so that the origin means little."
+        )
+    if not features:
+        raise InvalidValueError(f"Expected at least one column after ~ in {text!r}.")
+    return Formula(target, tuple(features), references)
+
+
+def _sides(text: str, names: Sequence[str]) -> dict[str, list[list[Any]]]:
+    parser = optional("formulaic.parser").DefaultFormulaParser()
+    errors = optional("formulaic.errors")
+    try:
+        found = parser.get_terms(text, context={"__formulaic_variables_available__": list(names)})
+    except (errors.FormulaInvalidError, errors.FormulaicError, SyntaxError) as error:
+        raise InvalidValueError(
+            f"Expected a formula such as 'income ~ age + C(region)', and got {text!r}: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    sides = {
+        side: [list(term.factors) for term in terms] for side, terms in found._to_dict().items()
+    }
+    if set(sides) != {"lhs", "rhs"}:
+        raise InvalidValueError(
+            f"Expected a target, ~ and features, such as 'income ~ age + C(region)', and got "
+            f"{text!r}."
+        )
+    return sides
+
+
+def _column(factor: Any, text: str, schema: Schema) -> tuple[str, str | None]:
+    """The column that a factor names, and the reference level that it chooses, if any."""
+    expression = str(factor.expr)
+    known = {one.name: one for one in schema.questions}
+    if expression in known:
+        return expression, None
+    name, reference = _categorical(expression)
+    if name in known:
+        if not isinstance(known[name], Categorical):
+            raise InvalidValueError(
+                f"Expected {name!r} in {expression!r} to be categorical in the schema: its levels "
+                "had to be named before anything was collected."
+            )
+        return name, reference
+    if name is not None or expression.isidentifier():
+        raise InvalidValueError(
+            f"Expected {name or expression!r} in {text!r} to be one of the columns "
+            f"{listed(known)} of the release."
+        )
+    raise InvalidValueError(
+        f"Expected plain columns in {text!r}, and got {expression!r}: a transformation needs the "
+        "records themselves, and the release has sums of products of the columns as they were "
+        "agreed on. Put the transformed column into the schema of the next collection."
+    )
+
+
+def _categorical(expression: str) -> tuple[str | None, str | None]:
+    """The name and the reference level in C(name) or C(name, "level")."""
+    try:
+        call = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return None, None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "C"):
+        return None, None
+    first, *rest = call.args
+    if not isinstance(first, ast.Name) or call.keywords or len(rest) > 1:
+        return None, None
+    if not rest:
+        return first.id, None
+    if isinstance(rest[0], ast.Constant) and isinstance(rest[0].value, str):
+        return first.id, rest[0].value
+    return None, None
 
 
 _METHODS: dict[Reading, str] = {
@@ -193,3 +341,172 @@ def in_units(found: Inference, told: Units, places: Sequence[int] | None = None)
         condition=found.condition,
         uneven=found.uneven,
     )
+
+
+LINK: dict[Family, Link] = {"logistic": "logistic", "poisson": "log", "linear": "linear"}
+_STILL = "Predictions by shrinkage are still possible."
+NOT_FOUND = (
+    "the blurred sums lie outside what any model gives, or leave a direction without curvature, "
+    f"so there is no unshrunk estimate. Use fewer features, or more records. {_STILL}"
+)
+_SEEN = 3.0  # deviations of noise, from which on contributors are taken to have a level
+
+
+def fit_public(
+    moments: "PublishedMoments",
+    public: Any,
+    formula: Formula | None = None,
+    *,
+    family: Family | None = None,
+) -> tuple[PublishedModel, Balance]:
+    """The model, and how the public rows were weighted to look like the contributors.
+
+    Args:
+        moments: the release.
+        public: rows of the features, as `Schema` takes records; other columns are ignored.
+        formula: what predicts what; the agreed target by all others, if left out.
+        family: "logistic" for yes and no and for classes, each told from all others; "poisson" for
+            counts from 0, "linear" for numbers; by the target's kind, if left out.
+
+    Raises:
+        InfeasibleError: no weights make the public rows match the contributors.
+    """
+    asked = moments.formula() if formula is None else formula
+    schema = moments.agreement.schema
+    aim = schema.question(asked.target)
+    chosen = _family(aim, family)
+    rows = np.atleast_2d(values(schema, public, asked.features))
+    top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
+    features = schema.columns_of(asked.features)
+    joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
+    curved = chosen != "linear"
+    told = units(schema, asked.target, asked.features, references=asked.references, log_odds=curved)
+    absent, reason = _untold(joint, aim, features, told.names, rows)
+    told = told.without(absent)
+    if not match and asked.target != schema.target.name:
+        raise InfeasibleError(
+            f"Expected {schema.target.name!r} as the target, and got {asked.target!r}: only "
+            "products with the agreed target were sent."
+        )
+    found, inference = [], []
+    for column in aim.columns:
+        whole = fit_with_public_rows(
+            joint.submodel(column, features), rows, chosen, match=match, top=top
+        )
+        apart = whole
+        if reason is None and len(told.names) - 1 < len(features):  # no references in contrasts
+            part, kept = joint.submodel(column, told.names[1:]), np.array(told.places[1:]) - 1
+            apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
+        found.append(whole)
+        if reason is None and (one := _public_inference(apart, told, moments.count)) is not None:
+            inference.append(one)
+    balance = found[0].balance  # of the features alone, so that of every class
+    complete = len(inference) == len(found)
+    model = PublishedModel(
+        agreement=moments.agreement,
+        target=asked.target,
+        features=asked.features,
+        weights=np.array([one.coefficients for one in found]),
+        count=moments.count,
+        method=f"{chosen} regression with {len(rows):,} public rows, {balance.in_words}",
+        link=LINK[chosen],
+        inference=tuple(inference) if complete else (),
+        liars=tuple(moved(moments, one.names, _pull(one, moments)) for one in inference)
+        if complete and not moments.held
+        else (),
+        refusal=None if complete else reason or NOT_FOUND,
+        references=asked.references,
+        software=moments.software,
+        caveats=moments.caveats,
+        held=moments.held,
+        public_rows=len(rows),
+    )
+    return model, balance
+
+
+def _family(aim: Question, family: Family | None) -> Family:
+    is_number = isinstance(aim, Numeric)
+    if family is None:
+        return "linear" if is_number else "logistic"
+    if family == "poisson" and (not isinstance(aim, Numeric) or aim.lower != 0):
+        raise InvalidValueError(
+            f"Expected {aim.name!r} to be a count, with lower bound 0, for family='poisson'."
+        )
+    if family == "linear" and not is_number:
+        raise InvalidValueError(
+            f"Expected {aim.name!r} to be a number for family='linear'; it is yes or no, or "
+            "one of several classes: use family='logistic'."
+        )
+    return family
+
+
+def _untold(
+    joint: JointSums, aim: Question, features: list[str], told: Sequence[str], rows: FloatArray
+) -> tuple[list[str], str | None]:
+    """Levels that no public row has, and why nothing can be said of the rest either, if so.
+
+    What an absent level adds stays unknown. All else need not, as long as hardly any contributor
+    has it: they are taken for people of the reference level. So nothing is said where their share,
+    or the sum of their targets, is `_SEEN` deviations of its noise from 0. Where only products with
+    the target were sent, the latter alone is known of them, and the rest is assumed, as it is of
+    all features. What a column adds that is the same in all rows cannot be told from the intercept,
+    and levels are compared with a reference, which some rows must have.
+    """
+    places = {column.name: place for place, column in enumerate(joint.columns, start=1)}
+    levels = [joint.columns[places[name] - 1].kind == "level" for name in features]
+    spreads, seen = np.ptp(rows, axis=0), np.abs(rows).max(axis=0)
+    columns = list(zip(features, levels, spreads, seen, strict=True))
+    absent = [name for name, is_level, _, some in columns if is_level and not some]
+    if same := [name for name, is_level, spread, _ in columns if not is_level and not spread]:
+        return absent, (
+            f"all public rows have the same {listed(same)}, which cannot be told from the "
+            f"intercept. Leave it out, or use other rows. {_STILL}"
+        )
+    if missing := [name for name in absent if name not in told]:
+        return absent, (
+            f"no public row has {listed(missing)}, with which other levels are compared. Compare "
+            f"with one that some rows have, as C(region, 'south') does, or use other rows. {_STILL}"
+        )
+    others = [0, *(places[name] for name in aim.columns)]
+    deviations = np.sqrt(joint.noise.variance)
+    here = [
+        name
+        for name in absent
+        if (np.abs(joint.matrix[places[name]]) > _SEEN * deviations[places[name]])[others].any()
+    ]
+    if here:
+        return absent, (
+            f"contributors have {listed(here)}, which no public row has: they would be taken for "
+            "people of the level that others are compared with. Use other rows, or leave the "
+            f"column out. {_STILL}"
+        )
+    return absent, None
+
+
+def _public_inference(found: PublicFit, told: Units, count: int) -> Inference | None:
+    """Unshrunk coefficients with the parts of their covariance, in the user's units."""
+    if found.unshrunk is None or found.sampling is None or found.privacy is None:
+        return None
+    plain = Inference(
+        names=told.names,
+        count=count,
+        coefficients=found.unshrunk,
+        sampling=_symmetric(found.sampling),
+        privacy=_symmetric(found.privacy),
+        residual_variance=found.residual_variance,
+        r_squared=None,
+        condition=0.0,
+        uneven=False,
+    )
+    return in_units(plain, told)
+
+
+def _pull(found: Inference, moments: "PublishedMoments") -> Pull:
+    """How coefficients follow a push of the sums, to first order: noise of deviation s in every
+    direction has the covariance s²K.
+    """
+    return Pull(found.privacy / moments.deviation**2)
+
+
+def _symmetric(matrix: FloatArray) -> FloatArray:
+    return (matrix + matrix.T) / 2

@@ -24,12 +24,11 @@ from blurfit.learning.denoise import Components, Correlations, components, corre
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums
 from blurfit.messages.signing import Signature
+from blurfit.model import tables
+from blurfit.model.fitting import Formula, fit, fit_public, parsed, path
 from blurfit.model.fitting import Path as CoefficientPath
-from blurfit.model.fitting import fit, path
-from blurfit.model.formula import Formula, parsed
-from blurfit.model.public_fitting import fit_public
-from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile
+from blurfit.model.model import PublishedFile, PublishedModel
+from blurfit.model.tables import Answers
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
 from blurfit.version import software
@@ -85,8 +84,8 @@ class PublishedMoments(PublishedFile):
         return f"<p>{head}</p>{self.correlations()._repr_html_()}"
 
     def plot(self, ax: Any = None) -> Any:
-        """The correlations of all columns, by matplotlib: see `blurfit.model.pictures`."""
-        from blurfit.model.pictures import plot_moments
+        """The correlations of all columns, by matplotlib: see `blurfit.model.summary`."""
+        from blurfit.model.summary import plot_moments
 
         return plot_moments(self, ax)
 
@@ -185,7 +184,7 @@ class PublishedMoments(PublishedFile):
                 in their sampling part.
             public: records of the features that are public, and not the contributors' own: with
                 them a label is learned by exact logistic regression, a count by Poisson's
-                (`blurfit.model.public_fitting`), and penalties are chosen from the noise.
+                (`blurfit.model.fitting`), and penalties are chosen from the noise.
             family: with `public`: "logistic", "poisson" or "linear"; by the target, if left out.
         """
         asked = self.formula(formula, target, features)
@@ -210,6 +209,32 @@ class PublishedMoments(PublishedFile):
     def lasso_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
         """Coefficients over a grid of lasso penalties: see `blurfit.model.fitting.path`."""
         return path(self, self.formula(formula), "lasso", **options)
+
+    # ---- tables
+
+    def describe(self, **options: Any) -> Answers:
+        """Return every question's mean or shares, with errors: `blurfit.model.tables.describe`."""
+        return tables.describe(self, **options)
+
+    def mean(self, name: str, by: str | None = None, **options: Any) -> Answers:
+        """Return a mean, overall or at each level of a question: `blurfit.model.tables.mean`."""
+        return tables.mean(self, name, by, **options)
+
+    def table(self, name: str, other: str | None = None, **options: Any) -> Answers:
+        """Return shares or counts of one or two questions: `blurfit.model.tables.table`."""
+        return tables.table(self, name, other, **options)
+
+    def odds_ratio(self, name: str, other: str, **options: Any) -> Answers:
+        """Return the odds ratio of two questions: `blurfit.model.tables.odds_ratio`."""
+        return tables.odds_ratio(self, name, other, **options)
+
+    def calibrate(self, totals: Any) -> tables.Calibrated:
+        """Weight the release to a known population: `blurfit.model.tables.calibrate`."""
+        return tables.calibrate(self, totals)
+
+    def synthesise(self, count: int, **options: Any) -> dict[str, list[str]]:
+        """Draw rows for tools that want rows: `blurfit.model.tables.synthesise`."""
+        return tables.synthesise(self, count, **options)
 
     def correlations(self) -> Correlations:
         """Between all columns, with what the noise leaves uncertain."""

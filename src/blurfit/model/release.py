@@ -1,4 +1,9 @@
-"""What a set of submissions comes to, once and for ever; and why an agreement has one set.
+"""What a set of submissions comes to, once and for ever: learned, released, and examined.
+
+**Learning** from the sums of a collection: the paper's Algorithm 2, and the model that moments
+allow. For `input` there is one release per collection, and the learner has no knob that the
+agreement does not fix. For `moment` the blurred sums are themselves the release, and the model of
+the agreed target is the first of many that anyone may fit to them (`blurfit.model.moments`).
 
 **One agreement, one set.** Let R(S) be what the release of a set S shows: the blurred sums for
 `moment`, the weights for `input`. The promise is about R(S), and holds for whatever anyone computes
@@ -34,23 +39,188 @@ divided by k.
 **Refused for ever.** If the sums allow no model (for `input` an event that the guarantee excludes),
 that is the outcome, and there will be no other: to try again with a few more would be a second
 release. Below the quorum nothing has been shown, and more may come.
+
+**What a signed file shows, and what it does not.** A file is signed by the keys that its agreement
+names (`blurfit.messages.signing`), one of each database. So whoever has the agreement from
+somewhere else, the link or the file that contributors were invited with, can tell whether this is
+what those services published. Whoever has the file alone can tell that nobody changed it since,
+unless he changed the key as well.
 """
 
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import BelowQuorumError, BlurfitError, InfeasibleError
-from blurfit.learning.sums import Totals
-from blurfit.model.learner import learn, moments_of
+from blurfit.agreement.numbers import weight_scale
+from blurfit.arrays import FloatArray
+from blurfit.errors import (
+    BelowQuorumError,
+    BlurfitError,
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+)
+from blurfit.json_reader import read_json
+from blurfit.learning.exact import enclose
+from blurfit.learning.solver import ElasticNet, minimise
+from blurfit.learning.sums import Statistics, Totals
+from blurfit.messages.signing import about_release, is_signed
+from blurfit.model.model import PublishedModel, as_text
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
-from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import as_text
+from blurfit.theory import forms
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.losses import LogisticLoss
+
+NO_ERRORS = (
+    "the promise of mechanism='input' is for the weights alone, and standard errors would be a "
+    "second release. Use mechanism='moment' where they are needed."
+)
+_SOLVER_SHARE = 2.0**-40  # of the weights' last noise: how far they may be from exact
+_SURELY_NOISE = 16  # times its scale: a weight of 0 gets that far with a probability of e^{−16}
+
+
+def learn(
+    agreement: Agreement, totals: Totals, *, allow_unproved: bool = False, held: bool = False
+) -> PublishedModel:
+    """The model of the agreed target, refused below the quorum; `held` as in `PublishedModel`.
+
+    input:  w = argmin_{‖w‖≤η} ½wᵀ(A + Δ_in·I)w − cᵀw + l1·‖w‖₁ + ½l2·‖w‖²
+    moment: the shrunk model of `PublishedMoments.fit`
+    """
+    agreement.verify(allow_unproved=allow_unproved)
+    refuse_unless_ready(agreement, totals)
+    if agreement.mechanism == "moment":
+        return moments_of(agreement, totals, held=held).fit()
+    weights = released_weights(agreement, statistics_of(agreement, totals))
+    return replace(published(agreement, weights, totals.count), held=held)
+
+
+def moments_of(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedMoments:
+    """The release of a `moment` collection."""
+    refuse_unless_ready(agreement, totals)
+    return PublishedMoments(agreement, totals.count, totals.sums, held=held)
+
+
+def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
+    """A and c of an `input` collection. Nothing of them may be shown but the model."""
+    d = agreement.schema.dimension
+
+    size = forms.size(d)
+    gram, moment = forms.unpack(totals.sums[:size], d), totals.sums[size:]
+    return Statistics(totals.count, gram, moment, totals.fingerprint)
+
+
+def published(agreement: Agreement, weights: FloatArray, count: int) -> PublishedModel:
+    """The weights w on x = s·(v, 1) as those of (1, v), for the target's own column.
+
+    For a label the quadratic a + ½cz² − yz/2 is least squares in disguise: its minimiser is 1/(2c)
+    times the least-squares fit of y = ±1, whose value estimates E[y|x]. So 2c·(w·x) is the score,
+    and (score + 1)/2 the probability, as calibrated as a linear function can be.
+    """
+    schema = agreement.schema
+    scaled = weights * schema.scale
+    if isinstance(agreement.loss, LogisticLoss):
+        scaled = 2 * agreement.loss.parabola.curvature * scaled
+    constant, slopes = (scaled[-1], scaled[:-1]) if schema.intercept else (0.0, scaled)
+    return PublishedModel(
+        agreement=agreement,
+        target=schema.target.name,
+        features=tuple(feature.name for feature in schema.features),
+        weights=np.concatenate([[constant], slopes])[None],
+        count=count,
+        method="input perturbation",
+        refusal=NO_ERRORS,
+    )
+
+
+def released_weights(agreement: Agreement, statistics: Statistics) -> FloatArray:
+    """w of an `input` collection and its last noise, which hides grids, sums and solver: the one
+    thing that may be shown. `blurfit.agreement.numbers` has the proof.
+
+    With l1, what that noise alone could have made is shown as 0, as it was.
+    Without the checks of `learn`, for simulations that repeat one agreement thousands of times.
+    """
+    calibration, objective = agreement.calibration, agreement.objective
+    assert isinstance(calibration, InputCalibration) and objective is not None  # noqa: PT018
+    gram, moment, l1 = statistics.gram, statistics.moment, objective.l1
+    ridge, radius = calibration.ridge, calibration.setting.ball
+    scale = weight_scale(calibration, agreement.grid, statistics.count)
+    try:
+        start = minimise(
+            gram,
+            moment,
+            ridge=ridge + objective.l2,
+            weight_bound=radius,
+            regulariser=ElasticNet(l1) if l1 > 0 else None,
+        )
+        found = enclose(
+            gram,
+            moment,
+            start,
+            ridge=ridge + objective.l2,
+            radius=radius,
+            l1=l1,
+            allowed=_SOLVER_SHARE * scale,
+        )
+    except (InfeasibleError, NotCertifiedError):
+        # whose own words would tell eigenvalues, which nothing covers
+        raise InfeasibleError(
+            "The blurred sums leave a direction without curvature, an event that the guarantee "
+            "excludes. No model can be published from this collection."
+        ) from None
+    weights = found.plus(scale * _standard_laplace(agreement, statistics), scale)
+    if l1 > 0:
+        weights[np.abs(weights) <= _SURELY_NOISE * scale] = 0.0
+    return weights
+
+
+def _standard_laplace(agreement: Agreement, statistics: Statistics) -> FloatArray:
+    """Laplace noise of scale 1, drawn from the sums themselves by SHAKE-256.
+
+    Whoever learns from the same sums publishes the same model, to the last bit; fresh noise would
+    average out over repeated learning. Only whoever holds the sums knows them: they contain the
+    noise of all contributors, some seventy bits of it even for d = 1 and many hundreds as a rule,
+    so that their hash serves as fresh randomness (SHAKE-256 taken as a random oracle).
+    """
+    sums = np.concatenate([statistics.gram.ravel(), statistics.moment]) + 0.0  # no −0.0
+    secret = hashlib.shake_256(b"blurfit weights\0" + agreement.fingerprint.encode())
+    secret.update(statistics.count.to_bytes(8, "little") + sums.astype("<f8").tobytes())
+    d = statistics.dimension
+    words = np.frombuffer(secret.digest(17 * d), dtype=np.uint8).reshape(d, 17)
+    uniform = [(int.from_bytes(word[1:], "little") + 0.5) / 2.0**128 for word in words.tolist()]
+    return np.where(words[:, 0] & 1, 1.0, -1.0) * -np.log(uniform)
+
+
+def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
+    """Refuse sums of another agreement, and of fewer people than its quorum."""
+    if totals.fingerprint != agreement.fingerprint:
+        raise InvalidValueError(
+            f"Expected sums under {agreement.fingerprint}, and got some that were blurred under "
+            f"{totals.fingerprint}: another agreement promises something else."
+        )
+    if totals.draws != agreement.database_draws:
+        raise InvalidValueError(
+            f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
+            f"these have that of {totals.draws}: add it with blurfit.randomness.database."
+        )
+    refuse_below_quorum(agreement, totals.count)
+
+
+def refuse_below_quorum(agreement: Agreement, count: int) -> None:
+    """Refuse to release anything of fewer people than the quorum."""
+    missing = agreement.quorum - count
+    if missing > 0:
+        raise BelowQuorumError(
+            f"Expected count={count} to be at least the quorum {agreement.quorum}: "
+            f"{missing} more contributors are needed. With fewer, the noise is too small to "
+            "protect anyone."
+        )
+
 
 ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
 
@@ -173,3 +343,117 @@ def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=ALIKE, abs_tol=1e-9)
     return bool(one == other)
+
+
+KINDS: tuple[type[PublishedModel | PublishedMoments], ...] = (PublishedModel, PublishedMoments)
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found of a file: whether all is well, what that shows, what is wrong, and what
+    nobody can see from here.
+    """
+
+    called: str
+    fingerprint: str | None
+    shown: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    not_shown: tuple[str, ...] = ()
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.wrong
+
+
+def examine(text: str | bytes, agreement: Agreement | None = None) -> Examination:
+    """Look at a model or a release of moments; `agreement` is the one that it should be under."""
+    try:
+        document = read_json(text)
+        stated = document.get("format") if isinstance(document, dict) else None
+    except ValueError as error:
+        raise InvalidValueError(f"Expected a file in JSON: {error}.") from error
+    kind = next((one for one in KINDS if stated == one.FORMAT), None)
+    if kind is None:
+        raise InvalidValueError(
+            f"Expected a model or moments that a service published, and got format={stated!r}."
+        )
+    try:
+        found = kind.from_dict(document)
+        message = about_release(document)
+    except (BlurfitError, ValueError) as error:  # or numbers that have no canonical text
+        return Examination(kind.CALLED, None, wrong=(str(error),))
+    named, promise = found.agreement, found.guarantee
+    shown, wrong = [], []
+    if promise.private:
+        shown.append(
+            f"Its promise, {promise.numbers}, follows from the noise of the agreement that it "
+            f"carries, {named.fingerprint}."
+        )
+    else:
+        wrong.append(promise.in_words)
+    if agreement is not None and agreement.fingerprint != named.fingerprint:
+        wrong.append(
+            f"It belongs to another agreement: you gave {agreement.fingerprint}, and it carries "
+            f"{named.fingerprint}."
+        )
+    elif agreement is not None:
+        shown.append("That is the agreement that you gave.")
+    signed = {one.key: one.signature for one in found.signatures}
+    for key, name in zip(named.signing_keys, signers(named), strict=False):  # or no key at all
+        if is_signed(message, key, signed.get(key)):
+            shown.append(f"{name} signed this very file with the key of the agreement, {key}.")
+        elif key in signed:
+            wrong.append(
+                f"The signature of {name} does not match this file: one of them was changed."
+            )
+        else:
+            wrong.append(f"{name} has not signed it with the key of the agreement, {key}.")
+    if not named.signing_keys:
+        wrong.append(
+            "The agreement names no key, so nobody's signature could be told from another's. Agree "
+            "with --signing-key, where it matters."
+        )
+    return Examination(
+        kind.CALLED,
+        named.fingerprint,
+        tuple(shown),
+        tuple(wrong),
+        _not_shown(found, given=agreement is not None),
+    )
+
+
+def signers(agreement: Agreement) -> tuple[str, ...]:
+    """Whose key is whose, in words: the names of two databases, or the service."""
+    return tuple(one.name for one in agreement.databases) or ("The service",)
+
+
+def _not_shown(found: PublishedModel | PublishedMoments, *, given: bool) -> tuple[str, ...]:
+    """What no signature can say."""
+    told = []
+    if not given:
+        told.append(
+            "Whose key it is: it stands in the agreement that the file carries itself. Give the "
+            "agreement that you have from elsewhere (--agreement), or compare its fingerprint."
+        )
+    if found.held:
+        told.append(
+            "That whoever held the rows was honest: the noise was added, and nothing more of the "
+            "rows was published."
+        )
+    else:
+        told += [
+            "That whoever holds a key counted everyone who sent something, and nobody else; a "
+            "receipt says that a submission was stored, and not that it is in the sums.",
+            "That the contributors were honest, or as many people as there are submissions.",
+        ]
+    if isinstance(found, PublishedModel) and len(found.waves) > 1:
+        told.append(
+            "That earlier waves had as much noise: the agreement is the last one's. Verify the "
+            "release of each."
+        )
+    if found.models > 1:
+        told.append("That the other models of the fit have as much noise, and how many there are.")
+    if found.agreement.database_noise:
+        told.append("That noise of the database itself was added.")
+    return tuple(told)

@@ -3,21 +3,46 @@
 As text for a terminal, Markdown for a report, HTML for a notebook: the same rows and words in each.
 Coefficients are the unbiased ones with honest errors, in the user's units; what predictions are
 made with, which the noise may have shrunk, stands beside them.
+
+**Pictures**, for a notebook or a report. Everything drawn here follows from what is published, so
+it costs no privacy.
+
+**For code that was written for statsmodels** (`params`, `bse`, `pvalues`, `conf_int()`) the names
+and shapes are its own, the numbers are `PublishedModel.estimates`, whose errors count the noise of
+privacy besides the sample.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from blurfit.learning.inference import Estimate
-from blurfit.model.markdown import plain
 from blurfit.notebook import html_table
+from blurfit.optional import axes, optional
+from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import title_of, titles
 
 if TYPE_CHECKING:
-    from blurfit.model.published import PublishedModel
+    from blurfit.model.model import PublishedModel
+    from blurfit.model.moments import PublishedMoments
+
+# All of ASCII's punctuation, but for what stands in numbers; a point in a word could make a link.
+_MARKS = re.compile(r"[!-+/:-@\[-`{-~]|(?<=[^\W\d])\.")
+
+
+def plain(text: str) -> str:
+    r"""Text as one line in which Markdown finds nothing to interpret.
+
+    >>> print(plain("-1,234.5 ![x](www.example.org)"))
+    -1,234.5 \!\[x\]\(www\.example\.org\)
+    """
+    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
+
 
 UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
@@ -233,3 +258,124 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         for row in rows
     ]
     return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+
+
+def plot_model(
+    model: "PublishedModel", ax: Any = None, *, output: str | None = None, confidence: float = 0.95
+) -> Any:
+    """Each coefficient with its interval, over its feature's whole range so that they compare.
+
+    The part of the interval that is due to privacy alone is drawn thick. Without standard errors
+    the coefficients that predictions are made with are drawn alone. The axes are returned.
+    """
+    output = model.outputs[0] if output is None else output
+    found = model.coefficients_of(output)
+    estimates = model.estimates(confidence, output)[1:] if model.inference else ()
+    names = [one.name for one in estimates] or list(found.effects)
+    asked = (model.agreement.schema.question(name) for name in model.features)
+    widths = {one.name: one.width for one in asked if isinstance(one, Numeric)}
+    ranges = np.array([widths.get(name, 1.0) for name in names])
+    ax = axes(ax, 7, 1.6 + 0.35 * len(names))
+    places = np.arange(len(names))
+    if estimates:
+        middle = ranges * [one.value for one in estimates]
+        reach = ranges * [one.upper - one.value for one in estimates]
+        of_it = [one.privacy_error / (one.standard_error or 1) for one in estimates]
+        ax.hlines(places, middle - reach, middle + reach, linewidth=1.5)
+        ax.hlines(places, middle - reach * of_it, middle + reach * of_it, linewidth=4, alpha=0.5)
+        ax.plot(middle, places, "o")
+        note = f"{confidence:.0%} intervals; thick: the part due to privacy noise"
+    else:
+        ax.plot(ranges * list(found.effects.values()), places, "o")
+        note = "no standard errors"
+    ax.axvline(0, color="grey", linewidth=1)
+    called = titles(model.agreement.schema)
+    ax.set_yticks(places, [called.get(name, name) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    unit = model.target if model.link == "linear" else f"{model.link} scale of {model.target}"
+    ax.set_xlabel(f"effect of the whole range on {unit}\n{note}")
+    ax.set_title(f"{output}: {model.guarantee.counted}, {model.guarantee.numbers}")
+    return ax
+
+
+def plot_moments(moments: "PublishedMoments", ax: Any = None) -> Any:
+    """The correlations of all columns, blank where the noise drowns one; the axes are returned."""
+    found = moments.correlations()
+    size = 1.5 + 0.45 * len(found.names)
+    ax = axes(ax, size + 1, size)
+    picture = ax.imshow(np.clip(found.values, -1, 1), cmap="RdBu", vmin=-1, vmax=1)
+    ax.figure.colorbar(picture, ax=ax, label="correlation")
+    places = np.arange(len(found.names))
+    ax.set_xticks(places, found.names, rotation=45, ha="right")
+    ax.set_yticks(places, found.names)
+    if len(found.names) <= 12:
+        for row, column in np.ndindex(found.values.shape):
+            if np.isfinite(value := found.values[row, column]):
+                colour = "white" if abs(value) > 0.6 else "black"
+                kept = {"ha": "center", "va": "center", "color": colour, "fontsize": "small"}
+                ax.text(column, row, f"{value:.2f}", **kept)
+    ax.set_title(f"{moments.guarantee.counted}, {moments.guarantee.numbers}")
+    return ax
+
+
+@dataclass(frozen=True)
+class Results:
+    """One output of a model with standard errors, in pandas' own shapes."""
+
+    model: "PublishedModel"
+    output: str
+
+    def _series(self, attribute: str) -> Any:
+        found = self.model.estimates(output=self.output)
+        numbers = [getattr(one, attribute) for one in found]
+        return optional("pandas").Series(numbers, [one.name for one in found], name=attribute)
+
+    @property
+    def params(self) -> Any:
+        """Unbiased coefficients in the user's units, the intercept first."""
+        return self._series("value")
+
+    @property
+    def bse(self) -> Any:
+        """Standard errors: sampling and privacy together."""
+        return self._series("standard_error")
+
+    @property
+    def tvalues(self) -> Any:
+        """Coefficients over their standard errors."""
+        return self._series("statistic")
+
+    @property
+    def pvalues(self) -> Any:
+        """Of the hypothesis that a coefficient is zero, two-sided."""
+        return self._series("p_value")
+
+    def conf_int(self, alpha: float = 0.05) -> Any:
+        """Lower and upper bounds at confidence 1 − α, in columns 0 and 1."""
+        found = self.model.estimates(1 - alpha, self.output)
+        bounds = [(one.lower, one.upper) for one in found]
+        return optional("pandas").DataFrame(bounds, [one.name for one in found])
+
+    def cov_params(self) -> Any:
+        """The covariance of the coefficients: sampling and privacy together."""
+        found = self.model.inference_of(self.output)
+        return optional("pandas").DataFrame(found.covariance, found.names, found.names)
+
+    @property
+    def rsquared(self) -> float:
+        """The share of the spread that is explained, noise taken out; nan for a curve."""
+        found = self.model.inference_of(self.output).r_squared
+        return np.nan if found is None else found
+
+    @property
+    def nobs(self) -> int:
+        """How many people took part."""
+        return self.model.count
+
+    def predict(self, exog: Any) -> Any:
+        """What the model predicts for records, with the coefficients shrunk for prediction."""
+        return self.model.predict(exog)
+
+    def summary(self, alpha: float = 0.05) -> "Summary":
+        """The model's own summary table, at confidence 1 − α."""
+        return self.model.summary(1 - alpha)

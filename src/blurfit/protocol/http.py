@@ -8,7 +8,6 @@ seconds, and a compressed one, which may stand for far more, is refused.
 """
 
 import ipaddress
-import secrets
 import ssl
 import time
 from abc import ABC, abstractmethod
@@ -31,6 +30,7 @@ from blurfit.protocol.wire import (
     Acknowledgement,
     path_of,
 )
+from blurfit.randomness import bits
 
 PATIENCE = 60.0  # seconds after which a service that does not answer is given up
 MOST_BYTES = 2**28  # of an answer: the moments of thousands of columns
@@ -134,7 +134,7 @@ class Exchange(Closeable):
                     "Is the service running, and is the address right?"
                 )
             # Spread out, so that not everyone who was sent away comes back at the same moment.
-            wait = max(wait, pause * (0.5 + secrets.randbelow(1000) / 1000))
+            wait = max(wait, pause * (0.5 + bits.below(1000) / 1000))
             if time.monotonic() + wait > deadline:
                 raise failure
             self._pause(wait)

@@ -6,25 +6,26 @@ recovered: there are no short or human tokens to guess, so no slow hash is neede
 
 import hashlib
 import hmac
-import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from pathlib import Path
 
 from blurfit import private_files
-from blurfit.agreement.lot import Lot
+from blurfit.agreement.waves import Lot
 from blurfit.errors import InvalidValueError
+from blurfit.randomness import bits
 
 LEAST_LENGTH = 32
 
 
 def new_token() -> str:
     """A fresh secret that can be put into a link: 43 letters, digits, - and _."""
-    return secrets.token_urlsafe(32)
+    return urlsafe_b64encode(bits.octets(32)).rstrip(b"=").decode()
 
 
 def new_shares(lot: Lot, count: int, first: int = 1) -> list[int]:
     """How many of so many invitations are for each wave of a plan, from wave `first` on."""
-    return lot.shares(count, secrets.randbelow(lot.in_all(first)), first)
+    return lot.shares(count, bits.below(lot.in_all(first)), first)
 
 
 def new_in_groups(lot: Lot, shares: Sequence[int]) -> list[str]:

@@ -1,7 +1,8 @@
-"""Where all randomness of a contributor comes from: the operating system, and AES-256 keyed by it.
+"""Draw random bits: those of the operating system, and AES-256 keyed by them.
 
-Noise is drawn from these two functions and nothing else. Neither takes a seed, on purpose; tests
-that replay bits put their own functions in place of these.
+All of blurfit's noise, masks, identifiers, secrets and tokens are made of `octets`, and nothing
+else reads the operating system's bits (`tests/test_architecture.py`). None of these functions takes
+a seed, on purpose; tests that replay bits put a function of their own in place of `octets`.
 """
 
 import os
@@ -12,8 +13,17 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from blurfit.arrays import WordArray
 
 
+def octets(count: int) -> bytes:
+    """Return so many bytes, straight from the operating system.
+
+    >>> len(octets(16))
+    16
+    """
+    return os.urandom(count)
+
+
 def words(count: int) -> WordArray:
-    """Words of 64 uniform bits: a key stream of AES-256, each call with a key of its own.
+    """Return words of 64 uniform bits: a key stream of AES-256, each call with a key of its own.
 
     Counter mode with 256 bits of the operating system as the key, so threads and forked processes
     never share a stream. The b = count/2 blocks of 128 bits are at a distance of at most b²/2¹²⁹
@@ -23,14 +33,26 @@ def words(count: int) -> WordArray:
     >>> words(3).shape
     (3,)
     """
-    stream = Cipher(algorithms.AES256(os.urandom(32)), modes.CTR(bytes(16))).encryptor()
+    stream = Cipher(algorithms.AES256(octets(32)), modes.CTR(bytes(16))).encryptor()
     return np.frombuffer(stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
 
 
 def whole(bits: int) -> int:
-    """A whole number of so many uniform bits, straight from the operating system.
+    """Return a whole number of so many uniform bits.
 
     >>> 0 <= whole(5) < 32
     True
     """
-    return int.from_bytes(os.urandom((bits + 7) // 8)) >> (-bits % 8)
+    return int.from_bytes(octets((bits + 7) // 8)) >> (-bits % 8)
+
+
+def below(limit: int) -> int:
+    """Return a whole number from 0 to limit − 1, uniform: those that are too large are drawn again.
+
+    >>> below(1)
+    0
+    """
+    bits = (limit - 1).bit_length()
+    while (found := whole(bits)) >= limit:
+        pass
+    return found

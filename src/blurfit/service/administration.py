@@ -10,7 +10,7 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.dates import instant
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
-from blurfit.messages.shares import OVERHEAD, PART_OF, ROLES, Role
+from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
 from blurfit.protocol.wire import (
     COLLECTIONS,
@@ -21,11 +21,10 @@ from blurfit.protocol.wire import (
 )
 from blurfit.service.answers import as_json
 from blurfit.service.authorisation import bearer_of, steward
-from blurfit.service.bodies import body_of, document_in
-from blurfit.service.collector import Collector
-from blurfit.service.detached import Underway, detached
+from blurfit.service.background import InProgress, run_in_daemon_thread
 from blurfit.service.documents import AgreementDocument, Hashes, Until
-from blurfit.service.intake import unsealing_key
+from blurfit.service.intake import Collector, unsealing_key
+from blurfit.service.limits import body_of, document_in
 from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, get, post
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import Expected, Proposal, Wish, agreement_from, expected_from
@@ -49,7 +48,7 @@ class Administration:
     peer_options: dict[str, Any] = field(repr=False)
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
-    _publishing: Underway[str] = field(default_factory=Underway, repr=False)
+    _publishing: InProgress[str] = field(default_factory=InProgress, repr=False)
 
     @get("/token", answer(Bearer, "Whose token it is."), security="administrator")
     async def token(self, request: Request) -> Response:
@@ -180,18 +179,19 @@ class Administration:
         if collection.role == "whole":  # learning takes long: others write meanwhile
             write = self.collector.in_turn()
             text = await self._publishing.join(
-                fingerprint, lambda: detached(lambda: self.store.publish_text(fingerprint, write))
+                fingerprint,
+                lambda: run_in_daemon_thread(lambda: self.store.publish_text(fingerprint, write)),
             )
         elif collection.role == "first":  # and so does the wire
             text = await self._publishing.join(
                 fingerprint,
-                lambda: detached(
+                lambda: run_in_daemon_thread(
                     lambda: publish_remotely(
                         self.store, fingerprint, self.peer_token, **self.peer_options
                     )
                 ),
             )
-            await detached(
+            await run_in_daemon_thread(
                 lambda: self.signing.exchange(fingerprint, self.peer_token, **self.peer_options)
             )
         else:
@@ -248,7 +248,7 @@ async def closes_in(request: Request) -> int | None:
 
 def refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
     """Refuse to collect what could never be taken: one submission that is longer than a body."""
-    layout = agreement.layout if role == "whole" else agreement.share_layout(PART_OF[role])
+    layout = agreement.layout if role == "whole" else agreement.share_layout(KIND_OF[role])
     if (size := layout.size + OVERHEAD) > limit:
         raise InfeasibleError(
             f"Expected submissions of at most {limit:,} bytes, the largest body that this service "

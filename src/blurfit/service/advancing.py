@@ -21,9 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from blurfit.errors import BelowQuorumError, UnknownCollectionError
-from blurfit.service.collector import Collector
+from blurfit.service.background import run_in_daemon_thread
 from blurfit.service.countersigning import Countersigning
-from blurfit.service.detached import detached
+from blurfit.service.intake import Collector
 from blurfit.service.leading import Leading
 from blurfit.store.advance import advance, due, learn_model, missing
 from blurfit.store.collections import Collection
@@ -103,7 +103,7 @@ class Advancing:
 
     async def learned(self, plan: str) -> str | None:
         """The model of a plan that has ended, learned now if need be."""
-        return await detached(lambda: learn_model(self.store, plan))
+        return await run_in_daemon_thread(lambda: learn_model(self.store, plan))
 
     def look_soon(self) -> None:
         """Look around as soon as possible, from whichever thread."""
@@ -114,11 +114,11 @@ class Advancing:
         while not self._closing:
             self._wake.clear()  # before looking: who wakes it meanwhile is not missed
             try:
-                for plan in await detached(lambda: self.store.read(due)):
+                for plan in await run_in_daemon_thread(lambda: self.store.read(due)):
                     await self._take_forward(plan)
-                for plan in await detached(self.leading.due):
+                for plan in await run_in_daemon_thread(self.leading.due):
                     self._begin(plan, self.leading.forward)
-                for collection in await detached(self.countersigning.due):
+                for collection in await run_in_daemon_thread(self.countersigning.due):
                     self._begin(collection, self.countersigning.ask)
             except Exception:
                 _log.exception("Plans could not be looked after; this will be tried again.")
@@ -134,7 +134,7 @@ class Advancing:
 
     async def _do(self, name: str, step: Callable[[str], None]) -> None:
         try:
-            await detached(lambda: step(name))
+            await run_in_daemon_thread(lambda: step(name))
         except Exception:
             _log.exception("The next step of %s failed; it will be tried again.", name)
 

@@ -1,26 +1,42 @@
-"""Answers and refusals, with the headers that each of them carries.
+"""Answers and refusals: their headers, what is kept as it is sent, and which pages may read them.
 
-Every refusal is a problem document. Neither addresses nor anything that was submitted is logged.
+**Refusals** are problem documents (`blurfit.protocol.problems`). An exception that nobody handles
+is answered 500 with a name, under which the log has its traceback. Neither addresses nor anything
+that was submitted is logged.
+
+**Constant answers.** Agreements, plans, models, moments, statements and pages never change; a model
+that is still to be signed changes when a signature comes. Each is kept plain and compressed, with
+the tag by which browsers ask whether it is still what they have (RFC 9110, `If-None-Match`). A long
+one is made in turn (`blurfit.service.background`), once for all who wait for it. `Shelf` keeps so
+many bytes, and forgets what was not asked for longest.
+
+**Other origins (CORS).** The page that a contributor sees comes from one database and sends a share
+to the other as well. A browser lets it do so only if the other service says that it may: for
+submissions, invitations and withdrawals alone, with the headers that they need, and for the two
+origins that the agreement names.
 """
 
+import gzip
+import hashlib
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from starlette.exceptions import HTTPException
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blurfit.errors import BlurfitError, StorageError
-from blurfit.protocol import problems
+from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import Kind, Problem, RequestError
-from blurfit.protocol.wire import JSON, PROBLEM
-from blurfit.service import website
-from blurfit.service.bodies import Reserve
-from blurfit.service.limits import cost_of
+from blurfit.protocol.wire import COLLECTIONS, INVITATION, JSON, PROBLEM
+from blurfit.service.background import LONG, InProgress, Turns
+from blurfit.service.limits import Reserve, cost_of
 from blurfit.service.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -92,18 +108,6 @@ class Refusals:
         headers = {name.decode(): value.decode() for name, value in _extra_headers(kind)}
         return Response(msgspec.json.encode(problem), kind.status, headers, media_type=PROBLEM)
 
-    async def answer_as_http(self, request: Request, error: Exception) -> Response:
-        """The answer to a request for which there is no route."""
-        assert isinstance(error, HTTPException)
-        if error.status_code == 404 and website.wants_page(request):
-            self.metrics.refused(problems.NOT_FOUND.name)
-            return website.missing_page(request)
-        kind = problems.NOT_ALLOWED if error.status_code == 405 else problems.NOT_FOUND
-        detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
-        response = await self.answer(request, RequestError(kind, detail))
-        response.headers.update(error.headers or {})
-        return response
-
     async def send(self, send: Send, error: BlurfitError | RequestError) -> None:
         """Refuse without the router."""
         kind, problem = self._problem(error)
@@ -127,3 +131,174 @@ def _extra_headers(kind: Kind) -> list[tuple[bytes, bytes]]:
     if kind is problems.NOT_ALLOWED:
         extra.append((b"allow", b"POST"))
     return extra
+
+
+# ---- constant answers
+
+FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+ASKED_AFTER = {"cache-control": "no-cache"}  # kept by browsers, but asked after
+SHELF_BYTES = 2**25
+_LEVEL = 4  # of compression: numbers get as small as at 9, in a tenth of the time
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An answer as it is sent; `version` is what must be asked about before it is sent again, and
+    None for what never changes.
+    """
+
+    plain: bytes = field(repr=False)
+    compressed: bytes = field(repr=False)
+    tag: str
+    media_type: str
+    headers: Mapping[str, str]
+    version: Hashable = None
+
+    @classmethod
+    def made(
+        cls,
+        plain: str | bytes,
+        media_type: str,
+        headers: Mapping[str, str] = ASKED_AFTER,
+        version: Hashable = None,
+    ) -> "Kept":
+        """The answer with this content."""
+        plain = plain.encode() if isinstance(plain, str) else plain
+        compressed = gzip.compress(plain, _LEVEL, mtime=0)
+        tag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
+        return cls(plain, compressed, tag, media_type, headers, version)
+
+    def answer(
+        self, request: Request, status: int = 200, more: Mapping[str, str] | None = None
+    ) -> Response:
+        """What to send to somebody: nothing but the tag, if that is what they have."""
+        headers = {
+            "content-type": self.media_type,
+            "etag": self.tag,
+            "vary": "accept-encoding",
+            **self.headers,
+            **(more or {}),
+        }
+        if status == 200 and self.tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(self.compressed, status, headers | {"content-encoding": "gzip"})
+        return Response(self.plain, status, headers)
+
+
+class Shelf:
+    """Answers by name, up to so many bytes; the newest stays however long it is."""
+
+    def __init__(self, turns: Turns, most: int = SHELF_BYTES) -> None:
+        self._turns, self._most = turns, most
+        self._kept: dict[Hashable, Kept] = {}  # what was not asked for longest comes first
+        self._making: InProgress[Kept] = InProgress()
+
+    async def get(
+        self,
+        name: Hashable,
+        find: Callable[[], str],
+        make: Callable[[str], Kept],
+        version: Callable[[], Hashable] = lambda: None,
+    ) -> Kept:
+        """What is kept under a name, if it is of the version that there is now; else made of what
+        `find` finds.
+        """
+        found = self._kept.get(name)
+        if found is not None and found.version is not None:
+            found = found if await run_in_threadpool(version) == found.version else None
+        if found is None:
+            found = await self._making.join(name, lambda: self._made(find, make))
+        self._keep(name, found)
+        return found
+
+    async def _made(self, find: Callable[[], str], make: Callable[[str], Kept]) -> Kept:
+        text = await run_in_threadpool(find)
+        if len(text) > LONG:
+            return await self._turns.take(make, text)
+        return await run_in_threadpool(make, text)
+
+    def _keep(self, name: Hashable, found: Kept) -> None:
+        self._kept.pop(name, None)
+        self._kept[name] = found
+        size = sum(len(one.plain) + len(one.compressed) for one in self._kept.values())
+        for other in list(self._kept):
+            if size <= self._most or other == name:
+                return
+            gone = self._kept.pop(other)
+            size -= len(gone.plain) + len(gone.compressed)
+
+
+# ---- other origins
+
+CROSSING = {  # the last part of a path: what a page of another origin may do there, with what
+    "submissions": ("POST", f"content-type, {INVITATION}"),
+    "invitation": ("GET", INVITATION),
+    "withdrawals": ("POST", "content-type"),
+}
+Origins = Callable[[str], Awaitable[Sequence[str]]]
+
+
+async def let_across(scope: Scope, send: Send, origins: Origins) -> Send | None:
+    """Return a `send` that lets a page of a database of the agreement read the answer, where it
+    may ask for it; None once a browser has been told what such a page may ask (a preflight).
+
+    `origins` tells whose pages those are, given a fingerprint.
+    """
+    origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
+    if origin is None:  # programs name none
+        return send
+    _, _, path = scope["path"].partition(f"{COLLECTIONS}/")
+    fingerprint, _, place = path.partition("/")
+    if place not in CROSSING or origin.decode("latin-1") not in await origins(fingerprint):
+        return send
+    send = adding(send, [(b"access-control-allow-origin", origin), (b"vary", b"origin")])
+    if scope["method"] != "OPTIONS":
+        return send
+    method, names = CROSSING[place]
+    told = {"methods": method, "headers": names}
+    headers = [(b"access-control-max-age", b"600"), (b"content-length", b"0")]
+    headers += [(f"access-control-allow-{a}".encode(), b.encode()) for a, b in told.items()]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+    return None
+
+
+# ---- unhandled exceptions
+
+
+class Router(Starlette):
+    """Starlette without its own answer to unhandled exceptions, which names nothing."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Turn refusals into answers, and put nothing else around the routes."""
+        return ExceptionMiddleware(self.router, handlers=self.exception_handlers)
+
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def error_boundary(app: App, refusals: Refusals) -> App:
+    """Return an application that answers 500 with a name where another one raises."""
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def noted(message: Any) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await app(scope, receive, noted)
+        except Exception:
+            name = tokens.new_token()[:12]
+            _log.exception("request %s (%s) failed", name, scope["method"])
+            if not started:
+                detail = (
+                    f"Request {name} failed for a reason that is not its own. Whoever runs the "
+                    "service finds it in the log under that name. What was acknowledged is stored."
+                )
+                await refusals.send(send, RequestError(problems.UNEXPECTED, detail))
+
+    return guarded

@@ -18,8 +18,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -27,28 +30,36 @@ from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signer
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.service import operations, website
+from blurfit.protocol.wire import JSON
+from blurfit.service import intake, operations, website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
-from blurfit.service.answers import OVER_TLS, RAW_HEADERS, Refusals, adding, charging
-from blurfit.service.bodies import IN_FLIGHT, Allowance
-from blurfit.service.collector import LINGER, Collector
+from blurfit.service.answers import (
+    OVER_TLS,
+    RAW_HEADERS,
+    Kept,
+    Refusals,
+    Router,
+    Shelf,
+    adding,
+    charging,
+    error_boundary,
+    let_across,
+)
 from blurfit.service.countersigning import Countersigning
 from blurfit.service.following import Following
 from blurfit.service.halves import ComparingHalves
-from blurfit.service.intake import SubmissionPath, is_for_submissions
+from blurfit.service.intake import LINGER, Collector, SubmissionPath, is_for_submissions
 from blurfit.service.invitations import Invitations
-from blurfit.service.kept import Shelf
 from blurfit.service.leading import Leading
-from blurfit.service.limits import Limiter
+from blurfit.service.limits import IN_FLIGHT, Allowance, Limiter
 from blurfit.service.metrics import Metrics
-from blurfit.service.openapi import Description
+from blurfit.service.operations import OBJECT, SAME, answer
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Papers, Reading
 from blurfit.service.sides import ComparingSides
 from blurfit.service.signatory import Signatory
-from blurfit.service.unexpected import Router, foreseen
 from blurfit.service.withdrawals import Withdrawals
 from blurfit.store.store import Store
 
@@ -71,7 +82,7 @@ class Limits:
         """What holds each address to its rate."""
         return Limiter(self.requests_per_second, self.burst)
 
-    def crowds(self) -> Limiter:
+    def collection_limiter(self) -> Limiter:
         """What holds each collection to its rate, whoever sends to it."""
         rate = self.submissions_per_second
         return Limiter(rate, 10 * rate, counted_as=str)
@@ -84,8 +95,9 @@ class Service:
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
     which agreements seal this database's shares (`blurfit.messages.shares`), `signing_key` the one
-    with which it signs where agreements name it (`blurfit.service.signatory`). `limiter`, `crowds`
-    and `metrics` are given where several processes have them in common (`blurfit.service.workers`).
+    with which it signs where agreements name it (`blurfit.service.signatory`). `limiter`,
+    `collection_limiter` and `metrics` are given where several processes have them in common
+    (`blurfit.service.server`).
     """
 
     store: Store
@@ -97,7 +109,7 @@ class Service:
     signing_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
     limiter: Limiter | None = field(default=None, repr=False)
-    crowds: Limiter | None = field(default=None, repr=False)
+    collection_limiter: Limiter | None = field(default=None, repr=False)
     metrics: Metrics = field(default_factory=Metrics, repr=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +130,7 @@ class Service:
             self._collector,
             metrics,
             self._refusals,
-            self.crowds or self.limits.crowds(),
+            self.collection_limiter or self.limits.collection_limiter(),
             self.limits.body_bytes,
             self._signing,
             self.share_key,
@@ -128,13 +140,13 @@ class Service:
             exception_handlers={
                 BlurfitError: self._refusals.answer,
                 RequestError: self._refusals.answer,
-                HTTPException: self._refusals.answer_as_http,
+                HTTPException: self._answer_unrouted,
             },
             lifespan=self._lifespan,
         )
         # A redirect to the path without a slash would name whatever host the request does.
         self._router.router.redirect_slashes = False
-        self._answer = foreseen(self._dispatch, self._refusals)
+        self._answer = error_boundary(self._dispatch, self._refusals)
 
     def _routes(self, metrics: Metrics) -> list[Route]:
         store, collector, signing = self.store, self._collector, self._signing
@@ -153,9 +165,17 @@ class Service:
             Planning(store, collector, self._advancing, papers, *limits),
             peering,
             Following(store, peering),
-            Description(),
+            self,
         )
+        declared = [one for part in parts for _, one in operations.declared_by(part)]
+        self.document = operations.document([*declared, intake.operation(), *website.operations()])
+        self._description = Kept.made(msgspec.json.encode(self.document), JSON)
         return [*operations.routes(parts), *website.routes(self._submissions.origins)]
+
+    @operations.get("/openapi.json", answer(OBJECT, "This document.") | SAME)
+    async def describe(self, request: Request) -> Response:
+        """This document."""
+        return self._description.answer(request)
 
     def may_ask(self, address: str) -> bool:
         """Whether an address has requests left."""
@@ -180,11 +200,27 @@ class Service:
         about = "".join(scope["path"].split("/", 3)[2:3])  # /collections/{fingerprint}/…
         with self._allowance.reserve(address, about) as held:
             scope["held"] = held
+            across = await let_across(scope, send, self._submissions.origins)
+            if across is None:
+                return
+            send = across
             if is_for_submissions(scope["path"]):
                 await self._submissions(scope, receive, send)
             else:
                 send = charging(adding(send, RAW_HEADERS), held)
                 await self._router(scope, receive, send)
+
+    async def _answer_unrouted(self, request: Request, error: Exception) -> Response:
+        """Answer a request for which there is no route, with a page where a person asks."""
+        assert isinstance(error, HTTPException)
+        if error.status_code == 404 and website.wants_page(request):
+            self.metrics.refused(problems.NOT_FOUND.name)
+            return website.missing_page(request)
+        kind = problems.NOT_ALLOWED if error.status_code == 405 else problems.NOT_FOUND
+        detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
+        response = await self._refusals.answer(request, RequestError(kind, detail))
+        response.headers.update(error.headers or {})
+        return response
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:

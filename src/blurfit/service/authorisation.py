@@ -50,7 +50,7 @@ def steward(right: Right, deed: str | None = None) -> Callable[[Endpoint], Endpo
                 return await endpoint(self, request)
             try:
                 response = await endpoint(self, request)
-            except Exception as error:  # `blurfit.service.unexpected` has what nobody foresaw
+            except Exception as error:  # `blurfit.service.answers` answers what nobody handles
                 kind = problems.UNEXPECTED
                 if isinstance(error, BlurfitError | RequestError):
                     kind, _ = problems.of_error(error)

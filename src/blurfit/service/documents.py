@@ -6,18 +6,12 @@ wrong with one; what stands here of them is their outline.
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field, json
+from msgspec import Meta, Struct, field
 
+from blurfit.agreement.statement import SeenBy
 from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.messages.signing import Signature
-from blurfit.model.promise import SeenBy
-from blurfit.protocol.problems import Problem
-from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
-from blurfit.service.proposal import Expected, PlanProposal, Proposal, Wish
-from blurfit.store.halves import Comparison
-from blurfit.store.plans import PlanStatus
-from blurfit.store.stewards import Bearer
-from blurfit.store.store import Status
+from blurfit.protocol.wire import MOST_SUBMISSIONS
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Meta(ge=0)]
@@ -177,20 +171,3 @@ class Moments(Struct):
     products: list[str]
     sums: Numbers
     agreement: AgreementDocument
-
-
-_ALL = (
-    *(Acknowledgement, AgreementDocument, Bearer, Comparison, Expected, Hashes, Hour),
-    *(Invitation, Moments),
-    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Secrets),
-    *(Signatures, Status, SubmissionDocument, Sides, Sums, ToldPlan, Until, Wish, Withdrawal),
-)
-
-
-def schemas() -> dict[str, Any]:
-    """JSON Schema of each, by its name."""
-    _, components = json.schema_components(_ALL, ref_template=REFERENCE)
-    return components
-
-
-REFERENCE = "#/components/schemas/{name}"

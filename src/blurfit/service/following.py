@@ -13,8 +13,8 @@ from starlette.responses import Response
 from blurfit.protocol import problems
 from blurfit.protocol.wire import ONE_PLAN
 from blurfit.service.answers import as_json
-from blurfit.service.bodies import document_in
 from blurfit.service.documents import ReleasedWave, ToldPlan
+from blurfit.service.limits import document_in
 from blurfit.service.operations import answer
 from blurfit.service.peering import SHARES, TAKEN, Peering, asked, most_bytes
 from blurfit.store import plan_follower, plans

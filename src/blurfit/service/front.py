@@ -10,7 +10,7 @@ has:
 | requests that wait behind another one on a connection | 400, closed |
 | seconds for a head, and for a body | 408, closed |
 | seconds in which nobody takes the answer | cut |
-| connections of one address (`blurfit.service.networks`), and of all | 503, closed |
+| connections of one address (`blurfit.service.limits`), and of all | 503, closed |
 | requests of one address (`blurfit.service.limits`) | 429, closed before any of it is read |
 
 Deadlines are checked by one sweep over all connections, so that a request costs two readings of the
@@ -28,7 +28,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from blurfit.service.networks import network_of
+from blurfit.service.limits import network_of
 
 _log = logging.getLogger(__name__)
 _DESCRIPTORS_WANTED = 2**16

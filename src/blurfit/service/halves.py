@@ -17,10 +17,10 @@ from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import ONE_COLLECTION
 from blurfit.service.answers import as_json
 from blurfit.service.authorisation import bearer_of, steward
-from blurfit.service.detached import Underway, detached
+from blurfit.service.background import InProgress, run_in_daemon_thread
+from blurfit.service.metrics import shown
 from blurfit.service.operations import answer, get
 from blurfit.service.reading import fingerprint_in
-from blurfit.service.shown_counts import shown
 from blurfit.store import halves
 from blurfit.store.halves import Comparison
 from blurfit.store.stewards import ADMINISTRATOR
@@ -34,7 +34,7 @@ class ComparingHalves:
     """An endpoint for the administrator alone."""
 
     store: Store
-    _underway: Underway[Comparison] = field(default_factory=Underway, repr=False)
+    _underway: InProgress[Comparison] = field(default_factory=InProgress, repr=False)
     _known: dict[tuple[str, int], Comparison] = field(default_factory=dict, repr=False)
 
     @get(
@@ -58,7 +58,7 @@ class ComparingHalves:
             collection = await run_in_threadpool(self.store.collection, fingerprint)
             found = await self._underway.join(
                 fingerprint,
-                lambda: detached(lambda: self.store.read(halves.compared, collection)),
+                lambda: run_in_daemon_thread(lambda: self.store.read(halves.compared, collection)),
             )
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()

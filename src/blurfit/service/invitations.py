@@ -14,10 +14,9 @@ from starlette.responses import Response
 
 from blurfit.protocol import tokens
 from blurfit.protocol.wire import INVITATION, ONE_COLLECTION
-from blurfit.service import cors
 from blurfit.service.answers import as_json
 from blurfit.service.documents import Invitation
-from blurfit.service.operations import answer, get, header, preflight
+from blurfit.service.operations import answer, get, header
 from blurfit.service.reading import fingerprint_in
 from blurfit.store import credentials
 from blurfit.store.store import Store
@@ -43,10 +42,4 @@ class Invitations:
         )
         response = as_json(Invitation(usable))
         response.headers["cache-control"] = "no-store"
-        return cors.crossing(request, collection.agreement, response)
-
-    @preflight(f"{ONE_COLLECTION}/invitation")
-    async def let_pages_check(self, request: Request) -> Response:
-        """Tell a browser what a page of the other database may ask."""
-        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
-        return cors.preflight(request, collection.agreement, "GET", INVITATION)
+        return response

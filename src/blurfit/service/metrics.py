@@ -1,24 +1,58 @@
-"""What Prometheus reads: how much was accepted and refused, and how far each collection is.
+"""How many have come, as strangers and Prometheus are told.
 
-Counts stand in memory that forked processes share: each worker of a service adds to a row of its
-own, and whichever of them is asked tells the sums (`blurfit.service.workers`). A worker that takes
+Whoever watches an exact count sees when each person sends, to the millisecond, and may know who was
+at her device then. So from a hundred on a count is told in two digits, rounded down: it changes
+with every tenth to hundredth arrival, and then tells that somebody came, and not who. Two facts are
+never rounded away: that a quorum is reached, and how many are in what is published, which the model
+says anyway. (Below a hundred there is no crowd to hide in, and counts are told as they are.)
+Prometheus gets rounded counts, too, unless it sends a token that is good for `read`.
+
+Counters stand in memory that forked processes share: each worker of a service adds to a row of its
+own, and whichever of them is asked tells the sums (`blurfit.service.server`). A worker that takes
 the place of one that died goes on with its row, so no count ever falls while the service runs.
-
-Whoever asks without a token gets counts rounded as everywhere (`blurfit.service.shown_counts`), so
-that no single arrival shows; with one that is good for `read` they are exact.
 """
 
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
 from blurfit.protocol import problems
 from blurfit.protocol.problems import Kind
-from blurfit.service.shown_counts import for_strangers, shown
+from blurfit.store.plans import PlanStatus, WaveStatus
 from blurfit.store.store import Status
+
+
+def shown(count: int, quorum: int) -> int:
+    """Two digits of a count, rounded down, but never below a quorum that is reached.
+
+    >>> shown(87, 2000), shown(1999, 2000), shown(2044, 2000), shown(123_456, 2000)
+    (87, 1900, 2000, 120000)
+    """
+    step: int = 10 ** max(0, len(str(count)) - 2)
+    rounded = count - count % step
+    return max(rounded, quorum) if count >= quorum else rounded
+
+
+def for_strangers(status: Status) -> Status:
+    """A collection's state with a count that no single arrival changes."""
+    if status.state == "published" or status.sums:
+        return status
+    return replace(status, count=shown(status.count, status.quorum))
+
+
+def plan_for_strangers(status: PlanStatus) -> PlanStatus:
+    """A plan's state with such counts for the waves that are not released."""
+
+    def wave(one: WaveStatus) -> WaveStatus:
+        if one.state == "released":
+            return one
+        return replace(one, count=shown(one.count, one.quorum))
+
+    return replace(status, waves=tuple(map(wave, status.waves)))
+
 
 ACCEPTED = ("new", "again")
 REFUSED = tuple(one.name for one in vars(problems).values() if isinstance(one, Kind))

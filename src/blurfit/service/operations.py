@@ -4,10 +4,11 @@
     async def history(self, request: Request) -> Response:
         """How many came in which hour."""
 
-The routes of the service and its OpenAPI document are both made from these declarations, and the
-summary of an operation is that of its docstring. Some refusals follow from the rest: that of an
-unknown fingerprint from the path, those of a bad body from there being a body, and that of a wrong
-token from `security`.
+The routes of the service and its OpenAPI document (3.1, at /openapi.json) are both made from these
+declarations. The summary of an operation is that of its docstring. Some refusals follow from the
+rest: that of an unknown fingerprint from the path, those of a bad body from there being a body, and
+that of a wrong token from `security`. A test sends thousands of requests that it makes from the
+document, and compares the answers with it.
 '''
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ from functools import partial
 from inspect import getdoc
 from typing import Any, NamedTuple
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -22,23 +24,25 @@ from starlette.routing import Route
 from blurfit.protocol import problems
 from blurfit.protocol.problems import Kind
 from blurfit.protocol.wire import JSON, PROBLEM
-from blurfit.service import documents
+from blurfit.version import __version__
 
 Described = dict[str, Any]  # a part of the OpenAPI document
-JsonSchema = Described | type  # itself, or a type of `blurfit.service.documents`
+JsonSchema = Described | type  # itself, or a type from which msgspec makes it
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
 TEXT = {"type": "string"}
 BYTES = {"type": "string", "format": "binary"}
 PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 OBJECT = {"type": "object"}
+# Beside the answer, where it is kept by its tag.
+SAME: Described = {"304": {"description": "It is what whoever asks has already."}}
 _ALWAYS = (problems.TOO_MANY, problems.UNAVAILABLE)
 _OF_A_BODY = (
     *(problems.INVALID, problems.TOO_SLOW, problems.TOO_LARGE, problems.WRONG_TYPE),
     problems.BUSY,
 )
-# Beside the answer, where it is kept by its tag.
-SAME: dict[str, Any] = {"304": {"description": "It is what whoever asks has already."}}
+_REFERENCE = "#/components/schemas/{name}"
+_KINDS: dict[str, type] = {}  # of documents that declarations refer to, by name
 _FINGERPRINT = {
     "name": "fingerprint",
     "in": "path",
@@ -57,11 +61,11 @@ class Operation(NamedTuple):
 
 
 def declared(method: str, path: str, *given: Any, **named: Any) -> Callable[[Endpoint], Endpoint]:
-    """An endpoint for a method of a path; what else is given is for `operation`."""
+    """Declare an endpoint for a method of a path; what else is given is for `operation`."""
 
     def declare(endpoint: Endpoint) -> Endpoint:
         summary = (getdoc(endpoint) or "").split("\n\n")[0].replace("\n", " ").removesuffix(".")
-        named.setdefault("security", getattr(endpoint, "security", None))  # `authorisation`'s
+        named.setdefault("security", getattr(endpoint, "security", None))  # of whoever guards it
         vars(endpoint)["operation"] = operation(method, path, summary, *given, **named)
         return endpoint
 
@@ -69,11 +73,6 @@ def declared(method: str, path: str, *given: Any, **named: Any) -> Callable[[End
 
 
 get, post = partial(declared, "get"), partial(declared, "post")
-
-
-def preflight(path: str) -> Callable[[Endpoint], Endpoint]:
-    """An endpoint that tells a browser what a page of another origin may ask: not described."""
-    return declared("options", path, {})
 
 
 def operation(
@@ -86,7 +85,7 @@ def operation(
     parameters: Iterable[Described] = (),
     security: str | None = None,
 ) -> Operation:
-    """One method of a path: its answers, and every kind of refusal under its status.
+    """Describe one method of a path: its answers, and every kind of refusal under its status.
 
     `body` is in JSON, unless schemas are given by their media types.
     """
@@ -119,28 +118,18 @@ def operation(
     return Operation(method, path, found)
 
 
-def declared_by(part: type) -> Iterator[tuple[str, Operation]]:
-    """The operations of a class, each with the name of its endpoint."""
-    for name, member in vars(part).items():
+def declared_by(part: object) -> Iterator[tuple[str, Operation]]:
+    """Yield the operations of an object, each with the name of its endpoint."""
+    for name, member in vars(type(part)).items():
         if isinstance(found := getattr(member, "operation", None), Operation):
             yield name, found
 
 
-def paths(operations: Iterable[Operation]) -> Described:
-    """Operations as the OpenAPI document has them: by path, and then by method."""
-    found: Described = {}
-    for method, path, described in operations:
-        if method != "options":
-            shared = {"parameters": [_FINGERPRINT]} if "{fingerprint}" in path else {}
-            found.setdefault(path, shared)[method] = described
-    return found
-
-
 def routes(parts: Iterable[object]) -> list[Route]:
-    """Where the endpoints of some objects are served."""
+    """Return where the endpoints of some objects are served."""
     by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
     for part in parts:
-        for name, (method, path, _) in declared_by(type(part)):
+        for name, (method, path, _) in declared_by(part):
             by_path.setdefault(path, {})[method] = getattr(part, name)
     return [_route(path, endpoints) for path, endpoints in by_path.items()]
 
@@ -153,48 +142,74 @@ def _route(path: str, endpoints: dict[str, Callable[[Request], Awaitable[Respons
     return Route(path, endpoint, methods=[name.upper() for name in endpoints])
 
 
+def document(operations: Iterable[Operation]) -> Described:
+    """Return the OpenAPI document of some operations, with the types that they refer to."""
+    paths: Described = {}
+    for method, path, described in operations:
+        shared = {"parameters": [_FINGERPRINT]} if "{fingerprint}" in path else {}
+        paths.setdefault(path, shared)[method] = described
+    _, schemas = msgspec.json.schema_components(_KINDS.values(), ref_template=_REFERENCE)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "blurfit",
+            "version": __version__,
+            "description": "Collect blurred records, lose nothing, publish one private model.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {
+                who: {"type": "http", "scheme": "bearer"} for who in ("administrator", "peer")
+            },
+        },
+    }
+
+
 # ---- the parts of a description
 
 
 def query(name: str, schema: Described, description: str = "") -> Described:
-    """A parameter after the question mark."""
+    """Describe a parameter after the question mark."""
     found = {"name": name, "in": "query", "schema": {**TEXT, **schema}}
     return found | ({"description": description} if description else {})
 
 
 def header(name: str, description: str = "") -> Described:
-    """A parameter in the head of a request."""
+    """Describe a parameter in the head of a request."""
     found = {"name": name, "in": "header", "schema": TEXT}
     return found | ({"description": description} if description else {})
 
 
 def answer(schema: JsonSchema, description: str, status: str = "200") -> Described:
-    """An answer in JSON."""
+    """Describe an answer in JSON."""
     schema = reference(schema) if isinstance(schema, type) else schema
     return {status: {"description": description, "content": {JSON: {"schema": schema}}}}
 
 
 def content(description: str, *kinds: str) -> Described:
-    """An answer of any of some media types."""
-    content = {kind: {"schema": OBJECT if "yaml" in kind else TEXT} for kind in kinds}
+    """Describe an answer of any of some media types."""
+    schemas = {"application/yaml": OBJECT, "application/octet-stream": BYTES}
+    content = {kind: {"schema": schemas.get(kind, TEXT)} for kind in kinds}
     return {"200": {"description": description, "content": content}}
 
 
 def or_page(answers: Described) -> Described:
-    """Answers of which the first may be a page as well, for a browser."""
+    """Describe answers of which the first may be a page as well, for a browser."""
     found = answers["200"]
     page = {"text/html": {"schema": TEXT}}
     return {**answers, "200": {**found, "content": found["content"] | page}}
 
 
 def array(kind: type) -> Described:
-    """A list of documents of one type."""
+    """Describe a list of documents of one type."""
     return {"type": "array", "items": reference(kind)}
 
 
 def reference(kind: type) -> Described:
-    """A document of a type of `blurfit.service.documents`."""
-    return {"$ref": documents.REFERENCE.format(name=kind.__name__)}
+    """Refer to the documents of a type, and describe them in the document."""
+    _KINDS.setdefault(kind.__name__, kind)
+    return {"$ref": _REFERENCE.format(name=kind.__name__)}
 
 
 ROLE = query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")

@@ -20,9 +20,9 @@ from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import OCTETS, ONE_COLLECTION
 from blurfit.service.answers import as_json
-from blurfit.service.bodies import body_of, document_in, held_by
-from blurfit.service.detached import detached
+from blurfit.service.background import run_in_daemon_thread
 from blurfit.service.documents import Published, Signatures, Sums
+from blurfit.service.limits import body_of, document_in, held_by
 from blurfit.service.operations import BYTES, PRINT, answer, get, post, query
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
@@ -144,7 +144,7 @@ class Peering:
             chosen, words = self.store.read(shared_sums.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
-        return as_json(await detached(commit_and_sum))
+        return as_json(await run_in_daemon_thread(commit_and_sum))
 
     @asked(
         f"{SHARES}/result",

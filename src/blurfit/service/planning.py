@@ -29,18 +29,16 @@ from blurfit.service.administration import (
     role_in,
 )
 from blurfit.service.advancing import Advancing
-from blurfit.service.answers import as_json
+from blurfit.service.answers import Kept, as_json
 from blurfit.service.authorisation import steward
-from blurfit.service.bodies import body_of
-from blurfit.service.collector import Collector
-from blurfit.service.detached import detached
+from blurfit.service.background import run_in_daemon_thread
 from blurfit.service.documents import AgreementDocument, Hashes, Moments, PlanDocument, Until
-from blurfit.service.intake import unsealing_key
-from blurfit.service.kept import Kept
+from blurfit.service.intake import Collector, unsealing_key
+from blurfit.service.limits import body_of
+from blurfit.service.metrics import plan_for_strangers
 from blurfit.service.operations import ROLE, SAME, UNTIL, answer, array, get, post
 from blurfit.service.proposal import PlanProposal, plan_from
 from blurfit.service.reading import FORMAT, MODEL, STATEMENT, Papers, fingerprint_in
-from blurfit.service.shown_counts import plan_for_strangers
 from blurfit.store import closing, plans, roles
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
@@ -221,7 +219,7 @@ class Planning:
         fingerprint = fingerprint_in(request)
         role = await run_in_threadpool(self.store.read, plans.role_in, fingerprint)
         if role == "first":  # the wire is slow: others write meanwhile
-            text = await detached(lambda: self.advancing.leading.end(fingerprint))
+            text = await run_in_daemon_thread(lambda: self.advancing.leading.end(fingerprint))
             self.advancing.look_soon()
         elif role == "second":
             text = await self._led_by_the_first(fingerprint)

@@ -17,7 +17,7 @@ from blurfit.agreement.terms import Terms
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.schema.schema import Schema
-from blurfit.service.bodies import document_from
+from blurfit.service.limits import document_from
 
 
 class Proposal(Terms, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,19 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
-from blurfit.model.published import PublishedModel
-from blurfit.model.registry import as_yaml
+from blurfit.model.export import as_yaml
+from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.protocol import problems
 from blurfit.protocol.wire import COLLECTIONS, JSON, ONE_COLLECTION
 from blurfit.service import website
-from blurfit.service.answers import as_json
+from blurfit.service.answers import ASKED_AFTER, FOREVER, Kept, Shelf, as_json
 from blurfit.service.authorisation import bearer_of
 from blurfit.service.documents import AgreementDocument, Hour, Moments
-from blurfit.service.kept import ASKED_AFTER, FOREVER, Kept, Shelf
-from blurfit.service.metrics import Metrics
+from blurfit.service.metrics import Metrics, for_strangers, shown
 from blurfit.service.operations import OBJECT, SAME, answer, array, content, get, or_page, query
-from blurfit.service.shown_counts import for_strangers, shown
 from blurfit.service.signatory import Signatory
 from blurfit.store.signatures import Document
 from blurfit.store.store import Status, Store

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.lot import Lot
 from blurfit.agreement.plan import Plan
+from blurfit.agreement.waves import Lot
 from blurfit.messages.shares import Role
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
 from blurfit.protocol.http import Caller, decoded, texts_in
 from blurfit.protocol.wire import COLLECTIONS, PLANS, path_of, plan_path

@@ -14,12 +14,12 @@ from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, ConflictError, InfeasibleError
-from blurfit.messages.shares import PART_OF
+from blurfit.messages.shares import KIND_OF
 from blurfit.protocol import problems
 from blurfit.protocol.wire import ONE_COLLECTION
 from blurfit.service.answers import as_json
 from blurfit.service.authorisation import steward
-from blurfit.service.detached import detached
+from blurfit.service.background import run_in_daemon_thread
 from blurfit.service.documents import Side, Sides
 from blurfit.service.operations import answer, get
 from blurfit.service.reading import fingerprint_in
@@ -43,7 +43,7 @@ def refuse_if_uneven(agreement: Agreement, counts: Counts) -> None:
     if len(known) < len(counts):
         return
     common = min(known)  # at most: those at both
-    for database, role, held in zip(agreement.databases, PART_OF, known, strict=True):
+    for database, role, held in zip(agreement.databases, KIND_OF, known, strict=True):
         missing = held - common
         if missing > (most := most_left_out(agreement, role, held)):
             raise ConflictError(
@@ -72,7 +72,7 @@ class ComparingSides:
         agreement = collection.agreement
         if collection.role == "whole":
             raise InfeasibleError("Expected a collection that two databases share.")
-        counts = await detached(lambda: counts_at(agreement))
+        counts = await run_in_daemon_thread(lambda: counts_at(agreement))
         warning = None
         try:
             refuse_if_uneven(agreement, counts)

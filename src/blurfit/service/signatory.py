@@ -29,12 +29,12 @@ from blurfit.messages.signing import (
     about_submissions,
     is_signed,
 )
-from blurfit.model.published_file import with_signatures
+from blurfit.model.model import with_signatures
 from blurfit.protocol import tokens
 from blurfit.protocol.http import Exchange
 from blurfit.protocol.wire import path_of
-from blurfit.service.bodies import document_from
 from blurfit.service.documents import Signatures
+from blurfit.service.limits import document_from
 from blurfit.store import publication, signatures
 from blurfit.store.collections import Collection
 from blurfit.store.signatures import Document

@@ -15,7 +15,7 @@ this service alone, none of them inline, and no text may become HTML.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -24,9 +24,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from blurfit.service.kept import ASKED_AFTER, Kept
+from blurfit.protocol import problems
+from blurfit.service.answers import ASKED_AFTER, Kept, Origins
+from blurfit.service.operations import SAME, TEXT, Operation, content, operation
 
-Origins = Callable[[str], Awaitable[Sequence[str]]]
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -83,6 +84,22 @@ def routes(origins: Origins | None = None) -> list[Route]:
         *(Route(path, _page_route(name, origins), methods=["GET"]) for path, name in PAGES.items()),
         Route("/pages/{name}", _file, methods=["GET"]),
     ]
+
+
+def operations() -> Iterator[Operation]:
+    """Describe the pages; what they show they ask for at the other addresses."""
+    page = content("A page.", "text/html") | SAME
+    lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
+    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | SAME
+    name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
+    yield operation("get", "/", "All collections, as a page", page)
+    yield operation("get", "/c/{fingerprint}", "Contribute, as a page", page | lost)
+    yield operation("get", "/m/{fingerprint}", "A model, as a page", page | lost)
+    yield operation("get", "/admin", "Administration, as a page", page)
+    yield operation(
+        *("get", "/pages/{name}", "Parts of the pages", file, problems.NOT_FOUND),
+        parameters=[name],
+    )
 
 
 def wants_page(request: Request) -> bool:

@@ -19,13 +19,12 @@ from blurfit.arrays import ByteArray
 from blurfit.messages.signing import identifiers_of
 from blurfit.protocol import problems
 from blurfit.protocol.wire import MOST_SUBMISSIONS, ONE_COLLECTION, WITHDRAWALS, Withdrawal
-from blurfit.service import cors
 from blurfit.service.answers import as_json
-from blurfit.service.bodies import document_in, held_by
-from blurfit.service.collector import Collector
-from blurfit.service.detached import detached
+from blurfit.service.background import run_in_daemon_thread
 from blurfit.service.documents import Secrets
-from blurfit.service.operations import answer, post, preflight
+from blurfit.service.intake import Collector
+from blurfit.service.limits import document_in, held_by
+from blurfit.service.operations import answer, post
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signatory import Signatory
 from blurfit.store import blocks
@@ -69,14 +68,8 @@ class Withdrawals:
             return self._answer(collection, names, withdraw(self.store, collection, names, write))
 
         async with self._turn:
-            done = await detached(work)
-        return cors.crossing(request, collection.agreement, as_json(done))
-
-    @preflight(f"{ONE_COLLECTION}{WITHDRAWALS}")
-    async def let_pages_withdraw(self, request: Request) -> Response:
-        """Tell a browser what a page of the other database may ask."""
-        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
-        return cors.preflight(request, collection.agreement, "POST", "content-type")
+            done = await run_in_daemon_thread(work)
+        return as_json(done)
 
     def _answer(self, collection: Collection, names: ByteArray, done: Withdrawn) -> Withdrawal:
         others = {*done.unknown, *done.staying}

@@ -29,7 +29,6 @@ posterior mean, which is sampled for a tenth of a second (`blurfit.learning.shri
 """
 
 import math
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +42,8 @@ from blurfit.errors import InvalidValueError
 from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Statistics, Totals
-from blurfit.model.learner import moments_of, published, released_weights, statistics_of
+from blurfit.model.release import moments_of, published, released_weights, statistics_of
+from blurfit.randomness import bits
 from blurfit.schema.columns import Numeric
 from blurfit.theory import forms
 from blurfit.theory.forms import JointColumn, JointForm
@@ -58,7 +58,7 @@ def operating_system_generator() -> np.random.Generator:
     >>> bool(operating_system_generator().random() == operating_system_generator().random())
     False
     """
-    return np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+    return np.random.Generator(ChaCha(key=bits.whole(256), rounds=20))
 
 
 def generator_for(random_state: Any) -> np.random.Generator:

@@ -30,9 +30,9 @@ from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Totals
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
 from blurfit.model.course import Course, learn_plan
-from blurfit.model.learner import moments_of
+from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
+from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums, sampler_for
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm
@@ -203,9 +203,12 @@ def draw_wave(
     if isinstance(chart, ResidualMap):
         z = chart.vectors(values, target)
         return WaveSums(len(z), _blurred(z.T @ z, deviation, generator), None, deviation)
-    matrix, linear = chart.sums(values, target)
-    noise = generator.normal(size=len(linear)) * deviation * chart.loss.balance
-    return WaveSums(len(values), _blurred(matrix, deviation, generator), linear + noise, deviation)
+    matrix, linear, squares = chart.sums(values, target)
+    linear = linear + generator.normal(size=len(linear)) * deviation * chart.loss.balance
+    matrix = _blurred(matrix, deviation, generator)
+    if squares is not None:
+        squares = _blurred(squares, deviation / chart.loss.robust_weight, generator)
+    return WaveSums(len(values), matrix, linear, deviation, squares)
 
 
 def _blurred(matrix: FloatArray, deviation: float, generator: np.random.Generator) -> FloatArray:

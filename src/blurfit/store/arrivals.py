@@ -66,7 +66,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.wave import require_group
+from blurfit.agreement.waves import require_group
 from blurfit.arrays import ByteArray
 from blurfit.errors import (
     BlurfitError,
@@ -464,7 +464,7 @@ class Intake(Courses):
         """Keep what was received, all of it or nothing; how many were new is returned.
 
         The collection is opened if it is not there yet. No invitation is needed: whoever holds the
-        store, and calls this, vouches for what is added (`blurfit.agreement.conditions`).
+        store, and calls this, vouches for what is added (`blurfit.agreement.statement`).
         """
         if not isinstance(received, Submission | Submissions):
             raise InvalidValueError(

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.radius import radii
+from blurfit.agreement.proving import radii
 from blurfit.arrays import FloatArray
 from blurfit.learning.inference import FALSE_ALARM, MOST_NUMBERS, halves_apart
 from blurfit.learning.sums import Screen

@@ -54,9 +54,9 @@ vector: a Gaussian mechanism of deviation σ and sensitivity Δ, which is Δ/σ-
 2022, Theorem 1). That holds for each value of (a, e), so it holds for their mixture, even if an
 attacker is told both: GDP is closed under mixing with what does not depend on the record. ∎ On the
 grid D is a discrete Gaussian of s = σ/g steps, √n times as many as one contributor's: the
-thousandth of δ that is kept back for discrete noise (`blurfit.agreement.grid`) pays for it n times
-over. The screen, by which a submission may be refused, looks at x + e alone and is paid for there
-as well.
+thousandth of δ that is kept back for discrete noise (`blurfit.agreement.numbers`) pays for it n
+times over. The screen, by which a submission may be refused, looks at x + e alone and is paid for
+there as well.
 
 So (ε, δ) against readers holds **if the database is honest, or if n contributors are**: two
 premises of which one suffices. Their noise is not counted together in the promise, which would need
@@ -144,34 +144,6 @@ def submission_sensitivity(constant: float, radius: float) -> float:
     another record, never none.
     """
     return sensitivity(constant, radius, "replace")
-
-
-def sensitivity_of_multiples(q_bound: float, p_bound: float, balance: float) -> float:
-    """Δ of (Σqqᵀ, Σp) in ‖M‖_F² + ‖p‖²/τ² where p is a multiple of q: p = κq, κ free, `replace`.
-
-    With ϱ = R_p²/(τ²R_q⁴),
-
-        Δ² = R_q⁴·max((2 + ϱ)²/2 [for ϱ ≤ 2], 1 + 4ϱ);
-
-    the two cross at ϱ = 2 − √2, and both lie below the 2 + 4ϱ of a p without direction. This is the
-    case of losses around a prior and of Newton's quadratic for any generalised linear model.
-
-    Proof. Let R_q = 1, norms a, b ≤ 1 of q and q', t ≥ 0 the absolute cosine. The p lie along the
-    q, each no longer than R_p, so ‖p − p'‖²/τ² ≤ 2ϱ(1 + t) and
-
-        F = a⁴ + b⁴ − 2a²b²t² + 2ϱ(1 + t),
-
-    which is convex in a² and in b²: its largest values are at 0 or 1. At a = b = 1 it is
-    2 − 2t² + 2ϱ(1 + t), best at t = min(1, ϱ/2): (2 + ϱ)²/2, or 4ϱ for ϱ > 2. At a = 1, b = 0 it is
-    1 + 2ϱ(1 + t) ≤ 1 + 4ϱ, approached by a short q' with a long p'. At a = b = 0 it is 4ϱ. ∎
-    """
-    positive(q_bound=q_bound, p_bound=p_bound, balance=balance)
-    energy = q_bound**2
-    ratio = (p_bound / (balance * energy)) ** 2
-    squared = 1 + 4 * ratio
-    if ratio <= 2:
-        squared = max(squared, (2 + ratio) ** 2 / 2)
-    return energy * math.sqrt(squared) * NUDGE
 
 
 def total_deviation(sigma: float, quorum: int, count: int, draws: int = 0) -> float:

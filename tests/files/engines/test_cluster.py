@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, BlurfitError, Numeric, Schema, ServiceError, perturb_table
+from blurfit.files import engines as module
 from blurfit.files import learn
-from blurfit.files.engines import cluster as module
-from blurfit.files.engines.cluster import Cluster
-from blurfit.files.engines.threads import Threads
+from blurfit.files.engines import Cluster, Threads
 from blurfit.files.learn import Work, totals
 from blurfit.messages import files
 from blurfit.messages.files import Writer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, perturb_table
-from blurfit.files.engines.threads import Threads
+from blurfit.files.engines import Threads
 from blurfit.files.learn import Work
 from blurfit.messages.files import Writer
 

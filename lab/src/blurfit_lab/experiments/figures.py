@@ -26,7 +26,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
 from blurfit.estimators.mechanisms import DEFAULT_SPLIT, public_ball
-from blurfit.model.learner import moments_of
+from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import Generator, sampler_for, totals_of_products, weights_of
 from blurfit.simulation.waves import fit_in_waves
 from blurfit_lab.experiments.cohort import Cohort, Window, WindowSums

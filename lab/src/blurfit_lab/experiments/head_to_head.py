@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, NotPrivateWarning
 from blurfit.estimators import (

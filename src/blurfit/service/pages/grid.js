@@ -1,4 +1,4 @@
-// The public grid on which noise is exact: mirrors `blurfit.agreement.grid`.
+// The public grid on which noise is exact: mirrors `blurfit.agreement.numbers`.
 
 import { BEYOND, demand, exactly, finite } from "./checks.js";
 import { noiseOf } from "./moment.js";

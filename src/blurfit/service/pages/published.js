@@ -1,4 +1,4 @@
-// What a published model says, in the reader's units: mirrors `blurfit.model.published` and
+// What a published model says, in the reader's units: mirrors `blurfit.model.model` and
 // `blurfit.learning.inference`.
 
 import { NOT_SAID, affine, affines, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";

@@ -1,5 +1,5 @@
 // How long an honest submission can be, but for a probability that is accounted in δ: mirrors
-// `blurfit.agreement.radius` and `blurfit.theory.numerics`.
+// `blurfit.agreement.proving` and `blurfit.theory.numerics`.
 
 import { noncentralUpperTail, upperTail } from "./chisquare.js";
 import { logUpperTail } from "./gaussian.js";

@@ -330,7 +330,7 @@ function verifyLocal({ local }, mu) {
 }
 
 /** Noise that can be drawn exactly, and numbers that can be added so: whether a record can be sent
- * must not depend on its answers. Mirrors `blurfit.agreement.checks.refuse_unless_blurrable`. */
+ * must not depend on its answers. Mirrors `blurfit.agreement.agreement.refuse_unless_blurrable`. */
 function verifyNoise(agreement) {
   for (const { step, deviations, bound } of partsOf(agreement)) {
     demand(bound < 2 ** 51 * step, "numbers in steps", bound / step, "below 2^51");

@@ -1,5 +1,5 @@
 // Promises in plain words. Words must not say more than the numbers: mirrors
-// `blurfit.agreement.promises` and the statement of a model.
+// `blurfit.agreement.statement` and the statement of a model.
 
 import { widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
@@ -35,7 +35,7 @@ export const isOpenToAnyone = ({ admission }) => admission === "anyone";
 /** What is counted: people who were invited, or submissions of nobody knows whom. */
 export const countedIn = (agreement) => t(isOpenToAnyone(agreement) ? "submissions" : "people");
 
-/** What the promise to the model’s readers needs: mirrors `blurfit.agreement.conditions`. */
+/** What the promise to the model’s readers needs: mirrors `blurfit.agreement.statement`. */
 export function premiseInWords(agreement) {
   const quorum = number(quorumOf(agreement));
   const people = t(isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited", { quorum });
@@ -56,7 +56,7 @@ export function proofInWords({ databases }) {
   return t("proof.words", { first, second });
 }
 
-/** What that depends on: mirrors `blurfit.agreement.promises.condition_in_words`. */
+/** What that depends on: mirrors `blurfit.agreement.statement.condition_in_words`. */
 export function conditionInWords(agreement) {
   if (agreement.database_noise) return t("condition.noise");
   return t(isOpenToAnyone(agreement) ? "condition.anyone" : "condition", { quorum: number(quorumOf(agreement)) });
@@ -69,7 +69,7 @@ export function promiseOf({ calibration }) {
   return { epsilon: inTwelveDigits(epsilon), delta: inTwelveDigits(delta) };
 }
 
-/** Never rounded down: mirrors `promised_in_all` of `blurfit.agreement.checks`. */
+/** Never rounded down: mirrors `promised_in_all` of `blurfit.agreement.agreement`. */
 function inTwelveDigits(whole) {
   const rounded = Number(whole.toPrecision(12));
   if (rounded >= whole * (1 - 4e-16)) return rounded;

@@ -1,0 +1,417 @@
+"""Do public defaults hold everywhere? Errors above the best model's, population by population.
+
+    population × columns × n × ε × seed ─ methods ─► JSON lines ─► cells, verdicts, geometric means
+
+Only public names are used: the estimators with their defaults, `Plan` and a simulated collection.
+So the same experiment runs on any version, and two versions are compared by their JSON lines. δ is
+1/n², neighbours replace one row. A line that is there is not computed again: a run that was stopped
+goes on, and more seeds are added to fewer.
+
+| method | what it is |
+| --- | --- |
+| holder | the estimator's default: whoever holds the rows |
+| send | a plan's default, everybody sends once and nobody holds the rows |
+| one | one wave, `waves=1` |
+| mean | a mean (a share, a rate) with the noise that spends all of (ε, δ) on it |
+| …Regressor, …Classifier | a rival of `blurfit_lab.rivals` by its name |
+
+*Numbers*: `loss` is the mean squared error on rows of the same population, `floor` that of these
+rows' own least squares, so that `excess` = (loss − floor)/variance is never negative for a line.
+*Labels and counts*: the loss is log loss, or half the Poisson deviance; the floor is that of the
+tested rows' own maximum likelihood, and the excess is loss − floor. Probabilities are cut to
+[10⁻⁴, 1 − 10⁻⁴] and rates to at least 10⁻², for one wave's lines reach beyond what they are of.
+`accuracy` is that of the maximum likelihood less the model's.
+
+**Verdicts** are paired over seeds, by Student's law at 99 %: in a cell a method *surely loses* if
+its loss is more than 5 % (labels and counts: 0.001) above the better of two references, *surely
+wins* if its loss is below, and is even otherwise. The better one is that of the smaller mean.
+"""
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from scipy.special import expit, gammaln, stdtrit
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from blurfit import (
+    Categorical,
+    MomentPerturbationClassifier,
+    MomentPerturbationRegressor,
+    NotPrivateWarning,
+    Plan,
+)
+from blurfit.arrays import AnyArray, FloatArray
+from blurfit.errors import BlurfitError
+from blurfit.progress import Progress, silent
+from blurfit.schema.vectors import values as encoded
+from blurfit.simulation.waves import fit_in_waves
+from blurfit.theory.gaussian import mu_of
+from blurfit_lab import rivals
+from blurfit_lab.experiments.populations import People, Rows, Task, ends, people
+
+HOLDER, SEND, ONE, MEAN = "holder", "send", "one", "mean"
+METHODS = (HOLDER, SEND, ONE, MEAN)
+LEAST_PROBABILITY, LEAST_RATE = 1e-4, 1e-2
+TOLERANCE: dict[Task, float] = {"number": 0.05, "label": 0.001, "count": 0.001}
+SURE = 0.99
+CELL = ["population", "d", "n", "epsilon"]
+KEY = [*CELL, "seed", "method"]
+
+
+class Cell(NamedTuple):
+    """What is learned from: a population, its columns, and how many people under which ε."""
+
+    population: str
+    d: int
+    n: int
+    epsilon: float
+
+
+# ---- fitting
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a method learned: predictions of the tested rows, and the model if it has one."""
+
+    predicted: FloatArray
+    model: Any = None
+
+
+def fit(method: str, crowd: People, rows: Rows, epsilon: float, seed: int) -> Fitted:
+    """Fit by one method under (ε, 1/n²); a method's own refusal is a `BlurfitError`."""
+    delta = len(rows.y) ** -2.0
+    with warnings.catch_warnings():  # seeds are meant: nobody is protected by a comparison
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        if method == MEAN:
+            return _private_mean(crowd, rows, mu_of(epsilon, delta), seed)
+        if method == SEND:
+            return _one_send(crowd, rows, epsilon, delta, seed)
+        if method in (HOLDER, ONE):
+            return _held(method, crowd, rows, epsilon, delta, seed)
+        return _rival(method, crowd, rows, epsilon, delta, seed)
+
+
+def _held(
+    method: str, crowd: People, rows: Rows, epsilon: float, delta: float, seed: int
+) -> Fitted:
+    terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "random_state": seed}
+    if method == ONE:
+        terms["waves"] = 1
+    if crowd.task == "label":
+        model = MomentPerturbationClassifier(bounds=crowd.schema, **terms)
+        model.fit(rows.X, rows.y)
+        return Fitted(model.predict_proba(crowd.tested.X)[:, 1], model)
+    if crowd.task == "count" and method == HOLDER:
+        terms["family"] = "poisson"
+    model = MomentPerturbationRegressor(bounds=crowd.schema, **terms).fit(rows.X, rows.y)
+    return Fitted(model.predict(crowd.tested.X), model)
+
+
+def _one_send(crowd: People, rows: Rows, epsilon: float, delta: float, seed: int) -> Fitted:
+    """All people are honest here, so that the noise is that of everybody together."""
+    terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "quorum": len(rows.y)}
+    plan = Plan.propose(crowd.schema, counts=crowd.task == "count", colluders=0.0, **terms)
+    table = {**{str(name): np.asarray(column) for name, column in rows.X.items()}}
+    table[crowd.schema.target.name] = rows.y
+    values = encoded(crowd.schema, table)
+    model = fit_in_waves(plan, values, np.random.default_rng(seed)).model
+    if crowd.task == "label":
+        return Fitted(np.asarray(model.predict_proba(crowd.tested.X))[:, 1], model)
+    return Fitted(np.asarray(model.predict(crowd.tested.X), dtype=float), model)
+
+
+def _private_mean(crowd: People, rows: Rows, mu: float, seed: int) -> Fitted:
+    low, high = ends(crowd.schema.target)
+    noise = (high - low) / mu * np.random.default_rng(seed).standard_normal()
+    mean = (float(np.clip(rows.y, low, high).sum()) + noise) / len(rows.y)
+    return Fitted(np.full(len(crowd.tested.y), min(high, max(low, mean))))
+
+
+def _rival(
+    method: str, crowd: People, rows: Rows, epsilon: float, delta: float, seed: int
+) -> Fitted:
+    """Rivals take numbers: each level but the last is a column of 0 and 1."""
+    columns = design(crowd, rows.X)[:, 1:]
+    lower, upper = _bounds(crowd)
+    terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "random_state": seed}
+    family = getattr(rivals, method)
+    if crowd.task == "number":
+        terms["target_bounds"] = ends(crowd.schema.target)
+    known = {name: value for name, value in terms.items() if name in family.__dataclass_fields__}
+    if "accounting" in family.__dataclass_fields__ and crowd.task == "number":
+        known["accounting"] = "exact"
+    model = family(bounds=(lower, upper), **known).fit(columns, rows.y)
+    tested = _tested_design(crowd)[:, 1:]
+    if crowd.task == "number":
+        return Fitted(model.predict(tested), model)
+    return Fitted(expit(tested @ np.ravel(model.coef_) + np.ravel(model.intercept_)), model)
+
+
+def design(crowd: People, X: pd.DataFrame) -> FloatArray:
+    """(1, v) in the user's own units, a column for each level but the first."""
+    parts: list[AnyArray] = [np.ones((len(X), 1))]
+    for one in crowd.schema.features:
+        column = X[one.name].to_numpy()
+        if isinstance(one, Categorical):
+            parts.append(column[:, None] == np.array(one.levels[1:]))
+        else:
+            parts.append(column[:, None])
+    return np.hstack(parts).astype(float)
+
+
+def _bounds(crowd: People) -> tuple[list[float], list[float]]:
+    found = [
+        ends(one)
+        for one in crowd.schema.features
+        for _ in range(len(one.levels) - 1 if isinstance(one, Categorical) else 1)
+    ]
+    return [low for low, _ in found], [high for _, high in found]
+
+
+# ---- scoring
+
+
+def loss_of(task: Task, predicted: FloatArray, y: AnyArray) -> float:
+    """Mean squared error, log loss, or half the Poisson deviance up to a constant of y."""
+    if task == "number":
+        return float(np.mean((predicted - y) ** 2))
+    if task == "label":
+        p = np.clip(predicted, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        return float(-np.mean(np.log(np.where(y, p, 1 - p))))
+    rate = np.maximum(predicted, LEAST_RATE)
+    return float(np.mean(rate - y * np.log(rate) + gammaln(y + 1)))
+
+
+def best_fit(task: Task, x: FloatArray, y: AnyArray) -> FloatArray:
+    """Coefficients of (1, v) by least squares or maximum likelihood, without privacy."""
+    if task == "number":
+        return np.asarray(np.linalg.lstsq(x, y, rcond=None)[0])
+    found = np.zeros(x.shape[1])
+    found[0] = math.log(y.mean() / (1 - y.mean())) if task == "label" else math.log(y.mean())
+    for _ in range(50):  # Newton's steps, halved while the likelihood falls
+        score = x @ found
+        rate = _curve(task, score)
+        weight = rate * (1 - rate) if task == "label" else rate
+        step = np.linalg.lstsq((x * weight[:, None]).T @ x, x.T @ (y - rate), rcond=None)[0]
+        before, move, share = _deviance(task, score, y), x @ step, 1.0
+        while share > 1e-3 and _deviance(task, score + share * move, y) > before:
+            share /= 2
+        found = found + share * step
+        if np.linalg.norm(step) <= 1e-9 * (1 + np.linalg.norm(found)):
+            break
+    return found
+
+
+def _curve(task: Task, score: FloatArray) -> FloatArray:
+    return np.asarray(expit(score) if task == "label" else np.exp(np.minimum(score, 50)))
+
+
+def _deviance(task: Task, score: FloatArray, y: AnyArray) -> float:
+    """−log likelihood a row, up to what y alone decides."""
+    grown = np.logaddexp(0, score) if task == "label" else np.exp(np.minimum(score, 50))
+    return float(np.mean(grown - y * score))
+
+
+class Floor(NamedTuple):
+    """The best that a model can do on the tested rows."""
+
+    loss: float
+    variance: float
+    accuracy: float
+
+
+@lru_cache(maxsize=8)
+def floor_of(crowd: People) -> Floor:
+    """Fit the tested rows themselves."""
+    y, x = crowd.tested.y, _tested_design(crowd)
+    score = x @ best_fit(crowd.task, x, y)
+    predicted = score if crowd.task == "number" else _curve(crowd.task, score)
+    right = float(np.mean((predicted > 0.5) == y)) if crowd.task == "label" else math.nan
+    return Floor(loss_of(crowd.task, predicted, y), float(np.var(y)), right)
+
+
+@lru_cache(maxsize=8)
+def _tested_design(crowd: People) -> FloatArray:
+    return design(crowd, crowd.tested.X)
+
+
+# ---- running
+
+
+def run(
+    task: Task,
+    cells: Sequence[Cell],
+    seeds: Iterable[int],
+    methods: Sequence[str],
+    out: Path,
+    tell: Progress = silent,
+) -> None:
+    """Compute what is missing in `out`, all cells of one seed before the next seed."""
+    done = resumed(out)
+    wanted = [(seed, cell) for seed in seeds for cell in cells]
+    with out.open("a", encoding="utf-8") as file, threadpool_limits(limits=1):
+        for place, (seed, cell) in enumerate(wanted):
+            missing = [one for one in methods if (*cell, seed, one) not in done]
+            for line in _lines(task, cell, seed, missing):
+                file.write(json.dumps(line) + "\n")
+            file.flush()
+            tell(place + 1, len(wanted))
+
+
+def _lines(task: Task, cell: Cell, seed: int, methods: Sequence[str]) -> Iterator[dict[str, Any]]:
+    if not methods:
+        return
+    crowd = people(cell.population, task, cell.d)
+    floor, rows = floor_of(crowd), crowd.draw(cell.n, seed)
+    for method in methods:
+        line = {"task": task, **cell._asdict(), "seed": seed, "method": method}
+        begin = time.process_time()
+        try:
+            found = fit(method, crowd, rows, cell.epsilon, seed)
+        except (BlurfitError, np.linalg.LinAlgError) as error:
+            yield {**line, "refused": f"{type(error).__name__}: {error}"}
+            continue
+        line["seconds"] = round(time.process_time() - begin, 4)
+        loss = loss_of(task, found.predicted, crowd.tested.y)
+        excess = (loss - floor.loss) / (floor.variance if task == "number" else 1.0)
+        line |= {"loss": loss, "floor": floor.loss, "excess": excess}
+        if task == "label":
+            right = float(np.mean((found.predicted > 0.5) == crowd.tested.y))
+            line["accuracy"] = floor.accuracy - right
+        yield line
+
+
+def resumed(path: Path) -> set[tuple[Any, ...]]:
+    """Make a file ready for further lines, and tell whose lines it has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if text and not text.endswith("\n"):  # a kill cut it off
+        path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
+    return {tuple(line[key] for key in KEY) for line in read(path)} if text else set()
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file."""
+    return [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
+
+
+# ---- tables
+
+
+def frame(paths: Iterable[Path]) -> pd.DataFrame:
+    """All lines of some files, the last of those that are of the same fit."""
+    lines = [line for path in paths for line in read(path)]
+    return pd.DataFrame(lines).drop_duplicates(KEY, keep="last")
+
+
+def excess_table(lines: pd.DataFrame, value: str = "excess") -> pd.DataFrame:
+    """The mean over seeds for each cell and method."""
+    return lines.pivot_table(index=CELL, columns="method", values=value, sort=False)
+
+
+def verdicts(
+    lines: pd.DataFrame, method: str, references: Sequence[str], task: Task
+) -> pd.DataFrame:
+    """Each cell: the better reference, the ratio of mean losses to it, and a paired verdict.
+
+    For labels and counts `ratio` is the difference.
+    """
+    wide = lines.pivot_table(index=[*CELL, "seed"], columns="method", values="loss", sort=False)
+    found = []
+    for cell, part in wide.groupby(level=CELL, sort=False):
+        known = [one for one in references if one in part and part[one].notna().any()]
+        if method not in part or part[method].isna().all() or not known:
+            continue
+        best = min(known, key=lambda one: part[one].mean())
+        mine, theirs = (part[one].to_numpy() for one in (method, best))
+        tolerance = theirs.mean() * TOLERANCE[task] if task == "number" else TOLERANCE[task]
+        ratio = mine.mean() / theirs.mean() if task == "number" else mine.mean() - theirs.mean()
+        found.append([*cell, best, ratio, len(mine), _verdict(mine - theirs, tolerance)])
+    return pd.DataFrame(found, columns=[*CELL, "best", "ratio", "seeds", "verdict"])
+
+
+def _verdict(gaps: FloatArray, tolerance: float) -> str:
+    """Tell whether the mean gap is surely above the tolerance, surely below 0, or neither."""
+    gaps = gaps[~np.isnan(gaps)]
+    if len(gaps) < 2:
+        return "even"
+    reach = stdtrit(len(gaps) - 1, 1 - (1 - SURE) / 2) * gaps.std(ddof=1) / math.sqrt(len(gaps))
+    if gaps.mean() - reach > tolerance:
+        return "loses"
+    return "wins" if gaps.mean() + reach < 0 else "even"
+
+
+def geometric_mean(lines: pd.DataFrame, method: str, old: pd.DataFrame, other: str) -> pd.Series:
+    """By population, and over all: mean loss of a method over another's, of another file's."""
+    mine = lines[lines.method == method].groupby(CELL, sort=False).loss.mean()
+    theirs = old[old.method == other].groupby(CELL, sort=False).loss.mean()
+    ratio = np.log(mine / theirs).dropna()
+    found = np.exp(ratio.groupby("population", sort=False).mean())
+    found["all"] = math.exp(ratio.mean()) if len(ratio) else math.nan
+    return found
+
+
+def markdown(table: pd.DataFrame, digits: int = 4) -> str:
+    """A table for a page.
+
+    >>> print(markdown(pd.DataFrame({"n": [512], "excess": [0.12345]})))
+    | n | excess |
+    | --- | --- |
+    | 512 | 0.1235 |
+    """
+
+    def told(value: Any) -> str:
+        if isinstance(value, float):
+            return "–" if math.isnan(value) else f"{value:.{digits}f}"
+        return str(value)
+
+    rows = [list(map(str, table.columns)), ["---"] * len(table.columns)]
+    rows += [[told(value) for value in row] for row in table.itertuples(index=False, name=None)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def report(lines: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> str:
+    """The tables of one task: all cells, verdicts with the cells that lose, geometric means."""
+    parts = [markdown(excess_table(lines).reset_index())]
+    if task == "label":
+        parts.append("Accuracy below the maximum likelihood's:\n")
+        parts.append(markdown(excess_table(lines, "accuracy").reset_index()))
+    if "refused" in lines:
+        refused = lines[lines.refused.notna()].groupby([*CELL, "method"], sort=False).size()
+        if len(refused):
+            parts.append(markdown(refused.rename("refused").reset_index()))
+    for method in (HOLDER, SEND):
+        for others in ((ONE, MEAN), sorted(set(lines.method) - set(METHODS))):
+            found = verdicts(lines, method, others, task)
+            if len(found):
+                parts.append(_told(found, method, others, task))
+    if old is not None:
+        for method in (HOLDER, SEND):
+            means = geometric_mean(lines, method, old, method)
+            parts.append(f"Loss of **{method}** over the old default's, geometric means:\n")
+            parts.append(markdown(means.rename("ratio").reset_index()))
+    return "\n\n".join(parts)
+
+
+def _told(found: pd.DataFrame, method: str, others: Sequence[str], task: Task) -> str:
+    words = found.verdict.value_counts()
+    counts = ", ".join(f"{name} {words.get(name, 0)}" for name in ("wins", "even", "loses"))
+    whole = (
+        f"geometric mean of ratios {math.exp(np.log(found.ratio).mean()):.3f}"
+        if task == "number"
+        else f"mean difference {found.ratio.mean():+.4f}"
+    )
+    text = f"**{method}** against the better of {', '.join(others)}: {counts}; {whole}."
+    limit = 1 + TOLERANCE[task] if task == "number" else TOLERANCE[task]
+    worse = found[(found.ratio > limit) | (found.verdict == "loses")]
+    return text if worse.empty else f"{text} Above the tolerance:\n\n{markdown(worse)}"

@@ -1,0 +1,488 @@
+"""Populations that differ in what real tables differ in, for experiments on public defaults.
+
+Stated bounds that are tight or ten times too wide, tails, rare answers, correlation, curvature,
+uneven spread. A population's law (coefficients, centres, scales) follows from its name and its
+number of columns alone; rows follow from a seed as well. A law is written in three steps:
+
+    d ─ columns ─► X in [−1, 1], signal ─ standardised ─► s ─ answer ─► a number, a label or a count
+
+`CHOICES` may be looked at while a rule is chosen. **`ASIDE` may not**: these populations are
+different in kind, were written before any rule was changed, and are run once, at the end. `survey`
+and `adult` are real people (`blurfit_lab.datasets`), of which the last rows are kept for testing.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from scipy.special import expit
+
+from blurfit import Binary, Categorical, Numeric, Schema
+from blurfit.arrays import AnyArray, FloatArray
+from blurfit_lab.datasets import load_acs, load_adult
+
+Task = Literal["number", "label", "count"]
+Generator = np.random.Generator
+TESTED = 2**16  # rows to test on
+REFERENCE = 2**15  # rows by which a signal is standardised
+
+
+class Rows(NamedTuple):
+    """A table of features, and the target: a number, True or False, or a count."""
+
+    X: pd.DataFrame
+    y: AnyArray
+
+
+class Columns(NamedTuple):
+    """Features in [−1, 1], the signal in them, and those that are levels rather than numbers."""
+
+    X: FloatArray
+    signal: FloatArray
+    levels: Mapping[str, AnyArray] = {}
+
+
+Draw = Callable[[int, Generator], Columns]
+Law = Callable[[int, Generator], Draw]  # from d, and what draws the law's own constants
+Answer = Callable[[FloatArray, Generator], AnyArray]  # from a standardised signal
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a population is made, before its number of columns is known."""
+
+    law: Law
+    answer: Answer
+    binary: bool = False  # columns are yes or no
+    strays: float = 0.0  # share of people who are anywhere at the bounds, answer included
+    most: int = 0  # the largest count
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """A population with a schema, from which any number of rows can be drawn."""
+
+    name: str
+    task: Task
+    schema: Schema
+    _draw: Callable[[int, Generator], Rows]
+    tested: Rows
+    rows: int | None = None  # how many there are; None: as many as one likes
+
+    @property
+    def columns(self) -> int:
+        """How many features there are."""
+        return len(self.schema.features)
+
+    def draw(self, count: int, seed: int) -> Rows:
+        """Rows to learn from, none of which is tested on."""
+        return self._draw(count, _generator(self.name, self.task, self.columns, count, seed))
+
+
+# ---- laws of features, each with its signal
+
+
+def _spread(scale: float, centred: bool = True) -> Law:
+    """Gaussian columns of one spread, in the middle of their bounds or anywhere."""
+
+    def law(d: int, constants: Generator) -> Draw:
+        slope = constants.normal(size=d)
+        centre = np.zeros(d) if centred else constants.uniform(-0.5, 0.5, d)
+
+        def draw(n: int, generator: Generator) -> Columns:
+            white = generator.normal(size=(n, d))
+            return Columns(centre + scale * white, white @ slope)
+
+        return draw
+
+    return law
+
+
+def _linear(columns: Callable[[int, int, Generator], FloatArray]) -> Law:
+    """Columns of any law, and a signal that is linear in what the bounds leave of them."""
+
+    def law(d: int, constants: Generator) -> Draw:
+        slope = constants.normal(size=d)
+
+        def draw(n: int, generator: Generator) -> Columns:
+            X = np.clip(columns(n, d, generator), -1, 1)
+            return Columns(X, X @ slope)
+
+        return draw
+
+    return law
+
+
+def _ages(n: int, d: int, generator: Generator) -> FloatArray:
+    return generator.uniform(20, 60, (n, d)) / 60 - 1  # 20 to 60 of 0 to 120
+
+
+def _heavy(n: int, d: int, generator: Generator) -> FloatArray:
+    return generator.standard_t(2.5, (n, d)) / 40
+
+
+def _amounts(n: int, d: int, generator: Generator) -> FloatArray:
+    return 2 * (generator.random((n, d)) < 0.05) * generator.random((n, d)) - 1
+
+
+def _rare(n: int, d: int, generator: Generator) -> FloatArray:
+    return np.where(generator.random((n, d)) < 0.01, 1.0, -1.0)
+
+
+def _products(n: int, d: int, generator: Generator) -> FloatArray:
+    """Columns and their products as columns of their own."""
+    k = max(2, int((np.sqrt(8 * d + 1) - 1) / 2))
+    first = generator.uniform(-1, 1, (n, k))
+    a, b = np.triu_indices(k, 1)
+    X = np.hstack([first, first[:, a] * first[:, b]])[:, :d]
+    return np.hstack([X, generator.uniform(-1, 1, (n, d - X.shape[1]))])
+
+
+def _incomes(d: int, constants: Generator) -> Draw:
+    """Lognormal columns of 0 to 20 medians, all of which raise the signal."""
+    slope = np.abs(constants.normal(size=d))
+
+    def draw(n: int, generator: Generator) -> Columns:
+        X = np.clip(np.exp(0.8 * generator.normal(size=(n, d))) / 10 - 1, -1, 1)
+        return Columns(X, X @ slope)
+
+    return draw
+
+
+def _conditioned(number: float, d: int, constants: Generator) -> Draw:
+    """Gaussian columns of this condition number, with a signal in every direction."""
+    turn = np.linalg.qr(constants.normal(size=(d, d)))[0]
+    values = np.geomspace(1, 1 / number, d)
+    root = 0.3 * np.sqrt(values * d / values.sum())
+    slope = constants.normal(size=d)
+
+    def draw(n: int, generator: Generator) -> Columns:
+        white = generator.normal(size=(n, d))
+        return Columns((white * root) @ turn.T, white @ slope)
+
+    return draw
+
+
+# ---- laws of features that are kept aside
+
+
+def _panel(d: int, constants: Generator) -> Draw:
+    """Answers from 1 to 5, of a few attitudes that make them alike."""
+    attitudes = max(1, d // 5)
+    loading = constants.normal(size=(attitudes, d)) + 0.5
+    slope, shift = constants.normal(size=d), constants.uniform(-0.8, 0.8, d)
+
+    def draw(n: int, generator: Generator) -> Columns:
+        latent = generator.normal(size=(n, attitudes)) @ loading / np.sqrt(attitudes)
+        answer = np.clip(np.rint(3 + shift + latent + 0.7 * generator.normal(size=(n, d))), 1, 5)
+        X = (answer - 3) / 2
+        return Columns(X, X @ slope + 0.5 * X[:, 0] * X[:, -1])
+
+    return draw
+
+
+def _seasons(d: int, constants: Generator) -> Draw:
+    """Hats over the year, of which two are not 0, and use that falls off over the columns left."""
+    hats = max(1, d // 2)
+    slope, wave = constants.normal(size=d), constants.uniform(1, 3)
+
+    def draw(n: int, generator: Generator) -> Columns:
+        time = generator.beta(1.3, 1.8, n)
+        knots = np.arange(hats) / hats  # the last hat is left to the constant
+        hat = np.clip(1 - hats * np.abs(time[:, None] - knots), 0, 1)
+        use = generator.exponential(size=(n, 1)) * generator.random((n, d - hats)) ** 3
+        X = np.hstack([hat, np.clip(use / 4, 0, 1)])
+        return Columns(X, X @ slope + 0.3 * np.sin(wave * 2 * np.pi * time))
+
+    return draw
+
+
+def _cohorts(d: int, constants: Generator) -> Draw:
+    """Two kinds of people, one in seven of the second, with other places, scales and slopes."""
+    slope = constants.normal(size=(2, d))
+    slope[1, ::2] = -slope[0, ::2]
+    centre = constants.uniform(-0.5, 0.5, (2, d))
+    scale = np.array([[0.05], [0.2]]) * constants.uniform(0.5, 1.5, (2, d))
+
+    def draw(n: int, generator: Generator) -> Columns:
+        kind = (generator.random(n) < 1 / 7).astype(int)
+        X = centre[kind] + scale[kind] * generator.laplace(size=(n, d))
+        X = np.clip(X, -1, 1)
+        return Columns(X, np.sum(slope[kind] * (X - centre[kind]) / scale[0], axis=1))
+
+    return draw
+
+
+def _towns(d: int, constants: Generator) -> Draw:
+    """Towns of Zipf's law, four trades, and amounts that are mostly 0 in bounds too wide."""
+    towns = max(3, d // 2)
+    share = 1 / np.arange(1, towns + 1)
+    of_town, of_trade = constants.normal(size=towns), constants.normal(size=4)
+    amounts = max(1, d - towns - 2)
+    slope = np.abs(constants.normal(size=amounts))
+
+    def draw(n: int, generator: Generator) -> Columns:
+        town = generator.choice(towns, n, p=share / share.sum())
+        trade = generator.choice(4, n, p=[0.5, 0.3, 0.17, 0.03])
+        some = generator.random((n, amounts)) < 0.3
+        X = np.clip(some * np.exp(generator.normal(size=(n, amounts)) - 3), 0, 1)
+        signal = of_town[town] + of_trade[trade] + 20 * X @ slope / np.sqrt(amounts)
+        names = np.array([f"t{place}" for place in range(towns)])
+        levels = {"town": names[town], "trade": np.array(["a", "b", "c", "e"])[trade]}
+        return Columns(np.asarray(X, dtype=float), signal, levels)
+
+    return draw
+
+
+# ---- answers
+
+
+def _number(share: float = 0.5, spread: float = 0.3, centre: float = 0.0) -> Answer:
+    """A share of the variance is the signal's, the rest is Gaussian."""
+
+    def answer(s: FloatArray, generator: Generator) -> FloatArray:
+        noise = generator.normal(size=len(s))
+        return np.asarray(centre + spread * (np.sqrt(share) * s + np.sqrt(1 - share) * noise))
+
+    return answer
+
+
+def _wages(s: FloatArray, generator: Generator) -> FloatArray:
+    """Lognormal, 0 to 20 medians: the mean is curved, and the spread is uneven."""
+    return np.exp(0.6 * s + 0.5 * generator.normal(size=len(s))) / 10 - 1
+
+
+def _uneven(s: FloatArray, generator: Generator) -> FloatArray:
+    """A linear mean, whose errors are larger the further the signal is from its middle."""
+    return np.asarray(0.2 * s + 0.14 * np.abs(s) * generator.normal(size=len(s)))
+
+
+def _score(s: FloatArray, generator: Generator) -> FloatArray:
+    """A whole number from 0 to 10, with many at its upper end."""
+    told = np.rint(7.5 + 1.6 * s + 1.2 * generator.standard_t(5, len(s)))
+    return np.asarray(np.clip(told, 0, 10) / 5 - 1)
+
+
+def _bills(s: FloatArray, generator: Generator) -> FloatArray:
+    """Skewed amounts whose upper bound is fifty times the median."""
+    return np.asarray(np.exp(0.5 * s + 0.6 * generator.normal(size=len(s))) / 25 - 1)
+
+
+def _seasonal(s: FloatArray, generator: Generator) -> FloatArray:
+    """Noise of the signal's own size, of a skewed law."""
+    return np.asarray(
+        0.15 * s - 0.3 + 0.15 * np.exp(0.4 * s) * (generator.gamma(2, size=len(s)) - 2)
+    )
+
+
+def _label(probability: Callable[[FloatArray], FloatArray]) -> Answer:
+    return lambda s, generator: generator.random(len(s)) < probability(s)
+
+
+def _curve(shift: float = 0.0, slope: float = 1.5) -> Answer:
+    """The logistic curve: the model is true."""
+    return _label(lambda s: expit(shift + slope * s))
+
+
+def _step(low: float, high: float, where: float = 0.0) -> Answer:
+    """Two probabilities and nothing between: no curve."""
+    return _label(lambda s: np.where(s > where, high, low))
+
+
+def _cauchy(s: FloatArray) -> FloatArray:
+    return 0.5 + np.arctan(3 * (s - 0.5)) / np.pi
+
+
+def _hump(s: FloatArray) -> FloatArray:
+    """Most likely in the middle of the upper half: it falls again."""
+    return np.asarray(0.1 + 0.7 * np.exp(-((s - 0.8) ** 2)))
+
+
+def _count(
+    most: int, rate: float, spread: float = 0.0, zeros: float = 0.0, slope: float = 0.5
+) -> Answer:
+    """Poisson; with `spread` its rate is gamma beside, and `zeros` of all people have none."""
+
+    def answer(s: FloatArray, generator: Generator) -> FloatArray:
+        mean = rate * np.exp(slope * s)
+        if spread:
+            mean = mean * generator.gamma(1 / spread, spread, len(s))
+        found = generator.poisson(np.minimum(mean, 1e6)) * (generator.random(len(s)) >= zeros)
+        return np.minimum(found, most).astype(float)
+
+    return answer
+
+
+_GAUSS, _LOOSE, _HEAVY = _spread(0.35), _spread(0.033, centred=False), _linear(_heavy)
+_FEATURES: dict[str, Recipe] = {
+    "gauss": Recipe(_GAUSS, _number()),
+    "weak": Recipe(_GAUSS, _number(0.02)),
+    "strong": Recipe(_GAUSS, _number(0.98)),
+    "loose": Recipe(_LOOSE, _number(spread=0.033, centre=0.25)),
+    "looseX": Recipe(_LOOSE, _number()),
+    "looseY": Recipe(_GAUSS, _number(spread=0.033, centre=0.25)),
+    "age": Recipe(_linear(_ages), _number(spread=0.15, centre=-0.6)),
+    "heavy": Recipe(_HEAVY, _number()),
+    "lognormal": Recipe(_incomes, _wages),
+    "sparse": Recipe(_linear(_amounts), _number()),
+    "cond10": Recipe(partial(_conditioned, 10.0), _number()),
+    "cond1000": Recipe(partial(_conditioned, 1000.0), _number()),
+    "rare": Recipe(_linear(_rare), _number(), binary=True),
+    "outliers": Recipe(_spread(0.1), _number(spread=0.1), strays=0.01),
+    "inter": Recipe(_linear(_products), _number()),
+}
+FIFTEEN = tuple(_FEATURES)
+_ALIKE = ("weak", "strong", "looseY")  # other numbers, and the same features as `gauss`
+CHOICES: dict[Task, dict[str, Recipe]] = {
+    "number": {**_FEATURES, "uneven": Recipe(_GAUSS, _uneven)},
+    "label": {
+        **{
+            name: replace(recipe, answer=_curve())
+            for name, recipe in _FEATURES.items()
+            if name not in _ALIKE
+        },
+        "few": Recipe(_GAUSS, _curve(-4.6)),
+        "steps": Recipe(_GAUSS, _step(0.15, 0.85)),
+        "cauchy": Recipe(_HEAVY, _label(_cauchy)),
+        "hump": Recipe(_incomes, _label(_hump)),
+    },
+    "count": {
+        "poisson": Recipe(_GAUSS, _count(20, 2.0), most=20),
+        "overdispersed": Recipe(_GAUSS, _count(60, 4.0, spread=0.7), most=60),
+        "zeros": Recipe(_linear(_products), _count(20, 2.0, zeros=0.3), most=20),
+        "age": Recipe(_linear(_ages), _count(20, 2.0), most=20),
+        "loose": Recipe(_LOOSE, _count(100, 2.0), most=100),
+        "rare": Recipe(_linear(_rare), _count(20, 2.0), binary=True, most=20),
+    },
+}
+ASIDE: dict[Task, dict[str, Recipe]] = {
+    "number": {
+        "panel": Recipe(_panel, _score),
+        "seasons": Recipe(_seasons, _seasonal),
+        "cohorts": Recipe(_cohorts, _number(0.6, 0.12, -0.3)),
+        "towns": Recipe(_towns, _bills),
+    },
+    "label": {
+        "panel": Recipe(_panel, _step(0.3, 0.9, -0.5)),
+        "seasons": Recipe(_seasons, _label(lambda s: expit(2 * np.sin(s) - 1))),
+        "cohorts": Recipe(_cohorts, _label(lambda s: expit(np.sign(s) * s**2 / 2))),
+        "towns": Recipe(_towns, _curve(-2.5, 1.0)),
+    },
+    "count": {
+        "panel": Recipe(_panel, _count(30, 3.0, spread=0.3), most=30),
+        "towns": Recipe(_towns, _count(50, 1.0, zeros=0.2, slope=0.7), most=50),
+    },
+}
+# Real people, with how many columns they have.
+REAL: dict[Task, dict[str, int]] = {
+    "number": {"survey": 13, "survey-loose": 13, "adult": 11},
+    "label": {"survey": 13, "survey-loose": 13, "adult": 12},
+    "count": {},
+}
+
+
+@lru_cache(maxsize=4)
+def people(name: str, task: Task, d: int) -> People:
+    """Return the population of this name; real ones have the columns that they have."""
+    if name in REAL[task]:
+        return _real(name, task)
+    recipe = (CHOICES[task] | ASIDE[task])[name]
+    draw = recipe.law(d, _generator(name, d))
+    reference = draw(REFERENCE, _generator(name, d, "reference")).signal
+    middle, spread = float(reference.mean()), float(reference.std())
+
+    def rows(count: int, generator: Generator) -> Rows:
+        X, signal, levels = draw(count, generator)
+        y = recipe.answer((signal - middle) / spread, generator)
+        if recipe.strays:
+            stray = generator.random(count) < recipe.strays
+            X[stray] = np.sign(generator.normal(size=(int(stray.sum()), X.shape[1])))
+            y[stray] = _anywhere(task, recipe.most, int(stray.sum()), generator)
+        if task == "number":
+            y = np.clip(y, -1, 1)
+        table = {f"x{place}": column for place, column in enumerate(np.clip(X, -1, 1).T)}
+        if recipe.binary:
+            table = {key: column > 0 for key, column in table.items()}
+        return Rows(pd.DataFrame({**table, **levels}), y)
+
+    tested = rows(TESTED, _generator(name, task, d, "tested"))
+    schema = Schema(_stated(tested.X), _target(task, recipe.most))
+    return People(name, task, schema, rows, tested)
+
+
+def _anywhere(task: Task, most: int, count: int, generator: Generator) -> AnyArray:
+    yes = generator.random(count) < 0.5
+    return yes if task == "label" else np.where(yes, most if task == "count" else 1.0, -1.0)
+
+
+def _stated(X: pd.DataFrame) -> tuple[Numeric | Binary | Categorical, ...]:
+    """State what everyone knows: [−1, 1], yes or no, or which levels there are."""
+    found: list[Numeric | Binary | Categorical] = []
+    for name, column in X.items():
+        if column.dtype == bool:
+            found.append(Binary(str(name)))
+        elif column.dtype == float:
+            found.append(Numeric(str(name), -1, 1))
+        else:
+            found.append(Categorical(str(name), sorted(column.unique())))
+    return tuple(found)
+
+
+def _target(task: Task, most: int) -> Numeric | Binary:
+    if task == "label":
+        return Binary("y")
+    return Numeric("y", 0, most) if task == "count" else Numeric("y", -1, 1)
+
+
+def _real(name: str, task: Task) -> People:
+    """The American Community Survey (its income), or Adult (its label, or hours of work)."""
+    census = load_adult() if name == "adult" else load_acs()
+    schema = census.schema
+    features, target = list(schema.features), schema.target
+    if name != "adult" and task == "label":
+        target = census.label_schema.target
+    if name == "adult" and task == "number":
+        (target,) = (one for one in features if one.name == "hours_per_week")
+        features.remove(target)
+    y = np.asarray(census.table[target.name])
+    if task == "label":
+        y, target = target.scale(y) > 0, Binary(target.name)
+    else:
+        y = np.clip(y, *ends(target))
+    if name.endswith("loose"):
+        features = [_wider(one) for one in features]
+        target = _wider(target)
+    X = pd.DataFrame({one.name: census.table[one.name] for one in features})
+    for one in features:
+        if isinstance(one, Binary):
+            X[one.name] = X[one.name].astype(bool)
+    tested = min(TESTED, len(X) // 3)
+    kept = len(X) - tested
+
+    def rows(count: int, generator: Generator) -> Rows:
+        chosen = generator.choice(kept, count, replace=False)
+        return Rows(X.iloc[chosen].reset_index(drop=True), y[chosen])
+
+    test = Rows(X.iloc[kept:].reset_index(drop=True), y[kept:])
+    return People(name, task, Schema(tuple(features), target), rows, test, kept)
+
+
+def ends(column: Any) -> tuple[float, float]:
+    """Return the bounds of a number; those of anything else are 0 and 1."""
+    return (column.lower, column.upper) if isinstance(column, Numeric) else (0.0, 1.0)
+
+
+def _wider(column: Any, times: float = 3.0) -> Any:
+    """The same column with bounds that are three times as wide."""
+    if not isinstance(column, Numeric):
+        return column
+    more = (times - 1) / 2 * (column.upper - column.lower)
+    return replace(column, lower=column.lower - more, upper=column.upper + more)
+
+
+def _generator(*words: object) -> Generator:
+    return np.random.default_rng([zlib.crc32(str(word).encode()) for word in words])

@@ -1,0 +1,131 @@
+"""Populations have the law that their names promise; verdicts and coverage are counted right."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from blurfit_lab.cli import main
+from blurfit_lab.experiments import coverage, everywhere
+from blurfit_lab.experiments.everywhere import Cell, best_fit, design, floor_of, loss_of, verdicts
+from blurfit_lab.experiments.populations import ASIDE, CHOICES, FIFTEEN, people
+
+EVERY = [(task, name) for task, made in CHOICES.items() for name in (*made, *ASIDE[task])]
+
+
+@pytest.mark.parametrize(("task", "name"), EVERY)
+def test_rows_keep_to_their_bounds_and_follow_from_the_seed(task, name):
+    crowd = people(name, task, 6)
+    rows, again, others = (crowd.draw(300, seed) for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(rows.X, again.X)
+    assert (rows.y == again.y).all()
+    assert not (rows.y == others.y).all() or not rows.X.equals(others.X)
+    x, y = crowd.schema.encode({**rows.X, "y": rows.y})
+    assert np.abs(x).max() <= 1
+    assert np.abs(y).max() <= 1
+    floor = floor_of(crowd)
+    assert floor.variance > 0
+    constant = np.full(len(crowd.tested.y), crowd.tested.y.mean())
+    assert floor.loss < loss_of(task, constant, crowd.tested.y)  # there is something to learn
+
+
+def test_there_are_fifteen_and_some_are_kept_aside():
+    assert len(FIFTEEN) == 15
+    assert len(ASIDE["number"]) >= 3
+    assert not any(set(CHOICES[task]) & set(ASIDE[task]) for task in CHOICES)
+
+
+def test_loose_bounds_are_ten_times_as_wide_as_the_people():
+    rows = people("loose", "number", 5).draw(4000, 0)
+    assert rows.X.std().to_numpy() == pytest.approx(0.033, rel=0.1)
+    assert rows.y.std() == pytest.approx(0.033, rel=0.1)
+
+
+@pytest.mark.parametrize("task", ["label", "count"])
+def test_the_best_fit_is_where_the_likelihood_is_flat(task):
+    crowd = people("rare", task, 4)
+    x, y = design(crowd, crowd.tested.X), crowd.tested.y
+    score = x @ best_fit(task, x, y)
+    rate = 1 / (1 + np.exp(-score)) if task == "label" else np.exp(score)
+    assert x.T @ (y - rate) / len(y) == pytest.approx(0, abs=1e-9)
+
+
+def test_excess_of_a_line_is_never_negative_and_least_squares_has_little(tmp_path):
+    out = tmp_path / "numbers.jsonl"
+    cells = [Cell("gauss", 3, 2000, 8.0)]
+    everywhere.run("number", cells, [0, 1], ["NonPrivateRegressor", "holder", "mean"], out)
+    means = everywhere.excess_table(everywhere.frame([out])).iloc[0]
+    assert 0 <= means["NonPrivateRegressor"] < 0.01
+    assert means["NonPrivateRegressor"] <= means["holder"] < means["mean"]
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path):
+    out = tmp_path / "numbers.jsonl"
+    cells = [Cell("gauss", 3, 500, 1.0)]
+    everywhere.run("number", cells, [0], ["mean"], out)
+    first = out.read_text()
+    out.write_text(first + '{"cut off')
+    everywhere.run("number", cells, [0, 1], ["mean", "one"], out)
+    lines = [(line["seed"], line["method"]) for line in everywhere.read(out)]
+    assert lines == [(0, "mean"), (0, "one"), (1, "mean"), (1, "one")]
+    assert out.read_text().startswith(first)
+
+
+def lines_of(**losses):
+    return pd.DataFrame(
+        [
+            {"population": "p", "d": 1, "n": 2, "epsilon": 1.0, "seed": k, "method": m, "loss": v}
+            for m, values in losses.items()
+            for k, v in enumerate(values)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"),
+    [
+        ([1.20, 1.21, 1.19, 1.20], "loses"),
+        ([1.04, 1.05, 1.03, 1.04], "even"),  # worse, within five per cent
+        ([0.80, 0.81, 0.79, 0.80], "wins"),
+        ([0.10, 3.00, 0.20, 2.90], "even"),  # larger, and unsure
+    ],
+)
+def test_verdicts_are_paired_and_against_the_better_reference(ours, verdict):
+    lines = lines_of(holder=ours, one=[1.0] * 4, mean=[2.0] * 4)
+    (row,) = verdicts(lines, "holder", ["one", "mean"], "number").itertuples()
+    assert (row.best, row.verdict) == ("one", verdict)
+    assert row.ratio == pytest.approx(np.mean(ours))
+
+
+def test_geometric_means_are_over_cells_that_both_have():
+    new, old = lines_of(holder=[0.5]), lines_of(holder=[2.0])
+    assert everywhere.geometric_mean(new, "holder", old, "holder")["all"] == pytest.approx(0.25)
+    assert math.isnan(everywhere.geometric_mean(new, "send", old, "send")["all"])
+
+
+def test_coverage_counts_what_was_told():
+    told = {"covers": [True, False], "errors": [1.0, -4.0], "deviations": [1.0, 1.0]}
+    key = {"population": "p", "d": 1, "n": 2, "epsilon": 1.0, "method": "holder"}
+    lines = [{**key, **told, "names": ["a", "b"]} for _ in range(6)] + [{**key, "refused": "no"}]
+    (row,) = coverage.table(pd.DataFrame(lines)).itertuples()
+    assert (row.draws, row.refused, row.covered, row.worst) == (7, 1, 0.5, 0.0)
+    assert row.width == pytest.approx((1 + 1 / 4) / 2)
+
+
+def test_commands_print_tables_and_add_to_a_file(tmp_path):
+    def told(*words):
+        result = CliRunner().invoke(main, [*words], catch_exceptions=False)
+        assert result.exit_code == 0
+        return result.output
+
+    few = ("--d", "2", "--n", "2^9", "--epsilon", "8")
+    out = ("--out", str(tmp_path / "lines.jsonl"))
+    chosen = ("--population", "gauss")
+    text = told("everywhere", "numbers", *chosen, *few, "--seeds", "0:2", *out)
+    assert "**holder** against the better of one, mean" in text
+    again = told("everywhere", "numbers", *chosen, *few, "--table-only", *out, "--against", out[1])
+    assert "| all | 1.0000 |" in again
+    covered = ("--out", str(tmp_path / "coverage.jsonl"), "--draws", "2")
+    assert "| gauss | 2 | 512 |" in told("coverage", "numbers", *chosen, *few, *covered)

@@ -1,0 +1,488 @@
+"""What a release promises, as data: numbers, caveats, conditions, and who could see a record.
+
+Every paper about a release is written from its `Promise`: the statement, the registry's entry, the
+card, summaries, `blurfit show`, `blurfit verify` and what scripts read. So two rules stand in one
+place.
+
+* **Where a caveat stands, nothing is promised.** ε and δ are None then, and so is what a single
+  submission keeps: no paper can print a number that does not hold.
+* **Who could see a record** decides against whom anything is promised:
+
+| `seen_by` | how the records came together | who could see one |
+| --- | --- | --- |
+| "nobody" | shared between two databases | neither, while both keep to the protocol |
+| "collector" | blurred, and sent to one database | that database, each blurred submission |
+| "holder" | rows that somebody held: `fit(X, y)`, a table blurred by its owner | the holder, all |
+
+Several models of one fit (`models`) share one promise: ε and δ are those of all of them together,
+by basic composition K times those of the agreement that each model carries.
+
+Plain words, for readers who know no ε, must not say more than the numbers.
+
+**The theorem and its premise.** Each contributor's noise has the n-th part of the variance σ² that
+the promise needs, n the quorum. Somebody who knows the noise of all but k of the contributors, and
+the records of all but one, is left with variance kσ²/n. So for one honest person the promise holds
+if k ≥ n: if besides her n − 1 others added the noise agreed on and keep it to themselves. Nothing
+that is sent shows whether they did: a submission with known noise, or with none, looks like any
+other.
+
+What the count says about that premise depends on who may take part:
+
+* "invited": each submission used up an invitation, so the premise holds if n of the people whom the
+  organiser invited are honest.
+* "anyone": nothing. Whoever likes sends any number of submissions; one sender with n − 1 of them
+  knows all noise but the victim's own, who then has her own submission's μ and no more.
+
+So a collection is by invitation unless its agreement says "anyone". What is read from files, or put
+into a store by whoever holds it, is vouched for by that person, who takes the place of invitations.
+
+**The picture of a promise.** Somebody who knows everything but one answer tests two hypotheses
+about it. If they may be wrong with probability α where the first is true, then where the second is
+true they are right with probability at most
+
+    readers of what is published    min(1, e^ε·α + δ, 1 − e^{−ε}(1 − δ − α))
+    whoever sees one submission     Φ(Φ⁻¹(α) + μ)
+
+(Kairouz, Oh, Viswanath 2015; Dong, Roth, Su 2022).
+
+The diagonal is guessing. The nearer a curve is to it, the less can be told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from blurfit.agreement.numbers import DISCRETE_SHARE, LATTICE_SHARE, promised_in_all
+from blurfit.arrays import FloatArray
+from blurfit.notebook import html_table
+from blurfit.optional import axes
+from blurfit.theory.gaussian import epsilon_of
+from blurfit.theory.guarantees import (
+    LocalGuarantee,
+    ModelGuarantee,
+    Neighbours,
+    at_most,
+    in_hundred,
+    right_by_approximate,
+    right_by_gaussian,
+)
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.terms import Admission
+
+SeenBy = Literal["nobody", "collector", "holder"]
+
+HOLDER = "They saw every record, before any noise: nothing is promised against them."
+_ROUNDED = 1e-14
+_HONEST_HOLDER = (
+    "This needs whoever held the rows to be honest: the noise agreed on was added, once, and is "
+    "told to nobody. Another release from the same rows reveals more."
+)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """(ε, δ) for everyone in a release, on a condition; or why there is no promise.
+
+    Attributes:
+        epsilon: ε of everything that is published together; None where a caveat stands.
+        delta: δ of it; None where a caveat stands.
+        neighbours: what one person may change.
+        releases: how often one may publish.
+        caveats: why nothing is promised, where that is so.
+        seen_by: who could see a record.
+        models: how many models of one fit the numbers cover together.
+        local: what one submission keeps by itself; None where there was none, or a caveat stands.
+        condition: what the promise needs, and whether anybody can check it.
+        counted: what the release is from: so many people, submissions or rows.
+        seen: who could see a record, in words.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    neighbours: Neighbours
+    releases: int | Literal["any"]
+    caveats: tuple[str, ...]
+    seen_by: SeenBy
+    models: int
+    local: LocalGuarantee | None
+    condition: str
+    counted: str
+    seen: str
+
+    @classmethod
+    def of(
+        cls,
+        agreement: "Agreement",
+        count: int,
+        quorum: str,
+        local: LocalGuarantee,
+        *,
+        caveats: tuple[str, ...],
+        held: bool,
+        models: int,
+    ) -> "Promise":
+        """The promise of a release of so many; `quorum` and `local` are those of all waves."""
+        caveats = tuple(dict.fromkeys((*caveats, *caveats_of(agreement))))
+        if caveats:
+            condition = f"Nothing is promised. {' '.join(caveats)}"
+        else:
+            condition = _HONEST_HOLDER if held else premise_in_words(agreement, quorum)
+        one = agreement.calibration.model
+        kept_back = LATTICE_SHARE[agreement.mechanism], DISCRETE_SHARE
+        return cls(
+            epsilon=None if caveats else _together(one.epsilon, kept_back[0], models),
+            delta=None if caveats else min(1.0, _together(one.delta, kept_back[1], models)),
+            neighbours=one.neighbours,
+            releases=one.releases,
+            caveats=caveats,
+            seen_by="holder" if held else "nobody" if agreement.databases else "collector",
+            models=models,
+            local=None if caveats or held else local,
+            condition=condition,
+            counted=f"{count:,} rows" if held else counted_in_words(agreement.admission, count),
+            seen=_seen(agreement, quorum, None if caveats else local, held=held),
+        )
+
+    @property
+    def private(self) -> bool:
+        """Whether anything is promised."""
+        return not self.caveats
+
+    @property
+    def numbers(self) -> str:
+        """ε and δ, rounded up, or that there are none."""
+        if self.epsilon is None or self.delta is None:
+            return "nothing is promised"
+        found = f"ε = {at_most(self.epsilon, 6)}, δ = {at_most(self.delta, 6)}"
+        return found if self.models == 1 else f"{found} for all {self.models} models of one fit"
+
+    @property
+    def in_words(self) -> str:
+        """What is promised to everyone who reads what is published."""
+        if self.epsilon is None or self.delta is None:
+            return self.condition
+        what = "What is published is"
+        if self.models > 1:
+            what = f"This is one of {self.models} models of one fit. Together they are"
+        return (
+            f"{what} ({at_most(self.epsilon, 6)}, {at_most(self.delta, 6)})-differentially private "
+            f"(neighbours: {self.neighbours})."
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Everything for scripts: null where nothing is promised."""
+        local = self.local
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "neighbours": self.neighbours,
+            "releases": self.releases,
+            "models": self.models,
+            "caveats": list(self.caveats),
+            "seen_by": self.seen_by,
+            "condition": self.condition,
+            "local_mu": None if local is None else local.mu,
+            "local_epsilon": None if local is None else local.epsilon,
+            "local_delta": None if local is None else local.delta,
+        }
+
+
+def _seen(agreement: "Agreement", quorum: str, local: LocalGuarantee | None, *, held: bool) -> str:
+    """Who could see a record; what a database learns from one follows from its numbers."""
+    if held:
+        return f"Somebody held the rows. {HOLDER}"
+    if agreement.databases:
+        condition = condition_in_words(agreement, quorum)
+        return (
+            "Each record was blurred, and shared between two databases, so that neither sees it. "
+            f"{condition}"
+        )
+    found = "Each record was blurred before it was sent to the database."
+    return found if local is None else f"{found} {local_in_words(local)}"
+
+
+def _together(kept: float, kept_back: float, models: int) -> float:
+    """What so many models promise together, of which each keeps so much; with what is kept back.
+
+    What the division among them and this product round off, less than 1e-14 of it, is put back.
+    """
+    rounded = _ROUNDED if models > 1 else 0.0
+    return promised_in_all(models * kept * (1 - rounded), kept_back)
+
+
+_STRONG, _WEAK, _YARDSTICK = 1.0, 10.0, 1e-6
+_RELATION: dict[Neighbours, str] = {
+    "replace": "one person replace her record by any other",
+    "zero-out": "one person's answers be blanked out, while she still counts",
+}
+
+
+PUBLIC_ROWS_ASSUMED = (
+    "The public rows are assumed to be public, and not those of the people who are protected: "
+    "nothing is promised to anybody in them."
+)
+
+
+UNPROVED = (
+    "NOT PROVED: the noise follows rule='published', as the paper prints it, which does not follow "
+    "from its proof. For experiments only; use rule='certified' for real people."
+)
+
+
+def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
+    """Why an agreement promises nothing, where that is so."""
+    return () if agreement.calibration.model.proved else (UNPROVED,)
+
+
+def relation_in_words(neighbours: Neighbours) -> str:
+    """What one person may change, so that "should …" can stand before it."""
+    return _RELATION[neighbours]
+
+
+def releases_in_words(model: ModelGuarantee) -> str:
+    """How often one may publish."""
+    return (
+        "any number of models from one final collection"
+        if model.releases == "any"
+        else "one model, once"
+    )
+
+
+def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> str:
+    """How well one answer could be guessed from what is published, in the worst case.
+
+    `mu` is the exact Gaussian privacy of it, where it has one.
+    """
+    right = right_by_approximate(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
+    if mu is not None:
+        right = min(right, right_by_gaussian(mu, guarantee.neighbours))
+    return _guesses(in_hundred(right), what)
+
+
+def guesses_from_submission(local: LocalGuarantee, who: str = "Whoever runs the database") -> str:
+    """How well one answer could be guessed from a single submission, in the worst case."""
+    hundred = in_hundred(right_by_gaussian(local.mu))
+    if hundred >= 100:
+        return f"{who} could, in the worst case, tell two answers apart almost every time."
+    return f"{who} could do so at most {hundred} times in 100."
+
+
+def _guesses(hundred: int, what: str) -> str:
+    known = "Somebody who knows everything about you but one answer, and finds two equally likely"
+    if hundred >= 100:
+        return f"{known}, could in the worst case tell from {what} which one is yours."
+    return (
+        f"{known}, picks the right one from {what} at most {hundred} times in 100; a coin is right "
+        "50 times in 100."
+    )
+
+
+def either_in_words(
+    agreement: "Agreement", names: Sequence[str] = (), quorum: str | None = None
+) -> str:
+    """What one of two databases learns from the shares that it gets, and on what condition.
+
+    `names` are the databases' own if left out; `quorum` is given in words where several waves have
+    one each.
+    """
+    first, second = names or [one.name for one in agreement.databases]
+    unbroken = "TurboSHAKE128" if agreement.proofs else "AES-256"  # where the masks come from
+    return (
+        f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "
+        f"alone is random numbers, which say nothing about a record as long as {unbroken} is not "
+        "broken. All that either learns are the blurred sums from which the model is computed, so "
+        f"the promise to the model's readers, ε = {at_most(agreement.epsilon, 6)}, δ = "
+        f"{at_most(agreement.delta, 6)}, holds against each of the two as well. "
+        f"{condition_in_words(agreement, quorum)}"
+    )
+
+
+def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
+    """What the promise against either of two databases depends on."""
+    if agreement.database_noise:
+        return (
+            "This holds only if the two do not put their shares together, and if the other one "
+            "follows the protocol and adds its own noise: then it holds even if one of them "
+            "invents contributors."
+        )
+    kept_out = (
+        "Invitations, which each database gives out itself, are there to keep invented ones out."
+        if agreement.admission == "invited"
+        else "Anyone may take part, as often as they like, so nothing keeps invented ones out, and "
+        "nobody can check this."
+    )
+    return (
+        "This holds only if the two do not put their shares together, if each follows the "
+        f"protocol, and if neither invents contributors: at least "
+        f"{quorum or f'{agreement.honest:,}'} of those who are counted must be honest people. "
+        f"{kept_out}"
+    )
+
+
+def together_in_words(local: LocalGuarantee) -> str:
+    """What two databases could learn that put their shares together."""
+    return (
+        "Together they could undo the sharing, and then one submission is at most μ = "
+        f"{at_most(local.mu)} Gaussian differentially private: ε = {at_most(local.epsilon)} at δ = "
+        f"{at_most(local.delta, 3)}, for any two records. " + local_in_words(local, "Together they")
+    )
+
+
+def local_in_words(local: LocalGuarantee, who: str = "The database") -> str:
+    """What somebody could learn from a single submission, by its ε at δ = 10⁻⁶."""
+    epsilon = epsilon_of(local.mu, _YARDSTICK)  # whatever δ the agreement states: μ decides
+    if epsilon <= _STRONG:
+        return f"{who} could learn very little from a single submission."
+    if epsilon <= _WEAK:
+        return f"{who} could learn something from a single submission, but could not be sure of it."
+    return f"{who} could learn a great deal from a single submission."
+
+
+OPEN_TO_ANYONE = (
+    "Anyone may take part, as often as they like, so nobody can tell how many of the submissions "
+    "are honest people's."
+)
+
+
+# Who decides which group of a plan a person is in (`blurfit.agreement.waves`).
+LOT_IN_WORDS: "dict[Admission, str]" = {
+    "invited": "A lot decides which group a person is in, drawn with the invitation, before "
+    "anything is known of them; an invitation is good in that group alone, so nobody can choose.",
+    "anyone": "Everybody's own coin decides which group they are in. Nobody can check a coin: "
+    "whoever lies can choose their group, and many who lie can be in the same one.",
+}
+
+
+def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
+    """How many people each group waits for, how many of them must be honest, and which share of any
+    group may collude: never rounded up.
+
+    >>> margin_in_words([(4000, 3600), (6000, 5399)])[-73:]
+    '5,399 in wave 2 of them are honest: if at most 10 % of any group collude.'
+    """
+    people, honest = map(list, zip(*groups, strict=True))
+    waits = f"A group is released when at least {in_each_wave(people)} have taken part"
+    if honest == people:
+        return f"{waits}, and as many must be honest."
+    share = min(100 * (all_ - some) // all_ for all_, some in groups)
+    return (
+        f"{waits}. All of this holds if at least {in_each_wave(honest)} of them are honest: if at "
+        f"most {share} % of any group collude."
+    )
+
+
+def in_each_wave(counts: "Sequence[int]") -> str:
+    """A number for each wave, or the only one.
+
+    >>> in_each_wave([3000]), in_each_wave([3000, 7000])
+    ('3,000', '3,000 in wave 1 and 7,000 in wave 2')
+    """
+    if len(counts) == 1:
+        return f"{counts[0]:,}"
+    return " and ".join(f"{one:,} in wave {place}" for place, one in enumerate(counts, start=1))
+
+
+def counted_in_words(admission: "Admission", count: int) -> str:
+    """What a count is of: people who were invited, or submissions of nobody knows whom.
+
+    >>> counted_in_words("invited", 2000), counted_in_words("anyone", 2000)
+    ('2,000 people', '2,000 submissions')
+    """
+    return f"{count:,} {'people' if admission == 'invited' else 'submissions'}"
+
+
+def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
+    """What the promise to the readers of a model needs, and whether anybody can check it.
+
+    `quorum` is given in words where several waves have one each.
+    """
+    least = quorum or f"{agreement.honest:,}"
+    if agreement.admission == "invited":
+        people = (
+            f"This needs honest people, at least {least} of those who were invited: they added the "
+            "noise agreed on, and tell it to nobody."
+        )
+    else:
+        people = (
+            f"{OPEN_TO_ANYONE} For one honest person this needs others who are honest too, {least} "
+            "with her, and nobody can check that: one sender with enough submissions of known "
+            "noise voids it."
+        )
+    if not agreement.database_noise:
+        return people
+    who = "one of the two databases" if agreement.databases else "the database"
+    return (
+        f"This holds even if every other contributor lies, as long as {who} is honest: noise of "
+        f"its own was added, once. If it is not: {people[0].lower()}{people[1:]}"
+    )
+
+
+def readers_power(alpha: FloatArray, epsilon: float, delta: float) -> FloatArray:
+    """The best chance to be right about the second hypothesis, from an (ε, δ)-private release.
+
+    >>> readers_power(np.array([0.0, 0.5]), 0.0, 0.0).tolist()
+    [0.0, 0.5]
+    """
+    far = 1 - np.exp(-epsilon) * (1 - delta - alpha)
+    found: FloatArray = np.clip(np.minimum(np.exp(epsilon) * alpha + delta, far), 0, 1)
+    return found
+
+
+def submission_power(alpha: FloatArray, mu: float) -> FloatArray:
+    """The best chance to be right about the second hypothesis, from one μ-GDP submission."""
+    found: FloatArray = ndtr(ndtri(alpha) + mu)
+    return found
+
+
+def as_html(agreement: "Agreement") -> str:
+    """What is asked, sent and promised, as a table for a notebook."""
+    local, caveats = agreement.calibration.local, caveats_of(agreement)
+    numbers = f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
+    promised = [
+        ("what is published", numbers),
+        ("needs", f"{agreement.honest:,} honest contributors"),
+        (_who_sees(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
+    ]
+    rows = [
+        ("asked", ", ".join(one.name for one in agreement.schema.questions)),
+        ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
+        *([("nothing is promised", " ".join(caveats))] if caveats else promised),
+        ("fingerprint", agreement.fingerprint),
+    ]
+    return html_table(["agreement", ""], rows)
+
+
+def _who_sees(agreement: "Agreement") -> str:
+    """Who sees a whole submission."""
+    return "one submission" if agreement.trust == "one" else "both databases together"
+
+
+def plot(agreement: "Agreement", ax: Any = None) -> Any:
+    """Draw both curves into `ax`, or into a figure of its own; the axes are returned."""
+    ax = axes(ax, 5, 5)
+    alpha = np.linspace(0, 1, 501)
+    local, caveats = agreement.calibration.local, caveats_of(agreement)
+    ax.plot(alpha, alpha, color="grey", linestyle=":", label="guessing")
+    if not caveats:
+        submission = f"{_who_sees(agreement)}, μ ≤ {at_most(local.mu, 3)}"
+        ax.plot(alpha, submission_power(alpha, local.mu), label=submission)
+        numbers = f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
+        readers = readers_power(alpha, agreement.epsilon, agreement.delta)
+        ax.plot(alpha, readers, label=f"what is published, {numbers}")
+    ax.set(
+        xlim=(0, 1),
+        ylim=(0, 1),
+        aspect="equal",
+        xlabel="wrong, if the answer is the first",
+        ylabel="right, if it is the second, at most",
+        title="Nothing is promised"
+        if caveats
+        else "How well one answer could be told from another",
+    )
+    ax.legend(loc="lower right", fontsize="small")
+    return ax

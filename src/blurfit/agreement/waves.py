@@ -1,0 +1,278 @@
+"""A wave: an agreement's place in a plan, the map that it announces, and the lot that fills it.
+
+The first wave sends the products of all columns, as any collection by `moment` does. A later wave
+sends what its map makes of a record (`blurfit.theory.forms`). The map is public, and part of
+the agreement's fingerprint, which every submission carries: so no submission of a wave can come
+before its map. What else a wave states is checked against the plan
+(`blurfit.agreement.plan.Plan.require`); that the noise keeps the promise *whatever map is
+announced* is checked here and in `Agreement.verify`, before a record is read.
+
+**Which wave a person is in** is decided by a lot, before anything is known of them.
+
+    invitation ─ SHA-256 ─► h ─ SHA-256 with the plan's fingerprint ─► u in [0, 1) ─► group
+                                                        0 ├─ m₁/m ─┼── m₂/m ──┼──── m₃/m ────┤ 1
+
+A wave is small, and its promise needs honest people *within it*. If whoever comes first were in the
+first wave, people who collude would come first: 10 % of all of them could be half of a wave of a
+fifth. So nobody chooses their wave, and each wave waits for more people than its noise needs.
+
+**By invitation.** The lot is a function of the invitation and of the plan, whose fingerprint is
+fixed before the first invitation is made. An invitation is 256 random bits, so whoever gets one can
+neither choose its group nor change it; a store, which keeps h alone, can check it, and so can
+whoever holds the invitation. Two databases give a person one invitation each, and join them within
+a group. Whoever makes invitations could look for one of a certain group, and whoever hands them out
+could look at the group before choosing a person: they are trusted not to, as they are trusted to
+invite real people, each of them once.
+
+**Open to anyone.** A contributor's own program tosses a coin (`blurfit.contributor.noise`), and
+remembers it. Nobody can check a coin: whoever lies can choose their wave.
+
+**The margin.** m_k people are waited for, and the noise is sized for n_k = ⌊(1 − c)·m_k⌋ of them,
+where c is the share of colluders that the plan covers. If at most c·m_k of a wave's people collude,
+the number of the others is a whole number that is at least (1 − c)·m_k, so at least n_k. If a share
+a < c of all who are invited collude, a lot puts more than c·m_k of them among m_k people with a
+probability of at most exp(−2m_k(c − a)²) (Hoeffding, 1963, whose bound covers draws without
+replacement). That is said of people drawn from a wave's guests by chance: if twice as many are
+invited as are waited for, colluders who are quick weigh twice as much, in waves as without.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Any
+
+from blurfit.errors import InvalidValueError, OtherGroupError
+from blurfit.json_reader import canonical
+from blurfit.schema.columns import Categorical, Numeric
+from blurfit.schema.schema import Schema
+from blurfit.theory.forms import WaveForm
+from blurfit.theory.maps import NewtonMap, PoissonNewton, WaveMap, map_from_dict
+from blurfit.theory.planning import StageKind, Task
+from blurfit.validate import whole
+
+_BITS = 64  # of u: a group's probability is right to within 2⁻⁶⁴
+
+
+@dataclass(frozen=True)
+class Lot:
+    """The lot of the plan with this fingerprint, whose waves wait for so many people each."""
+
+    plan: str
+    people: tuple[int, ...]
+
+    def group_of(self, invitation: bytes) -> int:
+        """The number of the wave that an invitation, of which this is the SHA-256, is for.
+
+        >>> lot = Lot("00" * 32, (3000, 7000))
+        >>> [lot.group_of(bytes([one]) * 32) for one in range(10, 16)]
+        [2, 2, 2, 1, 2, 2]
+        """
+        text = f"blurfit lot {self.plan} {invitation.hex()}"
+        drawn = int(hashlib.sha256(text.encode()).hexdigest()[: _BITS // 4], 16)
+        ends = accumulate(self.people)
+        return 1 + sum(drawn * sum(self.people) >= end << _BITS for end in ends)
+
+    def shares(self, count: int, offset: int, first: int = 1) -> list[int]:
+        """How many of `count` people are for each wave, from wave `first` on, in proportion.
+
+        `offset` is drawn at random from 0, 1, …, people in these waves − 1. Then each person of a
+        random order has the probability m_k/m of being in wave k, and the numbers are as close to
+        proportion as whole numbers are: exact, if `count` is what all of the waves wait for.
+
+        >>> lot = Lot("00" * 32, (3000, 7000))
+        >>> lot.shares(20_000, 4711), lot.shares(1, 0), lot.shares(1, 9999), lot.shares(5, 0, 2)
+        ([6000, 14000], [0, 1], [1, 0], [0, 5])
+        """
+        open_ones = [0] * (first - 1) + list(self.people[first - 1 :])
+        ends = [0, *accumulate(open_ones)]
+        cuts = [(count * end + offset) // ends[-1] for end in ends]
+        return [after - before for before, after in pairwise(cuts)]
+
+    def in_all(self, first: int = 1) -> int:
+        """How many people the waves from `first` on wait for."""
+        return sum(self.people[first - 1 :])
+
+
+def honest_among(people: Sequence[int], colluders: float) -> tuple[int, ...]:
+    """⌊(1 − c)·m_k⌋: how many of each wave's people are honest, if at most the share c colludes.
+
+    The share is the decimal number that is stated, so that everybody finds the same.
+
+    >>> honest_among([4000, 6000, 10_000], 0.1)
+    (3600, 5400, 9000)
+    """
+    rest = 1 - Fraction(str(colluders))
+    return tuple(int(rest * one) for one in people)
+
+
+_FIELDS = {"plan", "number", "follows", "map", "people"}
+
+
+@dataclass(frozen=True, eq=False)
+class Wave:
+    """Wave `number` of a plan.
+
+    Attributes:
+        plan: the plan's fingerprint.
+        number: 1 for the first.
+        follows: the SHA-256 of each earlier wave's release, in their order.
+        chart: the public map from a record to what is blurred; None in the first wave.
+        people: how many people each of the plan's waves waits for, by which the lot falls.
+    """
+
+    plan: str
+    number: int
+    people: tuple[int, ...]
+    follows: tuple[str, ...] = ()
+    chart: WaveMap | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wave) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(canonical(self.to_dict()))
+
+    @property
+    def quorum(self) -> int:
+        """How many people this wave waits for."""
+        return self.people[self.number - 1]
+
+    @property
+    def kind(self) -> StageKind:
+        """What is sent: all products in the first wave, then what the map makes of a record."""
+        if self.chart is None:
+            return "joint"
+        return "newton" if isinstance(self.chart, NewtonMap) else "residual"
+
+    @property
+    def lot(self) -> Lot:
+        """By which it is decided who is in which wave."""
+        return Lot(self.plan, self.people)
+
+    def form(self, schema: Schema) -> WaveForm:
+        """What is sent in a later wave; a map that does not fit the schema is refused."""
+        if self.chart is None:
+            raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
+        _refuse_other_targets(self.chart, schema)
+        names = tuple(name for one in schema.questions for name in one.columns)
+        return WaveForm(self.chart, names, kept_columns(schema))
+
+    def verify(self) -> None:
+        """Refuse what no plan announces, before any record is read; the map is read afresh."""
+        whole(number=self.number, **{f"people[{at}]": one for at, one in enumerate(self.people)})
+        if self.number > len(self.people):
+            raise InvalidValueError(
+                f"Expected wave {self.number} to be one of the {len(self.people)} of its plan."
+            )
+        for mark in (self.plan, *self.follows):
+            if not isinstance(mark, str) or not re.fullmatch("[0-9a-f]{64}", mark):
+                raise InvalidValueError(f"Expected {mark!r} to be 64 hexadecimal digits.")
+        if len(self.follows) != self.number - 1 or (self.chart is None) != (self.number == 1):
+            raise InvalidValueError(
+                f"Expected wave {self.number} to follow {self.number - 1} releases, with a map "
+                "unless it is the first, and got "
+                f"{len(self.follows)} releases and {'no' if self.chart is None else 'a'} map."
+            )
+        if self.chart is not None:
+            map_from_dict(self.chart.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As part of an agreement."""
+        return {
+            "plan": self.plan,
+            "number": self.number,
+            "follows": list(self.follows),
+            "map": None if self.chart is None else self.chart.to_dict(),
+            "people": list(self.people),
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Any) -> "Wave":
+        """The inverse of `to_dict`; the map is checked."""
+        if not isinstance(entry, Mapping) or set(entry) != _FIELDS:
+            raise InvalidValueError(f"Expected a wave with the fields {sorted(_FIELDS)}.")
+        chart, follows, people = entry["map"], entry["follows"], entry["people"]
+        for name, value in (("follows", follows), ("people", people)):
+            if not isinstance(value, list):
+                raise InvalidValueError(f"Expected {name}={value!r} to be a list.")
+        return cls(
+            entry["plan"],
+            entry["number"],
+            tuple(people),
+            tuple(follows),
+            None if chart is None else map_from_dict(chart),
+        )
+
+
+def require_group(wave: Wave, groups: Sequence[int]) -> None:
+    """Refuse people whom the lot has put into another group than the wave that collects.
+
+    Raises:
+        OtherGroupError: the first who is in another one comes too early, or too late.
+    """
+    other = next((one for one in groups if one != wave.number), wave.number)
+    if other > wave.number:
+        raise OtherGroupError(
+            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot has put you into "
+            f"group {other}, which comes later. Nothing was kept. Come back with the same "
+            f"invitation when group {other} is asked."
+        )
+    if other < wave.number:
+        raise OtherGroupError(
+            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot had put you into "
+            f"group {other}, which is complete. Nothing was kept, and nobody can change groups. "
+            "Thank you for coming."
+        )
+
+
+def kept_columns(schema: Schema) -> tuple[int, ...]:
+    """The places of the columns that maps speak of: all features', but a categorical's last level,
+    which follows from the others.
+    """
+    kept: list[int] = []
+    at = 0
+    for one in schema.features:
+        kept += range(at, at + len(one.columns) - isinstance(one, Categorical))
+        at += len(one.columns)
+    return tuple(kept)
+
+
+def task_of(schema: Schema, *, counts: bool = False) -> Task:
+    """What a plan for the schema's target learns; `counts` says that a number is a count."""
+    target = schema.target
+    if isinstance(target, Categorical):
+        raise InvalidValueError(
+            f"Expected a number or a label as the target of waves, and {target.name!r} has "
+            "classes: collect them in one wave, or plan a label for each."
+        )
+    if not counts:
+        return "number" if isinstance(target, Numeric) else "label"
+    if not isinstance(target, Numeric) or target.lower != 0:
+        raise InvalidValueError(
+            f"Expected a number with lower bound 0 as a target of counts, and got {target.name!r}: "
+            "state lower=0, and the largest count as upper."
+        )
+    return "count"
+
+
+def _refuse_other_targets(chart: WaveMap, schema: Schema) -> None:
+    """Refuse Newton's quadratic of a loss that is not the target's: labels or counts."""
+    if not isinstance(chart, NewtonMap):
+        task_of(schema)
+        return
+    if not isinstance(chart.loss, PoissonNewton):
+        if task_of(schema) != "label":
+            raise InvalidValueError(
+                f"Expected a label as the target of a logistic map, and got {schema.target.name!r}."
+            )
+        return
+    task_of(schema, counts=True)
+    target = schema.target
+    if isinstance(target, Numeric) and chart.loss.count_bound != target.upper:
+        raise InvalidValueError(
+            f"Expected count_bound={chart.loss.count_bound!r} to be {target.upper!r}, the schema's "
+            f"largest {target.name!r}."
+        )

@@ -1,0 +1,596 @@
+"""What results say: to people in tables and sentences, to scripts as facts for `--json`.
+
+Whoever prints a result imports this module then, because it needs rich and the promises' words.
+"""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+import blurfit as bf
+from blurfit.agreement.proving import PROVED_IN_WORDS, ProofCosts, records_worth
+from blurfit.agreement.statement import (
+    LOT_IN_WORDS,
+    PUBLIC_ROWS_ASSUMED,
+    caveats_of,
+    either_in_words,
+    guesses_from_submission,
+    guesses_in_words,
+    local_in_words,
+    margin_in_words,
+    premise_in_words,
+    relation_in_words,
+    releases_in_words,
+    together_in_words,
+)
+from blurfit.agreement.terms import Mechanism
+from blurfit.schema.schema import asked_in_words
+from blurfit.schema.wording import About
+from blurfit.theory.guarantees import at_most
+from blurfit.theory.moments import variance_factor
+from blurfit.theory.planning import information
+
+if TYPE_CHECKING:
+    from blurfit.arrays import FloatArray
+    from blurfit.forecast.choices import Advice, Beside, PublicForecast
+    from blurfit.forecast.sweep import Case, Forecast
+
+
+Calibration = bf.InputCalibration | bf.MomentCalibration
+Row = tuple[str, str, str]
+WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
+LITTLE_INFORMATION = 10.0  # ψ below which the noise leaves little of most effects
+
+
+def calibration_report(calibration: Calibration) -> RenderableType:
+    """Show noise, promises and costs: a table, and a sentence for each promise."""
+    return Group(
+        _noise_table(calibration, [*_claim(calibration), *_costs(calibration)]),
+        Text(_promise(calibration, calibration.model)),
+        Text(_submission(calibration)),
+    )
+
+
+def agreement_report(agreement: "bf.Agreement") -> RenderableType:
+    """Show what is asked, what leaves each person, and what is promised to whom."""
+    calibration = agreement.calibration
+    model = calibration.model
+    stated = bf.ModelGuarantee(
+        agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
+    )
+    layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
+    sent = ("sent", f"{agreement.width:,}", f"numbers per person, once: {layout.size:,} bytes")
+    asked = ", ".join(asked_in_words(one) for one in agreement.schema.questions)
+    parts: list[RenderableType] = [
+        *(Text(line) for line in about_lines(agreement.schema.about)),
+        Text(f"Asked: {asked}."),
+        _noise_table(calibration, [sent, *_own_noise(agreement), *_costs(calibration)]),
+    ]
+    if caveats := caveats_of(agreement):
+        parts.append(Text(f"Nothing is promised. {' '.join(caveats)}"))
+    else:
+        mu = calibration.mu if isinstance(calibration, bf.MomentCalibration) else None
+        parts.append(Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"))
+        parts.append(Text(guesses_in_words(stated, mu, "what is published")))
+    parts.append(Text(_liar(agreement)))
+    if agreement.databases:
+        parts.append(Text(either_in_words(agreement)))
+        parts.append(Text(together_in_words(calibration.local)))
+        if agreement.proofs:
+            parts.append(Text(f"{PROVED_IN_WORDS} {ProofCosts.of(agreement).in_words()}"))
+    elif not caveats:
+        alone = guesses_from_submission(calibration.local)
+        parts.append(Text(f"{_submission(calibration)} {alone}"))
+    if agreement.public_rows is not None:
+        parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
+    if agreement.signing_keys:
+        keys = " and ".join(agreement.signing_keys)
+        parts.append(Text(f"Receipts and what is published are signed with {keys}."))
+    return Group(*parts)
+
+
+def about_lines(about: About) -> list[str]:
+    """Say who asks, and what for."""
+    known = (
+        ("", about.title),
+        ("Purpose: ", about.purpose),
+        ("Asked by: ", about.organiser),
+        ("Contact: ", about.contact),
+    )
+    return [f"{what}{text}" for what, text in known if text is not None]
+
+
+def doubts(agreement: "bf.Agreement") -> list[str]:
+    """Return what makes little sense in an agreement that is otherwise in order."""
+    found = []
+    epsilon, delta, quorum = agreement.epsilon, agreement.delta, agreement.quorum
+    promised = not caveats_of(agreement)
+    if promised and epsilon > WEAK_EPSILON:
+        found.append(
+            f"ε = {epsilon:g} promises little: any conclusion about a person may become "
+            f"{_times(epsilon)} times as likely. An ε of 1 or 2 is usual."
+        )
+    if promised and delta * quorum > 1:
+        found.append(
+            f"δ = {delta:g} is more than one in {quorum:,}, the quorum: even publishing somebody's "
+            "record would keep such a promise. A δ of 1e-6 or less is usual."
+        )
+    noise = agreement.calibration
+    if (
+        isinstance(noise, bf.MomentCalibration)
+        and information(quorum, noise.mu, len(agreement.form.columns)) < LITTLE_INFORMATION
+    ):
+        found.append(
+            f"With {quorum:,} contributors the noise will hide most of what could be learned. "
+            "Raise the quorum or ask fewer questions; `blurfit forecast` says what to expect."
+        )
+    return found
+
+
+def moments_report(moments: "bf.PublishedMoments") -> str:
+    """Say what a release is of, and show the correlations between its columns."""
+    promise, wave = moments.guarantee, moments.agreement.wave
+    kind = "Sums of all products of two columns"
+    if not moments.has_all_products:
+        kind = "Sums of products with the target"
+        if wave is not None:
+            kind = f"Sums of wave {wave.number} of a plan, under its map"
+    least = f" (at least {moments.agreement.quorum:,} were required) answered"
+    facts = (
+        f"{promise.counted}{' of' if moments.held else least} "
+        f"{', '.join(asked_in_words(one) for one in moments.agreement.schema.questions)}.",
+        f"{kind}, blurred together. {promise.in_words}",
+        f"{promise.seen} {promise.condition}" if promise.private else "",
+        f"May be predicted: {', '.join(moments.agreement.targets)}.",
+    )
+    told = "\n".join(textwrap.fill(fact, width=79) for fact in facts if fact)
+    if not moments.has_all_products:
+        return told
+    head = "Correlations (nan where the noise is larger than the spread):"
+    return f"{told}\n\n{head}\n{moments.correlations()}"
+
+
+def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
+    title = "moment perturbation, exact"
+    if isinstance(calibration, bf.InputCalibration):
+        title = f"input perturbation, {calibration.rule}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("quantity")
+    table.add_column("value", justify="right")
+    table.add_column("meaning", overflow="fold")
+    rows = (
+        _input_rows(calibration)
+        if isinstance(calibration, bf.InputCalibration)
+        else _moment_rows(calibration)
+    )
+    for row in rows:
+        table.add_row(*row)
+    if more:
+        table.add_section()
+    for row in more:
+        table.add_row(*row)
+    return table
+
+
+def _promise(calibration: Calibration, model: bf.ModelGuarantee) -> str:
+    condition = (
+        f"should {relation_in_words(model.neighbours)}, provided that at least "
+        f"{calibration.quorum:,} honest records come in; for {releases_in_words(model)}."
+    )
+    if isinstance(calibration, bf.InputCalibration) and not model.proved:
+        kept = calibration.kept
+        return (
+            f"The paper claims ({model.epsilon:g}, {model.delta:g}) for the model, which is NOT "
+            f"proved. Proved of the same noise is ({_numbers(kept)}), {condition}"
+        )
+    return f"What is published is ({_numbers(model)})-differentially private {condition}"
+
+
+def _numbers(model: "bf.ModelGuarantee") -> str:
+    return f"{at_most(model.epsilon, 6)}, {at_most(model.delta, 6)}"
+
+
+def _submission(calibration: Calibration) -> str:
+    local = calibration.local
+    return (
+        f"One submission by itself is Gaussian private with μ ≤ {at_most(local.mu)}: "
+        f"ε ≤ {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}. "
+        f"{local_in_words(local)}"
+    )
+
+
+def _liar(agreement: "bf.Agreement") -> str:
+    worth = records_worth(agreement)
+    if math.isinf(worth):
+        return (
+            "One contributor who lies can move the sums as far as she likes: nobody can measure "
+            "what she sent."
+        )
+    return (
+        f"One contributor who lies can move the sums at most as far as {worth:,.3g} honest ones: "
+        "longer submissions are refused."
+    )
+
+
+def _own_noise(agreement: "bf.Agreement") -> list[Row]:
+    if not agreement.database_draws:
+        return []
+    factor = variance_factor(agreement.honest, agreement.quorum, agreement.database_draws)
+    meaning = "times the variance at the quorum, with the noise that databases add themselves"
+    return [("database noise", f"{factor:.6g}", meaning)]
+
+
+def _claim(calibration: Calibration) -> list[Row]:
+    """Return what the paper says of one submission, where its own rule is computed."""
+    if (
+        not isinstance(calibration, bf.InputCalibration)
+        or (claim := calibration.local_claim) is None
+    ):
+        return []
+    meaning = f"the paper's ε for a submission at δ = {claim.delta:g}"
+    return [("Corollary 1", f"{claim.epsilon:.6g}", meaning)]
+
+
+def _costs(calibration: Calibration) -> list[Row]:
+    if not isinstance(calibration, bf.InputCalibration) or calibration.excess_risk is None:
+        return []
+    meaning = "average loss above the best model's, at most, with probability 0.9, if unpenalised"
+    return [("excess risk", f"{calibration.excess_risk:.4g}", meaning)]
+
+
+def _input_rows(calibration: bf.InputCalibration) -> list[Row]:
+    rows = [
+        ("σ_u", calibration.sigma_u, f"noise on all q together; {calibration.q_noise:.4g} on each"),
+        ("σ_b", calibration.sigma_b, f"noise on all p together; {calibration.p_noise:.4g} on each"),
+        ("Δ_in", calibration.ridge, "ridge that the database adds (negative: takes away)"),
+    ]
+    if calibration.loss is not None and calibration.split is not None:
+        loss = calibration.loss
+        rows += [
+            ("split", calibration.split, "share of ε for the determinant"),
+            ("J", loss.determinant_loss, "privacy loss of the determinant"),
+            ("S_w", loss.moving_sensitivity, "sensitivity of the gradient where w moves it"),
+        ]
+    return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
+
+
+def _moment_rows(calibration: bf.MomentCalibration) -> list[Row]:
+    each = f"{calibration.noise:.4g} on each person's squares, 1/√2 of it on other products"
+    rows = [
+        ("σ", calibration.sigma, f"noise on the sums; {each}"),
+        ("Δ", calibration.reach.sums, "how far one person can move the sums"),
+        ("μ", calibration.mu, "exact Gaussian privacy of the sums, Δ/σ"),
+    ]
+    return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
+
+
+def _times(epsilon: float) -> str:
+    """Return e^ε, unless it is beyond imagination."""
+    return f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"
+
+
+def plan_facts(plan: "bf.Plan") -> dict[str, Any]:
+    """Return a plan's facts for scripts."""
+    return {
+        "plan_fingerprint": plan.fingerprint,
+        "waves": [
+            {"kind": kind, "quorum": quorum, "honest": honest}
+            for kind, quorum, honest in zip(plan.kinds, plan.quorums, plan.honest, strict=True)
+        ],
+        "colluders": plan.terms.colluders,
+    }
+
+
+def plan_in_words(plan: "bf.Plan") -> str:
+    """Say how many waves there are, how many people each waits for, and how many may collude."""
+    margin = margin_in_words(list(zip(plan.quorums, plan.honest, strict=True)))
+    if len(plan) == 1:
+        alone = " Without --waves contributors would prove that what they send is short."
+        return (
+            f"One wave of {plan.quorums[0]:,} people: more would not help."
+            f"{alone if plan.databases else ''} {margin}"
+        )
+    listed = ", ".join(
+        f"{quorum:,} ({kind})" for kind, quorum in zip(plan.kinds, plan.quorums, strict=True)
+    )
+    return (
+        f"{len(plan)} waves, which wait for {listed} people. Each person takes part in one of "
+        f"them. {LOT_IN_WORDS[plan.terms.admission]} {margin}"
+    )
+
+
+def agreement_facts(agreement: "bf.Agreement") -> dict[str, Any]:
+    """Return an agreement's facts for scripts."""
+    caveats = caveats_of(agreement)
+    return {
+        "fingerprint": agreement.fingerprint,
+        "mechanism": agreement.mechanism,
+        "epsilon": None if caveats else agreement.epsilon,
+        "delta": None if caveats else agreement.delta,
+        "caveats": list(caveats),
+        "neighbours": agreement.calibration.model.neighbours,
+        "quorum": agreement.quorum,
+        "trust": agreement.trust,
+        "admission": agreement.admission,
+        "database_noise": agreement.database_noise,
+        "condition": f"Nothing is promised. {' '.join(caveats)}"
+        if caveats
+        else premise_in_words(agreement),
+        "liar_records": _finite(records_worth(agreement)),
+        "proofs": agreement.proofs,
+        "numbers": agreement.width,
+        "bytes": (agreement.share_layout("masked") if agreement.proofs else agreement.layout).size,
+        "local_epsilon": None if caveats else agreement.calibration.local.epsilon,
+        "local_delta": None if caveats else agreement.calibration.local.delta,
+        "public_rows": agreement.public_rows,
+        "signing_keys": list(agreement.signing_keys),
+    }
+
+
+def moments_facts(moments: "bf.PublishedMoments") -> dict[str, Any]:
+    """Return a release's facts, and its correlations where it has any, for scripts; what the noise
+    drowns is None.
+    """
+    found = moments.correlations() if moments.has_all_products else None
+    told = found and {
+        "columns": list(found.names),
+        "correlations": _rows(found.values),
+        "standard_errors": _rows(found.standard_errors),
+    }
+    return {
+        "fingerprint": moments.fingerprint,
+        "count": moments.count,
+        **moments.guarantee.facts(),
+        "admission": moments.admission,
+        "targets": list(moments.agreement.targets),
+        **(told or {}),
+    }
+
+
+def model_facts(model: "bf.PublishedModel") -> dict[str, Any]:
+    """Return a model's facts for scripts: what predicts, and what is known of coefficients."""
+    found: dict[str, Any] = {
+        "fingerprint": model.fingerprint,
+        "count": model.count,
+        "target": model.target,
+        "features": list(model.features),
+        **model.guarantee.facts(),
+        "admission": model.admission,
+        "method": model.method,
+        "refusal": model.refusal,
+        "doubt": model.doubt,
+        "outputs": {},
+    }
+    for place, output in enumerate(model.outputs):
+        facts: dict[str, Any] = {"predicting": model.coefficients_of(output).by_name()}
+        if model.inference:
+            inference = model.inference_of(output)
+            facts["r_squared"] = inference.r_squared
+            variance = inference.residual_variance
+            facts["residual_deviation"] = None if variance is None else math.sqrt(variance)
+            facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
+            facts["liars"] = dict(model.liars[place]) if model.liars else None
+        found["outputs"][output] = facts
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _rows(values: "FloatArray") -> list[list[float | None]]:
+    return [[None if math.isnan(v) else v for v in row] for row in values.tolist()]
+
+
+def forecast_report(
+    found: "Forecast", tolerance: float, advice: "Sequence[Advice]" = ()
+) -> RenderableType:
+    """Answer what people ask first, then show the tables that the answers come from."""
+    from blurfit.forecast.sweep import LEVEL
+
+    unit = "share of wrong predictions" if found.is_label else "root mean squared error"
+    intro = Text(
+        f"Error ({unit}) over that of the same people's model without privacy, with its "
+        f"{LEVEL:.0%} band. Population: {found.population}. Without privacy and with everyone: "
+        f"{number(found.best)}; always guessing the same: {number(found.constant)}."
+    )
+    tables = [
+        _errors(found, mechanism, local)
+        for mechanism, local in dict.fromkeys(
+            (one.mechanism, one.local_epsilon) for one in found.cases
+        )
+    ]
+    chosen = (Text(advice_in_words(one)) for one in advice)
+    return Group(*answers(found, tolerance), *chosen, Text(), intro, *tables)
+
+
+def liars_in_words(moved: Mapping[str, float | None], called: Mapping[str, str]) -> str:
+    """Say what one liar in a hundred contributors could do at worst to each column."""
+    from blurfit.model.statement import SHARE, moved_in_words
+
+    return (
+        f"If {SHARE} of the contributors lie together, knowing everything, they can move "
+        f"coefficients by up to: {moved_in_words(moved, called)}."
+    )
+
+
+def number(value: float) -> str:
+    """Format with four digits and no exponent: 26,480 and 0.3142."""
+    digits = 3 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
+
+
+def answers(found: "Forecast", tolerance: float) -> list[RenderableType]:
+    """Say how many are needed at which ε, by which mechanism, and what a local target costs."""
+    needed = {line: found.contributors_needed(line, tolerance) for line in found.lines()}
+    least = min(one.contributors for one in found.cases)
+    epsilons = list(dict.fromkeys(epsilon for _, epsilon, _ in needed))
+    kinds = list(dict.fromkeys((mechanism, local) for mechanism, _, local in needed))
+    title = Text(f"Contributors needed for an error within {tolerance:.0%} of no privacy, about:")
+    table = Table()
+    table.add_column("mechanism")
+    for epsilon in epsilons:
+        table.add_column(f"ε = {epsilon:g}", justify="right")
+    for mechanism, local in kinds:
+        counts = (needed[mechanism, epsilon, local] for epsilon in epsilons)
+        table.add_row(_kind(mechanism, local), *(_count(count, least) for count in counts))
+    # a size that the sweep's smallest already suffices for says nothing about ratios
+    sure = {line: count for line, count in needed.items() if count is not None and count > least}
+    lines = []
+    for mechanism, local in kinds:
+        if local is not None:
+            costs = _ratios(sure, epsilons, (mechanism, local), (mechanism, None))
+            if costs:
+                lines.append(f"A local ε of {local:g} takes {costs} times as many ({mechanism}).")
+    for local in dict.fromkeys(local for _, local in kinds):
+        gain = _ratios(sure, epsilons, ("input", local), ("moment", local))
+        where = f" with a local ε of {local:g}" if local is not None else ""
+        if gain:
+            lines.append(f"input takes {gain} times as many as moment{where}.")
+    return [title, table, *(Text(line) for line in lines)]
+
+
+def _kind(mechanism: str, local: float | None) -> str:
+    return mechanism + (f", local ε = {local:g}" if local is not None else "")
+
+
+def _count(count: int | None, least: int) -> str:
+    if count is None:
+        return "more"
+    return f"≤ {least:,}" if count <= least else f"{float(f'{count:.2g}'):,.0f}"
+
+
+def _ratios(
+    counts: Mapping[tuple[Mechanism, float, float | None], int],
+    epsilons: Sequence[float],
+    one: tuple[Mechanism, float | None],
+    other: tuple[Mechanism, float | None],
+) -> str:
+    """Return the least and the largest ratio over ε of what the one and the other need."""
+    found = [
+        counts[one[0], epsilon, one[1]] / counts[other[0], epsilon, other[1]]
+        for epsilon in epsilons
+        if (one[0], epsilon, one[1]) in counts and (other[0], epsilon, other[1]) in counts
+    ]
+    texts = [f"{value:,.2g}" if value < 10 else f"{value:,.0f}" for value in sorted(found)]
+    return " to ".join(dict.fromkeys((texts[0], texts[-1]))) if texts else ""
+
+
+def advice_in_words(advice: "Advice") -> str:
+    """Say what to write into the contract, and what it gains."""
+    before, after = advice.before, advice.after
+    place = f"{before.mechanism}, ε = {before.epsilon:g}" + (
+        f", local ε = {before.local_epsilon:g}" if before.local_epsilon else ""
+    )
+    place += f", {before.contributors:,} contributors"
+    if not advice.terms or number(before.error) == number(after.error):
+        return f"{place}: the default terms are as good as any that were tried."
+    chosen = ", ".join(
+        f"{name} = {value if isinstance(value, dict) else format(value, 'g')}"
+        for name, value in advice.terms.items()
+    )
+    return (
+        f"{place}: {chosen} brings the error from {number(before.error)} to {number(after.error)} "
+        f"({before.ratio:.3f} to {after.ratio:.3f} times that without privacy)."
+    )
+
+
+def _errors(found: "Forecast", mechanism: str, local: float | None) -> Table:
+    chosen = [
+        one for one in found.cases if (one.mechanism, one.local_epsilon) == (mechanism, local)
+    ]
+    title = mechanism + (f", local ε = {local:g}" if local else "")
+    epsilons = list(dict.fromkeys(one.epsilon for one in chosen))
+    table = Table(title=title, title_justify="left")
+    table.add_column("contributors", justify="right", no_wrap=True)
+    for epsilon in epsilons:
+        table.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
+    rows: dict[int, list[str]] = {}
+    for one in chosen:  # by contributors, and for each of them by ε
+        rows.setdefault(one.contributors, []).append(_cell(one))
+    for count, cells in rows.items():
+        rest = [later for larger, later in rows.items() if larger > count]
+        if rest and all(later == cells for later in rest):
+            table.add_row(f"{count:,} to {max(rows):,}", *cells)  # nothing is known of more
+            break
+        table.add_row(f"{count:,}", *cells)
+    return table
+
+
+def _cell(case: "Case") -> str:
+    if not math.isfinite(case.error):
+        return "–"
+    base = case.without_privacy
+    text = f"{case.ratio:.3f}\n{case.lower / base:.2f}–{case.upper / base:.2f}"
+    return text + (f"\n{case.refused:.0%} refused" if case.refused else "")
+
+
+_LITTLE = 0.01  # of the way, which is about what the draws of a forecast differ by
+
+
+def public_report(found: "PublicForecast") -> RenderableType:
+    """Show answers first; of a sweep, those for the largest number of contributors."""
+    largest = max(one.contributors for one in found.cases)
+    answers = [
+        Text(public_answer(found, one)) for one in found.cases if one.contributors == largest
+    ]
+    table = Table()
+    for head in ("contributors", "ε", "local ε", "alone", "with public rows", "no privacy"):
+        table.add_column(head, justify="right")
+    for one in found.cases:
+        table.add_row(
+            f"{one.contributors:,}",
+            f"{one.epsilon:g}",
+            "–" if one.local_epsilon is None else f"{one.local_epsilon:g}",
+            *map(_told, (one.alone, one.with_public_rows, one.without_privacy)),
+        )
+    unit = "share of wrong predictions" if found.is_label else "root mean squared error"
+    intro = Text(
+        f"Error ({unit}), mean over collections. Population: {found.population}; {found.rows:,} "
+        f"public rows are read. Always guessing the same: {number(found.constant)}. It is assumed "
+        "that contributors are like the people in the public rows."
+    )
+    return Group(*answers, Text(), intro, table)
+
+
+def public_answer(found: "PublicForecast", one: "Beside") -> str:
+    """Tell one case in a sentence."""
+    promise = f"ε = {one.epsilon:g}"
+    if one.local_epsilon is not None:
+        promise += f" and a local ε = {one.local_epsilon:g}"
+    start = f"With {one.contributors:,} contributors at {promise},"
+    if math.isnan(one.with_public_rows):
+        return f"{start} no model can be had with these public rows."
+    if not min(one.with_public_rows, one.alone) < found.constant:
+        return (
+            f"{start} the noise leaves no model worth having: always guessing the same has the "
+            f"error {number(found.constant)}, the model {_told(one.with_public_rows)} with public "
+            f"rows and {_told(one.alone)} without."
+        )
+    ways = [
+        "nothing at all"
+        if math.isnan(error)
+        else f"{max(found.way(error), 0.0):.0%} of the way from a constant to no privacy"
+        for error in (one.alone, one.with_public_rows)
+    ]
+    return (
+        f"{start} public rows {_verdict(found, one)}: the model goes {ways[1]} with them (error "
+        f"{_told(one.with_public_rows)}), {ways[0]} without (error {_told(one.alone)})."
+    )
+
+
+def _verdict(found: "PublicForecast", one: "Beside") -> str:
+    gain = found.way(one.with_public_rows) - found.way(one.alone)
+    if abs(gain) < _LITTLE:
+        return "make little difference"
+    return "do not help" if gain < 0 else "help"  # where there is nothing else, too
+
+
+def _told(error: float) -> str:
+    return "–" if math.isnan(error) else number(error)

@@ -1,0 +1,452 @@
+"""What an administrator types: to collect, to steer what is under way, to invite, and to publish.
+
+Invitations are written bare or as links, as a table for mail merge, or as QR codes. With two
+databases a person needs an invitation from each. `--both` asks both services, with the tokens of
+both administrators, and joins the invitations in pairs, each pair in one link. Where nobody holds
+both tokens, each side makes its own, and the page for administrators joins the files.
+
+An invitation to a plan of waves is for one group of people, which a lot decides
+(`blurfit.agreement.waves`): the table says which, so that each group can be written to in its turn.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+import click
+
+import blurfit as bf
+from blurfit import dates, private_files
+from blurfit.cli import RefusedError
+from blurfit.cli import _common as common
+from blurfit.cli._common import Administered, Answer
+from blurfit.cli.use import after_learning, refuse_moments_of_input, shown_model
+from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
+
+if TYPE_CHECKING:
+    from blurfit.agreement.plan import Agreed
+    from blurfit.messages.shares import Role
+
+FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.shares.ROLES`, without its numpy
+NEVER = "never"
+_WITH_INVITATIONS = (
+    "Now give out invitations, one to each person: `blurfit invite`. The other database gives out "
+    "its own."
+)
+_WITHOUT_INVITATIONS = (
+    "Without invitations nothing keeps the other database from inventing contributors, and then "
+    "the promise against it does not hold."
+)
+ONE_DATE = (
+    "The other database has its own date, and the earlier one ends the collection: set the same "
+    "date there."
+)
+_EXAMPLE = "agreement.json --to http://127.0.0.1:8000"
+_AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
+_OF_A_PLAN = _AS_ADMINISTRATOR.replace("agreement", "plan")
+
+
+@common.command("open", _AS_ADMINISTRATOR)
+@common.agreement_file
+@common.as_administrator
+@click.option(
+    "--as",
+    "role",
+    type=click.Choice(FIRST_OR_SECOND),
+    help="Which of the agreement's two databases this is, if it has two.",
+)
+@click.option(
+    "--until",
+    metavar="DATE",
+    help="When it closes by itself: a date (through its end in UTC), or a time with its zone, such "
+    "as 2027-01-31T18:00+01:00. `blurfit until` moves it.",
+)
+def open_collection(
+    agreement: Path, at: Administered, role: "Role | None", until: str | None
+) -> Answer:
+    """Start collecting under an AGREEMENT, or under a plan of waves.
+
+    Each submission needs an invitation, unless the agreement says that anyone may take part
+    (`blurfit agree --anyone`). A plan moves from wave to wave by itself: as soon as a wave has its
+    quorum, its sums are published and the next wave opens. On its closing date the plan ends, with
+    the best model of what was released.
+    """
+    from blurfit.agreement.statement import premise_in_words
+
+    agreed = common.load_agreed(agreement)
+    with at.database() as database:
+        state = database.open(agreed, role=role or "whole", until=until)
+    page = at.page("c", agreed.fingerprint)
+    words = f"{in_words(state)} The page for contributors: {page}"
+    if agreed.databases:
+        words += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
+        words += f"\n{ONE_DATE}" if state["closes"] is not None else ""
+    elif not state["invited"]:
+        words += f"\n{premise_in_words(agreed.first())}"
+    step = (
+        f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {at.url}`."
+    )
+    if state["invited"]:
+        both = " --both OTHER-TOKEN-FILE" if agreed.databases else ""
+        step = (
+            f"`blurfit invite {agreement} {at}{both} --count N --links --out links.txt` writes a "
+            "link for each of N people."
+        )
+    return Answer(state | {"page": page}, words, step)
+
+
+@common.command("status", f"{_EXAMPLE} --json")
+@common.agreement_file
+@common.service
+@common.token_option(
+    "The administrator's token: also tell whether contributors look honest (one database).",
+    required=False,
+)
+def status(agreement: Path, url: str, patience: float, token_file: Path | None) -> Answer:
+    """Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
+
+    With the administrator's token, those who came first are compared with those who came later: if
+    the two differ by more than chance, contributors may be lying together.
+    """
+    agreed = common.load_agreed(agreement)
+    with Administered(url, patience, token_file).database() as database:
+        state = database.status(agreed)
+        words = in_words(state)
+        if token_file is not None and not agreed.databases:
+            waves = [one for one in state.get("waves", ()) if one["state"] == "collecting"]
+            for one in waves if "waves" in state else (state,):
+                one["halves"] = database.halves(one["fingerprint"])
+                words += f"\n{one['halves']['told']}"
+    reached = "quorum" in state and state["count"] >= state["quorum"]  # a plan goes on by itself
+    if not (reached and state["state"] == "collecting"):
+        return Answer(state, words)
+    typed = f"{agreement} --to {url} --admin-token-file FILE"
+    return Answer(state, words, f"`blurfit publish {typed}`, or wait for more.")
+
+
+@common.command("close", _AS_ADMINISTRATOR)
+@common.agreement_file
+@common.as_administrator
+@click.option(
+    "--anyway", is_flag=True, help="Close even if the two databases hold too different people."
+)
+def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
+    """Stop collecting, without publishing anything yet. This cannot be undone."""
+    from blurfit.service.sides import counts_at, refuse_if_uneven
+
+    agreed = common.load_agreed(agreement)
+    if isinstance(agreed, bf.Plan):
+        raise InvalidValueError(
+            "Expected an agreement: a plan closes its waves by itself. `blurfit hold` stops it "
+            "before the next release, and `blurfit publish --early` ends it."
+        )
+    if agreed.databases and not anyway:
+        refuse_if_uneven(agreed, counts_at(agreed))
+    with at.database() as database:
+        state = database.close_collection(agreed)
+    step = f"`blurfit publish {agreement} {at}` learns and publishes."
+    return Answer(state, in_words(state), step)
+
+
+@common.command("publish", f"{_AS_ADMINISTRATOR} --out model.json --moments moments.json")
+@common.agreement_file
+@common.as_administrator
+@common.out_file("Where the model is written.", default=Path("model.json"), show_default=True)
+@common.moments_file
+@click.option("--early", is_flag=True, help="End a plan now, with the best model so far.")
+def publish(
+    agreement: Path, at: Administered, out: Path, moments: Path | None, early: bool
+) -> Answer:
+    """Close the collection, learn its model and publish it. This can be done once.
+
+    A plan of waves publishes by itself: this then fetches its model, or ends the plan (--early).
+    """
+    agreed = common.load_agreed(agreement)
+    with at.database() as database:
+        if isinstance(agreed, bf.Plan):
+            if moments is not None:
+                raise InvalidValueError("Expected no --moments: each wave of a plan has its own.")
+            state = database.status(agreed)
+            if state["state"] != "ended" and not early:
+                raise RefusedError(
+                    f"{in_words(state)} It publishes its model by itself after the last wave. To "
+                    "end it now with the best model so far, add --early."
+                )
+        else:
+            refuse_moments_of_input(agreed, moments)
+            if agreed.sends != "everything":
+                return _publish_sums(database, agreed, moments or Path("moments.json"))
+        model = database.publish(agreed)
+        if moments is not None:
+            database.moments(agreed).save(moments)
+    page = at.page("m", model.fingerprint)
+    return shown_model(model, out, moments, after_learning(out, moments), page=page)
+
+
+def _publish_sums(database: Any, agreement: "bf.Agreement", place: Path) -> Answer:
+    """Publish products with the target, from which a model follows beside public rows."""
+    from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
+
+    moments = database.publish_sums(agreement)
+    moments.save(place)
+    words = (
+        f"Published the sums of {moments.count:,} contributions, and wrote {place}. "
+        f"{WITHOUT_PUBLIC_ROWS}"
+    )
+    return Answer({"count": moments.count, "moments": str(place)}, words)
+
+
+@common.command("until", _AS_ADMINISTRATOR.replace(".json ", ".json 2027-02-28 "))
+@common.agreement_file
+@click.argument("date")
+@common.as_administrator
+def until(agreement: Path, date: str, at: Administered) -> Answer:
+    """Move the DATE at which a collection or a plan closes by itself.
+
+    DATE is a date (through its end in UTC), a time with its zone such as 2027-01-31T18:00+01:00, or
+    "never". Once its date has come, a collection is closed for good.
+    """
+    agreed = common.load_agreed(agreement)
+    with at.database() as database:
+        state = database.move_closing(agreed, None if date == NEVER else date)
+    return Answer(state, in_words(state) + (f"\n{ONE_DATE}" if agreed.databases else ""))
+
+
+@common.command("hold", _OF_A_PLAN)
+@click.argument("plan", type=common.EXISTING_FILE)
+@common.as_administrator
+def hold(plan: Path, at: Administered) -> Answer:
+    """Release no wave of a PLAN until it is resumed; the open wave goes on collecting."""
+    return _change("hold", plan, at, f"`blurfit resume {plan} {at}` lets it go on.")
+
+
+@common.command("resume", _OF_A_PLAN)
+@click.argument("plan", type=common.EXISTING_FILE)
+@common.as_administrator
+def resume(plan: Path, at: Administered) -> Answer:
+    """Resume a PLAN that was held."""
+    return _change("resume", plan, at, f"`blurfit status {plan} --to {at.url}`.")
+
+
+def _change(what: Literal["hold", "resume"], plan: Path, at: Administered, step: str) -> Answer:
+    agreed = common.load_agreed(plan)
+    if not isinstance(agreed, bf.Plan):
+        raise InvalidValueError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
+    with at.database() as database:
+        state = getattr(database, what)(agreed)
+    return Answer(state, in_words(state), step)
+
+
+# ---- states in words
+
+_WAVES = {
+    "planned": "waits for {quorum:,}",
+    "collecting": "has {count:,} of {quorum:,}",
+    "closing": "is being published by the two databases, from {count:,}",
+    "released": "released, from {count:,}",
+    "dropped": "never released: {count:,} of {quorum:,} had come",
+}
+
+
+def in_words(state: dict[str, Any]) -> str:
+    """Say how far a collection is, or a plan, wave by wave."""
+    at, other = state["closes"], state.get("awaits")
+    closes = "" if at is None else f" It closes at {dates.in_words(at)}."
+    if "waves" in state:
+        return _plan_in_words(state, closes, other)
+    count = state["count"]
+    missing = state["quorum"] - count
+    needed = f"{missing:,} more are needed" if missing > 0 else "the quorum is reached"
+    came = f"Collecting from anyone: {count:,} submissions have come"
+    if state["invited"]:
+        came = f"Collecting from those who are invited: {count:,} have contributed"
+    closed, published = "", ""
+    if other is not None:
+        closed = (
+            f" {other} publishes for both databases: ask its administrator to run `blurfit "
+            "publish` there. Until then nothing is published here either."
+        )
+        published = f" {other} does not have it yet: publish again, and it is sent again."
+    if state["state"] == "closed" and state["sums"]:
+        return f"Published, from {count:,} contributions: sums, and no model of them.{published}"
+    since = "" if at is None else f" since {dates.in_words(at)}"
+    return {
+        "collecting": f"{came}, {needed}.{closes}",
+        "paused": f"Paused with {count:,} contributions, {needed}.{closes}",
+        "closed": f"Closed{since} with {count:,} contributions; nothing is published.{closed}",
+        "published": f"Published, from {count:,} contributions.{published}",
+    }[state["state"]]
+
+
+def _plan_in_words(state: dict[str, Any], closes: str, other: str | None) -> str:
+    who = "those who are invited" if state["invited"] else "anyone"
+    heads = {
+        "collecting": f"Collecting from {who}, in {len(state['waves'])} waves.",
+        "held": "Held: no wave is released until it is resumed.",
+        "ended": "Ended.",
+    }
+    waves = [
+        f"Wave {one['number']} {_WAVES[one['state']].format(**one)}." for one in state["waves"]
+    ]
+    told = [heads[state["state"]], *waves]
+    told += [closes.strip() if state["state"] != "ended" else "", state["reason"]]
+    if other is not None:
+        told.append(
+            f"The next step is {other}'s, and is tried again by itself. If this does not change, "
+            "its service is not running, or the two cannot reach each other: ask its administrator."
+        )
+    if state["invited"] and state["state"] == "collecting":
+        told.append(
+            "If a group does not fill, invite more people: a lot puts some of them into it."
+        )
+    return " ".join(filter(None, told))
+
+
+# ---- invitations
+
+Form = Literal["tokens", "links", "csv", "codes"]
+_CALLED = {
+    "tokens": "invitations",
+    "links": "links",
+    "csv": "links in a table",
+    "codes": "QR codes",
+}
+
+_COLUMNS, _IN_GROUPS = ("number", "link"), ("number", "group", "link")
+
+_FRAGMENT = "#invitation="
+_SHEET = """<!doctype html><meta charset="utf-8"><title>Invitations</title>
+<style>
+body {{display: grid; grid-template-columns: repeat(auto-fill, 5cm); gap: 1cm}}
+figure {{margin: 0; break-inside: avoid; text-align: center}}
+svg {{width: 5cm; height: 5cm}}
+</style>
+{codes}
+"""
+
+
+@common.command("invite", f"{_AS_ADMINISTRATOR} --count 20000 --out invitations.txt")
+@common.agreement_file
+@common.as_administrator
+@click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
+@common.out_file("Where they are written, one per line; no copy is kept.", required=True)
+@click.option(
+    "--tokens",
+    "form",
+    flag_value="tokens",
+    default="tokens",
+    help="As bare tokens, for programs (default).",
+)
+@click.option("--links", "form", flag_value="links", help="As links to the contributors' page.")
+@click.option("--csv", "form", flag_value="csv", help="As a table of links, for mail merge.")
+@click.option("--qr", "form", flag_value="codes", help="As QR codes to print, in an HTML page.")
+@click.option(
+    "--both",
+    "other_token_file",
+    type=common.EXISTING_FILE,
+    help="Join each with one from the agreement's other database; this file holds the token of its "
+    "administrator.",
+)
+def invite(
+    agreement: Path,
+    at: Administered,
+    count: int,
+    out: Path,
+    form: Form,
+    other_token_file: Path | None,
+) -> Answer:
+    """Make one-time invitations for a collection or a plan, one for each person.
+
+    An invitation to a plan is good in one of its waves, which a lot decides when it is made: with
+    --csv the table has the group of each. Choose who gets which without looking at it, and write to
+    a group when its turn comes. In a link, the invitation comes after #, which browsers never send.
+    """
+    from blurfit.protocol.tokens import hashed, joined
+    from blurfit.service.remote import lot_of
+
+    agreed = common.load_agreed(agreement)
+    if out.exists():
+        raise InvalidValueError(
+            f"Expected --out {str(out)!r} to be a new file: the existing one may hold invitations."
+        )
+    if form == "codes":
+        optional("segno")  # before any invitation is made
+    made: list[list[str]] = []
+    shares: list[int] = []
+    for place in [at] if other_token_file is None else _both(agreed, at, other_token_file):
+        with place.database() as database:
+            shares = shares or database.shares(agreed, count)
+            made.append(database.invite(agreed, count, shares))
+    lot = lot_of(agreed)
+    pairs = joined(made, lot)
+    groups = [] if lot is None else [lot.group_of(hashed(first)) for first, *_ in pairs]
+    page = at.page("c", agreed.fingerprint)
+    text = written(form, list(map(",".join, pairs)), page, groups)
+    private_files.write(out, text, only_new=True)
+    sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
+    if groups:
+        each = ", ".join(f"{n:,} for group {k}" for k, n in enumerate(shares, start=1))
+        sentence += f" The lot has drawn {each}."
+    facts = {"count": count, "out": str(out)} | ({"groups": shares} if groups else {})
+    if form != "tokens" and urlsplit(at.url).hostname in common.LOOPBACK:
+        click.echo(
+            f"Warning: these links are to {at.url}, which only this machine can open. Make others "
+            "with --to and the service's public address.",
+            err=True,
+        )
+    return Answer(facts, sentence)
+
+
+def written(form: Form, tokens: Sequence[str], page: str, groups: Sequence[int] = ()) -> str:
+    """Return the file's text; `groups` are those of a plan's invitations.
+
+    >>> print(written("links", ["abc"], "https://first.example/c/00"), end="")
+    https://first.example/c/00#invitation=abc
+    """
+    if form == "tokens":
+        return "".join(f"{token}\n" for token in tokens)
+    links = [f"{page}{_FRAGMENT}{token}" for token in tokens]
+    if form == "links":
+        return "".join(f"{link}\n" for link in links)
+    if form == "csv":
+        table = io.StringIO()
+        columns = [groups, links] if groups else [links]
+        rows = zip(range(1, len(links) + 1), *columns, strict=True)
+        common.write_csv(table, [_IN_GROUPS if groups else _COLUMNS, *rows])
+        return table.getvalue()
+    names = [
+        f"{at}, group {groups[at - 1]}" if groups else f"{at}" for at in range(1, len(links) + 1)
+    ]
+    return _SHEET.format(codes="\n".join(map(_code, names, links)))
+
+
+def read(text: str) -> list[list[str]]:
+    """Read what `written` wrote, except QR codes: in each line one invitation for each database.
+
+    >>> read(written("csv", ["abc", "first,second"], "https://first.example/c/00"))
+    [['abc'], ['first', 'second']]
+    """
+    headings = (",".join(_COLUMNS), ",".join(_IN_GROUPS))
+    lines = [line for line in text.split() if line not in headings]
+    return [line.rpartition(_FRAGMENT)[2].rstrip('"').split(",") for line in lines]
+
+
+def _code(name: str, link: str) -> str:
+    picture = optional("segno").make(link, error="m", micro=False).svg_inline(border=4)
+    return f"<figure>{picture}<figcaption>{name}</figcaption></figure>"
+
+
+def _both(agreed: "Agreed", at: Administered, other: Path) -> list[Administered]:
+    """Return the agreement's two databases in order, each with its administrator's token."""
+    url, addresses = at.url.rstrip("/"), [one.url for one in agreed.databases]
+    if url not in addresses:
+        raise InvalidValueError(
+            f"Expected --to {at.url!r} to be one of the agreement's two databases with --both, and "
+            f"it has {addresses or 'only one database'}."
+        )
+    files = {url: at.token_file}
+    return [replace(at, url=one, token_file=files.get(one, other)) for one in addresses]

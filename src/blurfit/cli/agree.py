@@ -1,0 +1,398 @@
+"""From a schema and a promise to the contract that everyone shares: `blurfit agree` and `next`.
+
+A proposal is a schema's file (see `blurfit.schema.schema`) with what is proposed beside it, all of
+it optional:
+
+    [terms]
+    epsilon = 1.0        # any of `blurfit.agreement.terms`
+    delta = 1e-6
+    quorum = 5000
+
+Terms are options, too, whose names, types, defaults and help come from `Terms`. An option that is
+not given is None, so that what is typed comes before what a file says, and a file before the
+defaults.
+"""
+
+import json
+import tomllib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import click
+import msgspec
+
+import blurfit as bf
+from blurfit.agreement.terms import TERMS, Terms
+from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
+from blurfit.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from blurfit.forecast.choices import PublicForecast
+
+
+@dataclass(frozen=True)
+class ProposalFile:
+    """A schema, and what is proposed for its agreement; or an agreement that is made already."""
+
+    schema: "bf.Schema"
+    terms: dict[str, Any] = field(default_factory=dict)
+    agreement: "bf.Agreement | None" = None
+
+
+def read_proposal(path: Path) -> ProposalFile:
+    """Read an agreement from .json and verify it, or read a proposal from .toml."""
+    if path.suffix == ".json":
+        agreement = bf.Agreement.load(path)
+        return ProposalFile(agreement.schema, agreement=agreement)
+    schema = bf.Schema.from_toml(path)
+    terms = tomllib.loads(path.read_text(encoding="utf-8")).get("terms", {})
+    if not isinstance(terms, dict):
+        raise InvalidValueError(f"{path}: Expected terms={terms!r} to be a table, [terms].")
+    unknown = sorted(set(terms) - set(TERMS))
+    if unknown:
+        raise InvalidValueError(
+            f"{path}: Expected terms to be among {', '.join(sorted(TERMS))}, and got {unknown}."
+        )
+    return ProposalFile(schema, terms)
+
+
+# Terms that hold several things, each typed with an option of its own.
+_SEVERAL = {
+    "databases": ("--database", (str, str), "NAME URL", " Give it twice."),
+    "signing_keys": ("--signing-key", str, "KEY", " Then give it twice."),
+    "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
+}
+
+# Terms of which only one choice is typed, because the other is what nothing typed means.
+_SAID_OUT_LOUD = {"admission": ("--anyone", "anyone", "Let anyone take part, without invitations")}
+
+
+def term_options(*names: str, required: Collection[str] = ()) -> Callable[[Any], Any]:
+    """Return an option for each of some terms, such as --weight-bound for `weight_bound`."""
+    hints = get_type_hints(Terms, include_extras=True)
+    fields = {field.name: field for field in msgspec.structs.fields(Terms)}
+    return common.options(
+        *(_option(name, hints[name], fields[name], name in required) for name in names)
+    )
+
+
+def given(typed: dict[str, Any]) -> dict[str, Any]:
+    """Return the terms among what was typed, as `Terms` has them."""
+    found = {name: value for name, value in typed.items() if value not in (None, ())}
+    if "weights" in found:
+        found["weights"] = dict(found["weights"])
+    return found
+
+
+def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any], Any]:
+    kind, *details = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    said = next((one.description for one in details if isinstance(one, msgspec.Meta)), None) or ""
+    if name in _SEVERAL:
+        flag, several, metavar, how = _SEVERAL[name]
+        return click.option(
+            flag, name, type=several, metavar=metavar, multiple=True, help=said + how
+        )
+    if name in _SAID_OUT_LOUD:
+        flag, value, what = _SAID_OUT_LOUD[name]
+        return click.option(
+            flag,
+            name,
+            flag_value=value,
+            default=None,
+            help=f"{what}: then nobody can tell how many of the submissions are honest people's, "
+            "whom the promise needs.",
+        )
+    flag = name.replace("_", "-")
+    unset: dict[str, Any] = {}
+    if _type(kind) is bool:
+        flag, unset = f"{flag}/--no-{flag}", {"default": None}  # which click takes for False
+    default = None if field.required else field.default
+    if default not in (None, 0.0) and not isinstance(default, bool):
+        said += f"  [default: {default}]"
+    return click.option(f"--{flag}", type=_type(kind), required=required, help=said, **unset)
+
+
+def _type(kind: Any) -> Any:
+    """Return the type that click checks: a number, or one of some words."""
+    if get_origin(kind) is UnionType or NoneType in get_args(kind):
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    return click.Choice(get_args(kind)) if get_origin(kind) is Literal else kind
+
+
+NEEDED = ("epsilon", "delta", "quorum")
+FEWEST_ROWS = 200  # public ones, of which half are read: fewer than a hundred are refused
+
+
+def _waves(_context: object, _option: object, word: str | None) -> int | str | None:
+    if word is None or word == "auto":
+        return word
+    if not word.isdecimal() or not 1 <= int(word) <= 9:
+        raise click.BadParameter(f"expected auto or a number from 1 to 9, and got {word!r}.")
+    return int(word)
+
+
+@common.command("agree", "schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 --out agreement.json")
+@click.argument("schema", type=common.EXISTING_FILE)
+@common.out_file(
+    "Where the agreement is written.", default=Path("agreement.json"), show_default=True
+)
+@term_options(*(name for name in TERMS if name != "public_rows"))
+@common.public_option(
+    "Public rows of the features (.csv, .parquet), not the contributors' own: the agreement names "
+    "the file by its SHA-256, and the target gets the weight that suits them. (moment)"
+)
+@click.option(
+    "--waves",
+    metavar="auto|N",
+    callback=_waves,
+    help="Ask people in waves, each of which builds on what the earlier ones taught: as many as "
+    "help, or at most N. Writes a plan, and the agreement of its first wave. (moment)",
+)
+@click.option(
+    "--database-key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="With two databases: the public key to which the shares for each are sealed, as `blurfit "
+    "serve --share-key-file` prints it. Give it twice, in the order of --database.",
+)
+@click.option("--counts", is_flag=True, help="With --waves: the target is a count.")
+@common.with_default(
+    "--plan",
+    Path("plan.json"),
+    "Where the plan of --waves is written.",
+    name="plan_file",
+    type=common.NEW_FILE,
+)
+def agree(
+    schema: Path,
+    out: Path,
+    public: Path | None,
+    waves: Any,
+    counts: bool,
+    keys: tuple[str, ...],
+    plan_file: Path,
+    **typed: Any,
+) -> Answer:
+    """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
+
+    SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one).
+    Whatever its table [terms] says need not be typed. With --local-epsilon alone, --delta is also
+    the δ of a single submission.
+    """
+    from blurfit.cli import _reports as reports
+
+    proposal = read_proposal(schema)
+    if proposal.agreement is not None:
+        raise InvalidValueError(
+            f"Expected a schema (.toml), and {str(schema)!r} is an agreement already."
+        )
+    terms = proposal.terms | given(typed)
+    if public is not None:
+        terms["public_rows"] = common.digest_of(public, proposal.schema)
+    if keys:
+        pairs = terms.get("databases", ())
+        if len(keys) != len(pairs):
+            raise InvalidValueError(
+                "Expected a --database-key for each --database, in their order."
+            )
+        terms["databases"] = [(*pair, key) for pair, key in zip(pairs, keys, strict=True)]
+    if missing := [f"--{name}" for name in NEEDED if name not in terms]:
+        raise InvalidValueError(
+            f"Expected {', '.join(missing)}: type it, or write it under [terms] in {schema}."
+        )
+    if "local_epsilon" in terms:
+        terms.setdefault("local_delta", terms["delta"])
+    if counts and waves is None:
+        raise InvalidValueError("Expected --waves with --counts.")
+    facts: dict[str, Any] = {"agreement": str(out)}
+    told = []
+    if waves is None:
+        agreement = bf.Agreement.propose(proposal.schema, **terms)
+    else:
+        plan = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
+        plan.save(plan_file)
+        agreement = plan.first()
+        facts |= {"plan": str(plan_file), **reports.plan_facts(plan)}
+        told = [reports.plan_in_words(plan)]
+        told.append(f"Wrote {plan_file}, fingerprint {plan.fingerprint}.")
+    agreement.save(out)
+    doubts = reports.doubts(agreement)
+    for doubt in doubts:
+        click.echo(f"Warning: {doubt}", err=True)
+    if public is not None and waves is None and (worth := _worth(agreement, public, terms)):
+        facts["public_rows_worth"] = worth.to_dict()
+        told.append(reports.public_answer(worth, worth.cases[0]))
+    facts |= reports.agreement_facts(agreement) | {"warnings": doubts}
+    wrote = f"Wrote {out}, fingerprint {agreement.fingerprint}."
+    collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
+    elsewhere = (
+        "each of the two databases opens it: `--as first` and `--as second`."
+        if agreement.databases
+        else f"or `blurfit contribute {out} TABLE --out FILE` blurs into a file."
+    )
+    step = (
+        f"`blurfit forecast {out}` says what error to expect; "
+        f"{collects or '`blurfit serve` collects'}, {elsewhere}"
+    )
+    return Answer(facts, [reports.agreement_report(agreement), wrote, *told], step)
+
+
+def _worth(
+    agreement: "bf.Agreement", public: Path, terms: dict[str, Any]
+) -> "PublicForecast | None":
+    """Forecast what the public rows are worth at the quorum; None where there are too few."""
+    from blurfit.forecast.choices import forecast_beside, people_and_rows
+
+    schema = agreement.schema
+    rows = common.encoded_public(public, schema)
+    if len(rows) < FEWEST_ROWS:
+        return None
+    people, kept = people_and_rows(schema, rows)
+    rest = {name: value for name, value in terms.items() if name not in ("epsilon", "quorum")}
+    return forecast_beside(
+        schema,
+        people,
+        kept,
+        contributors=[agreement.quorum],
+        epsilons=[terms["epsilon"]],
+        local_epsilons=[rest.pop("local_epsilon", None)],
+        terms=rest,
+    )
+
+
+@common.command("next", "plan.json release1.json --out agreement2.json")
+@click.argument("plan", type=common.EXISTING_FILE)
+@click.argument("releases", type=common.EXISTING_FILE, nargs=-1)
+@common.out_file(
+    "Where the agreement is written.", default=Path("agreement.json"), show_default=True
+)
+def next_wave(plan: Path, releases: tuple[Path, ...], out: Path) -> Answer:
+    """Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
+
+    Give the published moments of all earlier waves, in order; none for the first wave. Whoever
+    collects runs this and hands the file on; all others check it (`blurfit contribute --plan`).
+    """
+    from blurfit.cli import _reports as reports
+
+    agreed = bf.Plan.load(plan)
+    agreement = common.course_of(agreed, releases).next_agreement()
+    agreement.save(out)
+    number = len(releases) + 1
+    shown = "".join(f" --release {one}" for one in releases)
+    return Answer(
+        {"agreement": str(out), "wave": number, **reports.agreement_facts(agreement)},
+        f"Wrote {out}, wave {number} of {len(agreed)}, for {agreement.quorum:,} people; "
+        f"fingerprint {agreement.fingerprint}.",
+        f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.",
+    )
+
+
+# ---- an example to begin with
+
+
+PEOPLE, SEED = 20_000, 2026
+
+EXAMPLE = files("blurfit.cli").joinpath("survey/schema.toml")
+
+
+@common.command("init", "survey")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--from",
+    "source",
+    type=common.EXISTING_FILE,
+    help="An existing survey: an XLSForm (.xlsx), a Table Schema or a Data Package (.json).",
+)
+@click.option("--target", help="With --from: the question to predict.")
+def init(folder: Path, source: Path | None, target: str | None) -> Answer:
+    """Write an example survey into a FOLDER: a schema to adapt, and people to try it with.
+
+    The people are generated, so that you can try every command. With --from, the schema is that of
+    an existing survey, and no people are generated.
+    """
+    if source is not None:
+        return _from_survey(folder, source, target)
+    if target is not None:
+        raise InvalidValueError("Expected --from FILE with --target.")
+    schema, people = folder / "schema.toml", folder / "people.csv"
+    if taken := [str(path) for path in (schema, people) if path.exists()]:
+        raise InvalidValueError(
+            f"Expected a folder without {' and '.join(taken)}: nothing is overwritten. Name "
+            "another folder."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    schema.write_bytes(EXAMPLE.read_bytes())
+    with people.open("w", newline="", encoding="utf-8") as stream:
+        table = made_up_people(PEOPLE, SEED)
+        rows = zip(*(column.tolist() for column in table.values()), strict=True)
+        common.write_csv(stream, [table, *rows])
+    return Answer(
+        {"schema": str(schema), "people": str(people), "rows": PEOPLE},
+        f"Wrote {schema}, and {people} with {PEOPLE:,} people who do not exist.",
+        f"`cd {folder}`, then `blurfit agree schema.toml`.",
+    )
+
+
+_PROPOSED = """
+[terms]                 # what `blurfit agree` promises, unless you type something else
+epsilon = 1.0           # the smaller, the stronger; 1 is usual
+delta = 1e-6            # the chance that the promise fails; far below one in the quorum
+quorum = 10000          # nothing is published from fewer honest people
+"""
+
+
+def _from_survey(folder: Path, source: Path, target: str | None) -> Answer:
+    from blurfit.schema.imports import from_table_schema, from_xlsform
+    from blurfit.schema.schema import to_toml
+
+    schema = folder / "schema.toml"
+    if schema.exists():
+        raise InvalidValueError(
+            f"Expected a folder without {schema}: nothing is overwritten. Name another folder."
+        )
+    if source.suffix.lower() in (".xlsx", ".xlsm"):
+        found = from_xlsform(source, target)
+    else:
+        try:
+            document = json.loads(source.read_bytes())
+        except ValueError as error:
+            raise InvalidValueError(
+                f"Expected {str(source)!r} to be an XLSForm (.xlsx), or a Table Schema in JSON: "
+                f"{error}."
+            ) from error
+        found = from_table_schema(document, target)
+    folder.mkdir(parents=True, exist_ok=True)
+    head = f"# From {source.name}. Check every bound: it must be known before anyone answers.\n\n"
+    schema.write_text(f"{head}{to_toml(found.schema)}\n{_PROPOSED}", encoding="utf-8")
+    asked = len(found.schema.features) + 1
+    words = "".join(f"\n{note}" for note in found.notes)
+    return Answer(
+        {"schema": str(schema), "questions": asked, "notes": list(found.notes)},
+        f"Wrote {schema}, with {asked} questions from {source.name}.{words}",
+        f"check {schema}, then `blurfit agree {schema}`.",
+    )
+
+
+def made_up_people(count: int, seed: int) -> dict[str, Any]:
+    """Generate people, with the columns of the example's schema."""
+    import numpy as np
+
+    from blurfit.simulation.census import draw_population
+
+    drawn = draw_population(count, seed)
+    marital = np.where(
+        drawn["is_married"] == 1, "married", np.where(drawn["is_single"] == 1, "single", "formerly")
+    )
+    return {
+        "age": drawn["age"],
+        "education": drawn["education"],
+        "marital": marital,
+        "owns_home": drawn["owns_dwelling"],
+        "income": drawn["annual_income"],
+    }

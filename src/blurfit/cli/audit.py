@@ -1,0 +1,335 @@
+"""Whether promises are kept: `blurfit audit` attacks the guarantees of an agreement or of anybody's
+estimator, and `blurfit verify` says what a signed file shows, and what it does not.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import blurfit as bf
+from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
+from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
+from blurfit.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from blurfit.audit.estimators import Range, Tables
+    from blurfit.audit.examination import Finding
+    from blurfit.audit.provers import Lie
+    from blurfit.model.release import Examination
+
+
+AGREEMENT, ESTIMATOR = "agreement", "estimator"
+BROKEN = NOT_VERIFIED = 1  # exit codes
+
+
+@common.command("audit", "agreement.json --trials 200")
+@click.argument("file", required=False, type=common.EXISTING_FILE)
+@click.option("--of", "where", help="An estimator to attack instead, as module:Estimator.")
+@click.option(
+    "--set", "settings", multiple=True, help="A parameter of it, as name=value with a JSON value."
+)
+@click.option(
+    "--pair",
+    "pairs",
+    multiple=True,
+    help=f"Neighbours to tell apart: {', '.join(PAIRS)}, or FIRST.csv,SECOND.csv whose last column "
+    "is the target. Default: all named ones.",
+)
+@common.with_default("--rows", 30, "Rows of a named pair's tables.")
+@common.with_default("--columns", 1, "Features in these tables.")
+@common.with_default("--features", (-1, 1), "Their range.", type=(float, float))
+@common.with_default("--target", (-1, 1), "Range of the target.", type=(float, float))
+@click.option("--labels", is_flag=True, help="The target is one of two classes, 0 and 1.")
+@common.with_default(
+    "--trials",
+    TRIALS,
+    "Models to learn for each of two neighbours, and up to 50 times as many submissions.",
+)
+@common.with_default(
+    "--confidence",
+    CONFIDENCE,
+    "Confidence of each lower bound; with --of, of all of them together.",
+)
+@common.with_default("--seed", 0, "Seed of the crowd's noise.")
+@click.option(
+    "--liars",
+    is_flag=True,
+    help="Let all other contributors lie, too: that breaks every promise that relies on them, and "
+    "none that the database's own noise keeps. (moment)",
+)
+@common.picture_file
+def audit_command(
+    file: Path | None,
+    where: str | None,
+    settings: tuple[str, ...],
+    pairs: tuple[str, ...],
+    rows: int,
+    columns: int,
+    features: tuple[float, float],
+    target: tuple[float, float],
+    labels: bool,
+    trials: int,
+    confidence: float,
+    seed: int,
+    liars: bool,
+    picture: Path | None,
+) -> Answer:
+    """Attack what the agreement in FILE promises, or an estimator that you name with --of.
+
+    Exit code 1 if a promise is broken.
+    """
+    from blurfit.audit.agreements import audit_agreement, number_of_attacks
+    from blurfit.audit.provers import Lie, lies
+
+    if (file is None) == (where is None):
+        raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
+    told: list[Lie] = []
+    if where is None:
+        assert file is not None
+        agreement = common.load_agreement(file)
+        with common.watched("attack") as watch:
+            findings = audit_agreement(
+                agreement,
+                trials=trials,
+                confidence=confidence,
+                seed=seed,
+                progress=common.steps(watch, number_of_attacks(agreement, liars=liars)),
+                liars=liars,
+            )
+        if agreement.proofs:
+            told = lies(agreement, seed=seed)
+    else:
+        from blurfit.audit.estimators import Range, audit_estimator, load_estimator
+
+        known = Range(rows, columns, features, target, labels)
+        tables = [_tables(pair, known) for pair in pairs or PAIRS]
+        sys.path.insert(0, str(Path.cwd()))  # for an estimator of your own, in this folder
+        estimator = load_estimator(where, dict(map(_setting, settings)))
+        findings = audit_estimator(
+            estimator, tables, trials=trials, confidence=confidence, seed=seed
+        )
+    subject = AGREEMENT if where is None else ESTIMATOR
+    if picture is not None:
+        common.save_picture(findings.plot, picture)
+    words: Any = report(findings, confidence, subject)
+    if told:
+        from rich.console import Group
+
+        words = Group(words, proofs_in_words(told))
+    every = [*findings, *told]
+    broken = any(one.broken for one in every)
+    return Answer([one.to_dict() for one in every], words, code=BROKEN if broken else 0)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise InvalidValueError(f"Expected --set={text!r} to be name=value, such as epsilon=1.")
+    try:
+        return name, _tuples(json.loads(value))
+    except json.JSONDecodeError:
+        return name, value  # a word, such as accounting=exact
+
+
+def _tuples(value: Any) -> Any:
+    """Turn lists into tuples, which is how Python writes bounds."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _tables(pair: str, known: "Range") -> "Tables":
+    """Return a named pair of tables, or read the pair in two files."""
+    from blurfit.audit.estimators import Tables, pair_of
+
+    if "," not in pair:
+        return pair_of(pair, known)
+    first, second = (_table(Path(place), labels=known.labels) for place in pair.split(",", 1))
+    return Tables(pair, first, second)
+
+
+def _table(path: Path, *, labels: bool) -> tuple[Any, Any]:
+    import numpy as np
+
+    try:
+        values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    except (OSError, ValueError):  # whose own message would tell a value
+        raise InvalidValueError(
+            f"Expected {str(path)!r} to be a CSV file of numbers under one line of names."
+        ) from None
+    y = values[:, -1]
+    return values[:, :-1], y.astype(np.int64) if labels else y
+
+
+def report(
+    findings: "Sequence[Finding]", confidence: float, subject: str = "agreement"
+) -> "RenderableType":
+    """Show what was promised, what was found, and how they compare."""
+    from rich.console import Group
+    from rich.text import Text
+
+    scope = "each" if subject == "agreement" else "all together"
+    views = dict.fromkeys((one.view, one.promised) for one in findings)
+    tables = (
+        _findings_table([one for one in findings if (one.view, one.promised) == key])
+        for key in views
+    )
+    heading = Text(f"Lower bounds on ε, {scope} with confidence {confidence:g}.")
+    return Group(Text(verdict(findings, subject)), Text(), heading, *tables)
+
+
+def _findings_table(findings: "Sequence[Finding]") -> "Table":
+    """Show the findings of one view, its title, so that the table fits into 80 columns."""
+    from rich.table import Table
+
+    view, promised = findings[0].view, findings[0].promised
+    table = Table(title=f"{view}: ε = {promised:.4g} is promised", title_justify="left")
+    for name in ("neighbours", "attack"):
+        table.add_column(name)
+    for name in ("counted", "Gaussian", "exact", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in findings:
+        table.add_row(
+            one.pair,
+            one.attack,
+            *(_number(x) for x in (one.counted, one.gaussian, one.exact)),
+            f"{one.ratio:.2f}",
+            style="bold red" if one.broken else None,
+        )
+    return table
+
+
+def verdict(findings: "Sequence[Finding]", subject: str = "agreement") -> str:
+    """Return a sentence that says no more than was found."""
+    broken = [one for one in findings if one.broken]
+    if broken:
+        worst = max(broken, key=lambda one: one.ratio)
+        return (
+            f"BROKEN: the {worst.view} has ε of at least {worst.audited:.3g} where "
+            f"{worst.promised:.3g} is promised ({worst.pair}). Do not use this {subject}."
+        )
+    tightest = max(findings, key=lambda one: one.ratio)
+    proof = ": proofs are in blurfit.theory.moments (moment) and docs/certified.md (input)"
+    proof = proof if subject == "agreement" else ""
+    return (
+        f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "
+        f"({tightest.view}, {tightest.pair}). This refutes nothing, and proves nothing{proof}."
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def proofs_in_words(told: "Sequence[Lie]") -> str:
+    """Say how many false proofs were accepted."""
+    honest, *others = told
+    tries = sum(one.tries for one in others)
+    believed = [one for one in others if one.broken]
+    if honest.broken:
+        return f"Proofs: {honest.believed} of {honest.tries} honest ones were rejected: BROKEN."
+    if believed:
+        names = "; ".join(f"{one.name} ({one.believed} of {one.tries})" for one in believed)
+        return f"Proofs: lies were accepted: BROKEN. {names}."
+    return (
+        f"Proofs: {len(others)} ways to lie, {tries:,} tries, none accepted; {honest.tries} honest "
+        "ones, as long as they may be, all accepted."
+    )
+
+
+@common.command("verify", "model.json --agreement agreement.json")
+@click.argument("file", type=common.EXISTING_FILE)
+@click.option(
+    "--agreement",
+    "agreed",
+    type=common.EXISTING_FILE,
+    multiple=True,
+    help="The agreement that you were invited under: its key is the one that counts. For a receipt "
+    "over several waves, give one for each.",
+)
+def verify(file: Path, agreed: tuple[Path, ...]) -> Answer:
+    """Check who signed a model, moments or a receipt (FILE), and say what that shows.
+
+    Exit code 0 if everything that can be checked is right, 1 otherwise.
+    """
+    from blurfit.contributor.receipt import FORMAT
+    from blurfit.model.release import examine
+
+    agreements = []
+    for path in agreed:
+        agreement = common.load_agreed(path)
+        if not isinstance(agreement, bf.Agreement):
+            raise InvalidValueError(
+                f"Expected --agreement {str(path)!r} to be an agreement, and it is a plan: give "
+                "the one of the wave that the file is from."
+            )
+        agreements.append(agreement)
+    text = file.read_bytes()
+    if common.format_of(file) == FORMAT:
+        found = _receipt(text, agreements)
+    elif len(agreements) > 1:
+        raise InvalidValueError(
+            f"Expected one --agreement, and got {len(agreements)}: what was published belongs to "
+            "one agreement."
+        )
+    else:
+        found = examine(text, *agreements)
+    facts = {
+        "verified": found.verified,
+        "fingerprint": found.fingerprint,
+        "shown": found.shown,
+        "wrong": found.wrong,
+        "not_shown": found.not_shown,
+    }
+    return Answer(facts, in_words(file, found), code=0 if found.verified else NOT_VERIFIED)
+
+
+def in_words(file: Path, found: "Examination") -> str:
+    """Say what was found, for people."""
+    lines = [f"{file} is {found.called}: {'verified' if found.verified else 'NOT verified'}."]
+    for heading, sentences in (
+        ("Wrong:", found.wrong),
+        ("Shown:", found.shown),
+        ("Not shown, and no signature can:", found.not_shown),
+    ):
+        if sentences:
+            lines += ["", heading, *(f"  - {one}" for one in sentences)]
+    return "\n".join(lines)
+
+
+def _receipt(text: bytes, agreements: "list[bf.Agreement]") -> "Examination":
+    from blurfit.contributor.receipt import Receipt
+    from blurfit.model.release import Examination, signers
+
+    receipt = Receipt.from_json(text)
+    if not agreements:
+        raise InvalidValueError(
+            "Expected --agreement with a receipt: it holds the key that counts. Its fingerprint is "
+            f"{receipt.fingerprint}."
+        )
+    wrong = tuple(receipt.wrong_with(*agreements))
+    rows = sum(part.rows for part in receipt.parts)
+    # Not at which addresses: these are not signed.
+    names = dict.fromkeys(name for one in agreements for name in signers(one))
+    shown = (
+        f"{' and '.join(names)} signed, with the key of the agreement, that {rows:,} submissions "
+        "are stored under these names."
+    )
+    return Examination(
+        "a receipt",
+        receipt.fingerprint,
+        () if wrong else (shown,),
+        wrong,
+        (
+            "That the submissions are in what is published, or are still stored: they may have "
+            "been withdrawn by anyone who has the receipt.",
+            "What was sent: a receipt contains neither answers nor blurred numbers.",
+        ),
+    )

@@ -1,1 +1,0 @@
-"""The commands of `blurfit`, one module for each of those who type them."""

@@ -1,0 +1,332 @@
+"""Counts, tables and means by level out of blurred joint sums, each with both parts of its error.
+
+**One least-squares problem for all of them.** A question with K levels is known through its columns
+v: a level's 0/1, a yes/no's ±1, and 0 beside a 1 of their own for those who do not say. So M_A, the
+value of each of its columns at each level, turns counts into what is summed. With T_kl the people
+at level k of A and l of B, r and q its margins, each entry of the release is one equation,
+
+    Σv_iw_j = Σ_kl M_A[i,k] M_B[j,l] T_kl,    Σv_i = Σ_k M_A[i,k] r_k,    Σv_i² = Σ_k M_A[i,k]² r_k,
+
+seen with independent noise of known variance (`Noise`; the two equations of a level's column are
+one there). N = Σ T_kl is public. `solved` gives the linear estimate of least variance under that
+constraint and the covariance that the noise leaves in it: with T = N/m + Qη, the columns of Q an
+orthonormal basis of the vectors that sum to 0, that is weighted least squares for η. Sums of a
+number by level, Y_k = Σ v_y over the people at level k, are the same problem without a constraint:
+Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
+
+**What sampling adds.** Within one table people are multinomial: Cov T = N(diag π − ππᵀ). A mean
+ȳ_k = Y_k/N_k has the variance σ_k²/N_k, and σ_k² would need Σ v_y² by level, which is not in the
+release. `pooled` takes one spread for all levels, as an analysis of variance does: the spread
+within levels, (Σv_y² − Σ_k N_kȳ_k²)/N less what the noise adds to it. `bounded` takes
+(1 − ȳ_k)(1 + ȳ_k) ≥ σ_k² (Bhatia and Davis 2000), which holds for every law, and is wide.
+
+**What the noise adds to a ratio.** To first order Cov ȳ = (V_Y + ȳȳᵀ∘V_N)/(N_kN_l): the two noises
+are independent, because Y is read from products with v_y, and N from products without.
+
+**Tests.** Under independence U = (I − p1ᵀ)T(I − 1qᵀ) has mean 0 and the covariance
+N(D_p − ppᵀ)⊗(D_q − qqᵀ) + BC_noiseBᵀ, B = (I − p1ᵀ)⊗(I − q1ᵀ), so that U·Cov⁺·U is χ² with
+(K−1)(L−1) degrees of freedom. Equality of means is Wald's test with both parts of the covariance.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import chdtrc, fdtrc
+
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError
+from blurfit.learning.sums import JointSums
+
+LEAST_CELL = 3.0  # noise deviations that a count must exceed before it is divided by
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """A question as levels: the rows of its columns in the sums, and their values at each level."""
+
+    question: str
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    values: FloatArray  # (columns, levels)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Blurred:
+    """Numbers read out of the sums, and the covariance that the noise left in them."""
+
+    values: FloatArray
+    noise: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Numbers with the two parts of their covariance."""
+
+    values: FloatArray
+    sampling: FloatArray
+    privacy: FloatArray
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Both parts together."""
+        return self.sampling + self.privacy
+
+    def through(self, matrix: FloatArray) -> "Answer":
+        """Return linear combinations of the numbers, the rows of `matrix`."""
+        sampling, privacy = (matrix @ part @ matrix.T for part in (self.sampling, self.privacy))
+        return Answer(matrix @ self.values, sampling, privacy)
+
+    def scaled(self, factor: float, shift: float = 0.0) -> "Answer":
+        """Return the numbers in other units: factor·x + shift."""
+        return Answer(
+            factor * self.values + shift, factor**2 * self.sampling, factor**2 * self.privacy
+        )
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test's statistic with its law under the hypothesis, and how often that is exceeded.
+
+    `share_of_noise` says how much of the statistic's variance under the hypothesis is noise of
+    privacy: near 1 there is little power.
+    """
+
+    __test__ = False  # for pytest, which collects classes of this name
+    hypothesis: str
+    law: str
+    statistic: float
+    degrees: float
+    p_value: float
+    share_of_noise: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.hypothesis}: {self.law} = {self.statistic:.4g} with {self.degrees:g} degrees "
+            f"of freedom, p = {self.p_value:.3g}",
+            *self.notes,
+        ]
+        return "\n".join(lines)
+
+
+# ---- reading
+
+
+def solved(
+    design: FloatArray, seen: FloatArray, variance: FloatArray, total: float | None = None
+) -> Blurred:
+    """Return the best linear estimate of x where design·x is seen with these noise variances.
+
+    Entries without noise (a variance of 0) hold exactly, as far as rounding goes; with `total`,
+    so does Σx = total.
+    """
+    size = design.shape[1]
+    # An exact entry counts as one of a millionth of the smallest noise there is.
+    noisy = variance[variance > 0]
+    least = float(noisy.min()) * 1e-12 if len(noisy) else 1.0
+    weights = 1 / np.sqrt(np.maximum(variance, least))
+    basis, start = np.eye(size), np.zeros(size)
+    if total is not None:
+        start = np.full(size, total / size)
+        basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
+    if not basis.shape[1]:
+        return Blurred(start, np.zeros((size, size)))
+    reduced = weights[:, None] * (design @ basis)
+    linear = basis @ np.linalg.pinv(reduced) * weights
+    found = start + linear @ (seen - design @ start)
+    return Blurred(found, (linear * variance) @ linear.T)
+
+
+def _margins(sums: JointSums, levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the equations for the counts of one question: design, what is seen, noise."""
+    design, seen, noise = [], [], []
+    for row, values in zip(levels.rows, levels.values, strict=True):
+        column, c, variance = sums.columns[row - 1], sums.constant, sums.noise.variance
+        w = column.weight
+        if column.kind != "level":
+            design.append(values)
+            seen.append(sums.matrix[0, row] / (c * w))
+            noise.append(variance[0, row] / (c * w) ** 2)
+        if column.kind != "sign":
+            design.append(values**2)
+            seen.append(sums.matrix[row, row] / w**2)
+            noise.append(variance[row, row] / w**4)
+    return np.reshape(design, (-1, len(levels))), np.array(seen), np.array(noise)
+
+
+def _block(
+    sums: JointSums, rows: Sequence[int], others: Sequence[int]
+) -> tuple[FloatArray, FloatArray]:
+    """Return Σ of the products of two questions' columns, and their noise variances."""
+    place = np.ix_(*(np.array(one, dtype=np.intp) for one in (rows, others)))
+    one, other = ([sums.columns[row - 1].weight for row in part] for part in (rows, others))
+    both = np.outer(one, other)
+    return sums.matrix[place] / both, sums.noise.variance[place] / both**2
+
+
+def counts(sums: JointSums, levels: Levels) -> Blurred:
+    """Return how many people there are at each level."""
+    return solved(*_margins(sums, levels), total=sums.count)
+
+
+def table(sums: JointSums, one: Levels, other: Levels) -> Blurred:
+    """Return how many people there are at each pair of levels, row by row."""
+    block, noise = _block(sums, one.rows, other.rows)
+    pairs = np.einsum("ik,jl->ijkl", one.values, other.values)
+    rows, of_rows, noise_of_rows = _margins(sums, one)
+    columns, of_columns, noise_of_columns = _margins(sums, other)
+    design = [
+        pairs.reshape(-1, len(one) * len(other)),
+        np.kron(rows, np.ones(len(other))),
+        np.kron(np.ones(len(one)), columns),
+    ]
+    seen = np.concatenate([block.ravel(), of_rows, of_columns])
+    variance = np.concatenate([noise.ravel(), noise_of_rows, noise_of_columns])
+    return solved(np.vstack(design), seen, variance, total=sums.count)
+
+
+def totals(sums: JointSums, number: int, levels: Levels) -> Blurred:
+    """Return Σv of a number's column, by its row in the sums, over the people at each level."""
+    block, noise = _block(sums, levels.rows, [number])
+    c, w = sums.constant, sums.columns[number - 1].weight
+    design = np.vstack([levels.values, np.ones(len(levels))])
+    seen = np.append(block[:, 0], sums.matrix[0, number] / (c * w))
+    variance = np.append(noise[:, 0], sums.noise.variance[0, number] / (c * w) ** 2)
+    return solved(design, seen, variance)
+
+
+# ---- answers
+
+
+def shares(found: Blurred, count: int) -> Answer:
+    """Return counts as shares of all people, with what sampling adds: they are multinomial."""
+    values = found.values / count
+    likely = on_simplex(values)
+    sampling = (np.diag(likely) - np.outer(likely, likely)) / count
+    return Answer(values, sampling, found.noise / count**2)
+
+
+def within(found: Answer, groups: FloatArray) -> Answer:
+    """Return shares within groups of cells: x_k/(its group's Σx), to first order.
+
+    `groups` has a row of 0 and 1 for each group, and each cell is in one of them.
+    """
+    sizes = groups @ found.values
+    errors = np.sqrt(np.diag(groups @ found.privacy @ groups.T))
+    require_clear(sizes, errors, "a share of it")
+    of_cell = groups.T @ sizes
+    values = found.values / of_cell
+    change = (np.eye(len(values)) - values[:, None] * (groups.T @ groups)) / of_cell[:, None]
+    parts = (change @ part @ change.T for part in (found.sampling, found.privacy))
+    return Answer(values, *parts)
+
+
+def means(
+    sums: Blurred, people: Blurred, squares: float, count: float, *, bounded: bool = False
+) -> Answer:
+    """Return the mean of a number at each level, in units of its column v.
+
+    Args:
+        sums: Σv at each level.
+        people: how many there are at each level, read from other products.
+        squares: Σv² over all of them.
+        count: how many they are.
+        bounded: take the largest spread that a mean allows for each level, instead of one for all.
+    """
+    require_clear(people.values, np.sqrt(np.diag(people.noise)), "the mean")
+    values = sums.values / people.values
+    both = np.outer(people.values, people.values)
+    privacy = (sums.noise + np.outer(values, values) * people.noise) / both
+    if bounded:
+        spread = np.maximum(1 - values**2, 0.0)
+    else:
+        # Ŷ²/N̂ is too large by the variance of Ŷ − ȳN̂, over N.
+        too_large = np.diag(privacy) * people.values
+        left = squares - float(np.sum(people.values * values**2 - too_large))
+        spread = np.full(len(values), min(max(left / count, 0.0), 1.0))
+    return Answer(values, np.diag(spread / people.values), privacy)
+
+
+def require_clear(sizes: FloatArray, errors: FloatArray, what: str) -> None:
+    """Refuse to divide by counts that the noise could have made."""
+    if (sizes <= LEAST_CELL * errors).any():
+        raise InfeasibleError(
+            f"The noise hides how many people there are at some level, so {what} cannot be told: "
+            f"join rare levels, collect more records, or allow a larger epsilon."
+        )
+
+
+def on_simplex(values: FloatArray) -> FloatArray:
+    """Return the nearest shares that are at least 0 and sum to 1: for display, and for variances.
+
+    >>> on_simplex(np.array([0.7, 0.5, -0.2])).round(3).tolist()
+    [0.6, 0.4, 0.0]
+    """
+    ordered = np.sort(values)[::-1]
+    level = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
+    place = np.flatnonzero(ordered > level)[-1]
+    found: FloatArray = np.maximum(values - level[place], 0.0)
+    return found
+
+
+# ---- tests
+
+
+def wald(found: Answer, matrix: FloatArray, hypothesis: str, freedom: float | None = None) -> Test:
+    """Test matrix·x = 0 with both parts of the covariance: χ², or F with so many people left."""
+    asked = found.through(matrix)
+    degrees = len(matrix)
+    statistic = float(asked.values @ np.linalg.solve(asked.covariance, asked.values))
+    noise = float(np.trace(np.linalg.solve(asked.covariance, asked.privacy)) / degrees)
+    if freedom is None:
+        return Test(hypothesis, "χ²", statistic, degrees, float(chdtrc(degrees, statistic)), noise)
+    each = statistic / degrees
+    p_value = float(fdtrc(degrees, freedom, each))
+    return Test(hypothesis, "F", each, degrees, p_value, noise)
+
+
+def equal(found: Answer, hypothesis: str, freedom: float | None = None) -> Test:
+    """Test whether all of the numbers are equal."""
+    size = len(found.values)
+    return wald(found, np.eye(size)[1:] - np.eye(size)[0], hypothesis, freedom)
+
+
+def independent(found: Blurred, shape: tuple[int, int], count: int, hypothesis: str) -> Test:
+    """Test whether the two questions of a table are independent, with the noise in the null law."""
+    cells = found.values.reshape(shape)
+    p, q = (on_simplex(cells.sum(axis=axis) / count) for axis in (1, 0))
+    left, right = (np.eye(len(one)) - one[:, None] for one in (p, q))
+    both = np.kron(left, right)
+    distance = both @ found.values
+    noise = both @ found.noise @ both.T
+    sampling = count * np.kron(np.diag(p) - np.outer(p, p), np.diag(q) - np.outer(q, q))
+    values, vectors = np.linalg.eigh(sampling + noise)
+    degrees = (shape[0] - 1) * (shape[1] - 1)
+    kept, along = values[-degrees:], vectors[:, -degrees:]
+    statistic = float(np.sum((distance @ along) ** 2 / kept))
+    of_noise = float(np.sum(np.diag(along.T @ noise @ along) / kept) / degrees)
+    return Test(hypothesis, "χ²", statistic, degrees, float(chdtrc(degrees, statistic)), of_noise)
+
+
+def log_odds_ratio(found: Blurred) -> Answer:
+    """Return ln(n₁₁n₂₂/(n₁₂n₂₁)) of a table of two by two, its cells in order."""
+    errors = np.sqrt(np.diag(found.noise))
+    if (found.values <= LEAST_CELL * errors + 1).any():
+        raise InfeasibleError(
+            "The noise hides whether a cell of the table is empty, so the odds ratio cannot be "
+            "told: collect more records, or allow a larger epsilon."
+        )
+    slope = np.array([1.0, -1.0, -1.0, 1.0]) / found.values
+    sampling = float(np.sum(1 / found.values))
+    return Answer(
+        np.array(
+            [math.log(found.values[0] * found.values[3] / (found.values[1] * found.values[2]))]
+        ),
+        np.array([[sampling]]),
+        np.array([[float(slope @ found.noise @ slope)]]),
+    )

@@ -1,0 +1,648 @@
+"""What leaves the database: a model, what it means in the user's units, and what it promises.
+
+**Public files.** A model, and a release of sums, carries its agreement, so whoever has the file can
+predict from raw records and can compute again what was promised to whom. Reading verifies the
+agreement inside; one text belongs to one release or model, byte by byte.
+
+**Scores.** Weights are those of (1, v), for the encoded target, where v are the encoded columns of
+the features (`blurfit.schema.vectors`). The score of a record is w₀ + Σ wⱼvⱼ, with the encoded
+columns v of its features:
+
+    a number is (score − b)/a in its own units, with the a and b of its column;
+    a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the link is logistic;
+    a class has probability score;
+    a count is expected to be e^score if the link is log.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.statement import Promise, in_each_wave
+from blurfit.agreement.terms import Admission
+from blurfit.arrays import AnyArray, FloatArray, fixed
+from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
+from blurfit.json_reader import read_json
+from blurfit.learning.inference import Estimate, Inference
+from blurfit.messages.signing import SIGNATURES, Signature
+from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.schema import INTERCEPT, Coefficients, Schema
+from blurfit.schema.vectors import Units, units, values
+from blurfit.theory.guarantees import LocalGuarantee, require_local
+from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zero
+from blurfit.version import software
+
+if TYPE_CHECKING:
+    from blurfit.learning.tables import Test
+    from blurfit.model.summary import Results, Summary
+
+
+class PublishedFile(ABC):
+    """Something that is published under an agreement; a subclass says what else it holds.
+
+    `caveats` say why nothing is promised, where that is so, and `held` that somebody held the rows
+    that it was made of, as whoever calls `fit(X, y)` does. Both are handed on to every model.
+    """
+
+    CALLED: ClassVar[str]  # in errors: "a model"
+    FORMAT: ClassVar[str]
+    VERSION: ClassVar[int] = 1
+
+    agreement: Agreement
+    count: int
+    software: str
+    caveats: tuple[str, ...]
+    held: bool
+    models: int = 1  # of one fit, which share the promise
+    signatures: tuple[Signature, ...]  # of the file without them, by the agreement's keys
+
+    @abstractmethod
+    def _contents(self) -> dict[str, Any]:
+        """What the file says beside `to_dict`'s own fields, as plain values."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        """Read a document of this format, `common` being the fields that all have; whatever is
+        wrong with the others may be raised.
+        """
+
+    def _require_quorum(self) -> None:
+        if self.held and self.agreement.databases:
+            raise InvalidValueError(
+                "Expected held=False under an agreement of two databases: no part of a record is "
+                "in one hand there."
+            )
+        whole(count=self.count)
+        if self.count < self.agreement.quorum:
+            raise InvalidValueError(
+                f"Expected count={self.count} to be at least the quorum {self.agreement.quorum}: "
+                f"{self.CALLED} is not published below it, where the noise would be too small to "
+                "protect anyone."
+            )
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the agreement that it was collected under."""
+        return self.agreement.fingerprint
+
+    @property
+    def admission(self) -> Admission | None:
+        """Who could take part: those who were "invited", or "anyone"; nobody took part in rows
+        that somebody held.
+        """
+        return None if self.held else self.agreement.admission
+
+    @property
+    def quorum_in_words(self) -> str:
+        """How many must have taken part."""
+        return f"{self.agreement.quorum:,}"
+
+    @property
+    def honest_in_words(self) -> str:
+        """How many honest people the promise needs."""
+        return f"{self.agreement.honest:,}"
+
+    @property
+    def local(self) -> LocalGuarantee:
+        """What one submission keeps by itself, where there is one and its noise is real."""
+        return self.agreement.calibration.local
+
+    @cached_property
+    def guarantee(self) -> Promise:
+        """What is promised to everyone in it, and on which conditions: all papers say this."""
+        return Promise.of(
+            self.agreement,
+            self.count,
+            self.honest_in_words,
+            self.local,
+            caveats=self.caveats,
+            held=self.held,
+            models=self.models,
+        )
+
+    @property
+    def condition(self) -> str:
+        """What the promise needs, and whether anybody can check it; or why there is none."""
+        return self.guarantee.condition
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, the agreement included, as plain values."""
+        return {
+            "format": self.FORMAT,
+            "version": self.VERSION,
+            "software": self.software,
+            "caveats": list(self.guarantee.caveats),
+            "seen_by": self.guarantee.seen_by,
+            "fingerprint": self.fingerprint,
+            "admission": self.admission,
+            "condition": self.condition,
+            "count": self.count,
+            "agreement": self.agreement.to_document(),
+            **self._contents(),
+            **_written(self.signatures),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; the agreement inside is verified."""
+        if not isinstance(document, dict):
+            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
+        if document.get("format") != cls.FORMAT or document.get("version") != cls.VERSION:
+            raise InvalidValueError(
+                f"Expected format={cls.FORMAT!r}, version={cls.VERSION}, and got "
+                f"format={document.get('format')!r}, version={document.get('version')!r}. "
+                f"Is this {cls.CALLED}, and of this version of blurfit?"
+            )
+        try:
+            return cls._read(document, _common(document))
+        except BlurfitError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidValueError(
+                f"Expected {cls.CALLED} as blurfit writes it: {error!r}."
+            ) from error
+
+    def to_json(self) -> str:
+        """The file's text: equal contents give equal bytes."""
+        return as_text(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` wrote."""
+        try:
+            document = read_json(text)
+        except ValueError as error:
+            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: {error}.") from error
+        return cls.from_dict(document)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read it from a file."""
+        return cls.from_json(Path(path).read_bytes())
+
+
+_NEXT = '\n  "software": '  # what stands after the signatures, as names are in order
+
+
+def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
+    """The text of a file with signatures of it, instead of those that it may have.
+
+    In a text that `to_json` wrote they are put where they belong, without reading the rest, which
+    may be long: only what is outermost is indented by two spaces, and no string has a line break.
+    """
+    before, mark, after = text.partition(_NEXT)
+    if signatures and mark and f'\n  "{SIGNATURES}": ' not in before:
+        return before + "\n" + as_text(_written(signatures))[2:-3] + "," + mark + after
+    document = json.loads(text)
+    document.pop(SIGNATURES, None)
+    return as_text(document | _written(signatures))
+
+
+def _common(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that all files have, the signatures as they are, right or wrong."""
+    agreement = Agreement.from_document(document["agreement"])
+    agreement.verify(str(document["fingerprint"]), allow_unproved=True)
+    seen_by, caveats = document["seen_by"], document["caveats"]
+    if seen_by not in ("holder", "nobody" if agreement.databases else "collector"):
+        raise InvalidValueError(
+            f"Expected seen_by={seen_by!r} to be 'holder', or what its agreement says: 'nobody' "
+            "with two databases, and 'collector' with one."
+        )
+    if not isinstance(caveats, list) or not all(isinstance(one, str) and one for one in caveats):
+        raise InvalidValueError("Expected caveats to be a list of sentences.")
+    return {
+        "agreement": agreement,
+        "count": document["count"],
+        "software": str(document["software"]),
+        "caveats": tuple(caveats),
+        "held": seen_by == "holder",
+        "signatures": tuple(Signature(**one) for one in document.get(SIGNATURES, ())),
+    }
+
+
+def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
+    """Left out where there are none."""
+    return {SIGNATURES: [asdict(one) for one in signatures]} if signatures else {}
+
+
+def as_text(document: Mapping[str, Any]) -> str:
+    """The one text of a document."""
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+Link = Literal["linear", "logistic", "log"]
+LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
+LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
+LEAST_SHARE = 1e-12  # of a class, before all are divided by their sum
+
+
+def predicted(aim: Question, link: Link, score: FloatArray) -> AnyArray:
+    """A number in its own units, whether a label is likely, or the likeliest class."""
+    if isinstance(aim, Categorical):
+        return np.asarray(np.array(aim.levels, dtype=object)[score.argmax(axis=-1)])
+    if not isinstance(aim, Numeric):
+        return np.asarray(score > 0)
+    if link == "log":
+        return np.exp(np.clip(score, -LARGEST_LOGARITHM, LARGEST_LOGARITHM))
+    slope, constant = aim.affine
+    return np.asarray((score - constant) / slope)
+
+
+def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:
+    """P(label is false), P(label is true); or of each class.
+
+    With the linear link the score is the least-squares reading of E[±1], so (score + 1)/2, cut to
+    [0, 1], is as calibrated as a linear function can be. Classes are cut at 0, or follow the
+    logistic curve, and are divided by their sum.
+    """
+    if isinstance(aim, Categorical):
+        shares = 0.5 * (1 + np.tanh(score / 2)) if link == "logistic" else score
+        positive = np.maximum(shares, LEAST_SHARE)
+        return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
+    if isinstance(aim, Numeric):
+        raise InfeasibleError(
+            "Probabilities are for labels; this model predicts a number. Use predict."
+        )
+    if link == "logistic":
+        likely = 0.5 * (1 + np.tanh(score / 2))
+    else:
+        likely = np.clip((score + 1) / 2, 0.0, 1.0)
+    return np.stack([1 - likely, likely], axis=-1)
+
+
+def in_own_units(
+    schema: Schema, features: Sequence[str], names: Sequence[str], records: Any
+) -> FloatArray:
+    """The encoded columns called `names`, back in the user's units, (n, k): levels as 0 and 1."""
+    v = np.atleast_2d(values(schema, records, tuple(features)))
+    affine = {
+        column: pair
+        for one in map(schema.question, features)
+        for column, pair in zip(one.columns, one.affines, strict=True)
+    }
+    places = list(affine)
+    parts = [(v[:, places.index(name)] - affine[name][1]) / affine[name][0] for name in names]
+    return np.column_stack(parts)
+
+
+@dataclass(frozen=True)
+class WaveShare:
+    """One wave of a plan: how many contributed, how many it waited for, how many of these its noise
+    needs to be honest, and what one of its submissions keeps by itself.
+    """
+
+    count: int
+    quorum: int
+    honest: int
+    local_mu: float
+    local_epsilon: float
+
+    def __post_init__(self) -> None:
+        whole(count=self.count, quorum=self.quorum, honest=self.honest)
+        if not self.honest <= self.quorum <= self.count:
+            raise InvalidValueError(
+                f"Expected honest={self.honest} <= quorum={self.quorum} <= count={self.count}: no "
+                "wave is released below what it waits for, or with noise for more than that."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedModel(PublishedFile):
+    """A model, once and for all: its weights on the encoded columns, and everything about them.
+
+    Attributes:
+        agreement: what was promised before anything was collected.
+        target: the question that is predicted.
+        features: the questions that predict it.
+        weights: (outputs, 1 + k), of (1, v): one row, or one for each class of the target.
+        count: how many contributed.
+        method: how the weights were found, in words.
+        link: how a score becomes a label's probability, or an expected count.
+        inference: standard errors and what follows from them, in the user's units, for each output.
+        refusal: why there are none, where there are none.
+        references: the level of each categorical feature that others are compared with.
+        software: by what it was learned.
+        caveats: why nothing is promised, where that is so.
+        held: whether somebody held the rows that it was made of, as in `fit(X, y)`.
+        models: of how many models of one fit this is one; they share one promise.
+        public_rows: how many public rows it was learned beside; nothing is promised to them.
+        liars: for each output, by how much 1 % of the contributors could have moved each
+            coefficient by lying together (`learning.inference`); None where there is no bound.
+        doubt: that two waves of a plan disagree by more than chance, where they do.
+        waves: who contributed in each wave of a plan; each of them in one wave alone.
+        signatures: of the service that published it (`blurfit.model.release`).
+    """
+
+    CALLED = "a model"
+    FORMAT = "blurfit-model"
+
+    agreement: Agreement
+    target: str
+    features: tuple[str, ...]
+    weights: FloatArray
+    count: int
+    method: str
+    link: Link = "linear"
+    inference: tuple[Inference, ...] = ()
+    refusal: str | None = None
+    references: Mapping[str, str] = field(default_factory=dict)
+    software: str = field(default_factory=software)
+    caveats: tuple[str, ...] = ()
+    held: bool = False
+    models: int = 1
+    public_rows: int = 0
+    liars: tuple[Mapping[str, float | None], ...] = ()
+    doubt: str | None = None
+    waves: tuple[WaveShare, ...] = ()
+    signatures: tuple[Signature, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._require_quorum()
+        whole(models=self.models)
+        whole_from_zero(public_rows=self.public_rows)
+        one_of(LINKS, link=self.link)
+        number = isinstance(self.aim, Numeric)
+        if {"logistic": number, "log": not number}.get(self.link):
+            raise InvalidValueError(
+                f"Expected a link that suits {self.target!r}, and got {self.link!r}."
+            )
+        self._require_waves()
+        weights = np.array(self.weights, dtype=np.float64)
+        expected = (len(self.outputs), 1 + len(self.columns))
+        if weights.shape != expected or not np.isfinite(weights).all():
+            raise InvalidValueError(
+                f"Expected weights to be finite numbers of shape {expected}, one row for each of "
+                f"{self.outputs} and one column for the intercept and each of {self.columns}, and "
+                f"got shape {weights.shape}."
+            )
+        if self.inference and len(self.inference) != len(self.outputs):
+            raise InvalidValueError(
+                f"Expected standard errors for each of {self.outputs}, and got "
+                f"{len(self.inference)}."
+            )
+        if self.liars and [set(one.names) for one in self.inference] != list(map(set, self.liars)):
+            raise InvalidValueError(
+                "Expected liars to say of each coefficient with a standard error how far 1 % of "
+                "the contributors could have moved it."
+            )
+        object.__setattr__(self, "weights", fixed(weights))
+
+    def _require_waves(self) -> None:
+        """Refuse shares of waves that are not those of the agreement, which is the last one's."""
+        wave, local = self.agreement.wave, self.agreement.calibration.local
+        if not self.waves and (wave is None or wave.number == 1):
+            return
+        if sum(one.count for one in self.waves) != self.count:
+            raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
+        people = () if wave is None else wave.people[: wave.number]
+        if tuple(one.quorum for one in self.waves) != people or astuple(self.waves[-1])[2:] != (
+            self.agreement.honest,
+            local.mu,
+            local.epsilon,
+        ):
+            raise InvalidValueError(
+                f"Expected waves={self.waves} to wait for {people} people, and the last to state "
+                "what the agreement states."
+            )
+        for one in self.waves:
+            require_local(
+                LocalGuarantee(one.local_mu, one.local_epsilon, local.delta), one.local_mu
+            )
+
+    def __repr__(self) -> str:
+        formula = f"{self.target} ~ {' + '.join(self.features)}"
+        return f"<PublishedModel {formula}, count={self.count:,}, {self.guarantee.numbers}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary().to_html()
+
+    @property
+    def aim(self) -> Question:
+        """The schema's column of the target."""
+        return self.agreement.schema.question(self.target)
+
+    @property
+    def is_label(self) -> bool:
+        """Whether yes or no is predicted."""
+        return not isinstance(self.aim, Numeric | Categorical)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What has a score: the target, or each class of a categorical one."""
+        return _outputs(self.aim)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the encoded columns v, a level's for each level."""
+        return tuple(self.agreement.schema.columns_of(self.features))
+
+    @property
+    def quorum_in_words(self) -> str:
+        """How many must have taken part: in each wave, where there are several."""
+        if not self.waves:
+            return super().quorum_in_words
+        return in_each_wave([one.quorum for one in self.waves])
+
+    @property
+    def honest_in_words(self) -> str:
+        """How many honest people the promise needs: in each wave, where there are several."""
+        if not self.waves:
+            return super().honest_in_words
+        return in_each_wave([one.honest for one in self.waves])
+
+    @property
+    def local(self) -> LocalGuarantee:
+        """What one submission keeps by itself: in the wave where it keeps least."""
+        local = self.agreement.calibration.local
+        if not self.waves:
+            return local
+        weakest = max(self.waves, key=lambda one: one.local_mu)
+        return LocalGuarantee(weakest.local_mu, weakest.local_epsilon, local.delta)
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """What predictions are made with, in the user's units; for several classes, see
+        `coefficients_of`.
+        """
+        if len(self.outputs) > 1:
+            raise InfeasibleError(
+                f"{self.target!r} has the classes {list(self.outputs)}, each with coefficients of "
+                "its own: use coefficients_of(level)."
+            )
+        return self.coefficients_of(self.target)
+
+    def coefficients_of(self, output: str) -> Coefficients:
+        """intercept + Σ effect·value, in the user's units, for one output."""
+        one_of(self.outputs, output=output)
+        found = self.units
+        weights = self.weights[self.outputs.index(output)]
+        intercept, *effects = found.apply(weights).tolist()
+        return Coefficients(intercept, dict(zip(found.names[1:], effects, strict=True)))
+
+    @property
+    def units(self) -> Units:
+        """From the weights of an output to the user's units."""
+        return units(
+            self.agreement.schema,
+            self.target,
+            self.features,
+            references=self.references,
+            log_odds=self.link != "linear",
+        )
+
+    # ---- errors
+
+    def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
+        """Each coefficient in the user's units: unbiased, with its standard error and the part of
+        it that is due to privacy, an interval, and a p-value.
+
+        Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
+        may differ from `coefficients` by some standard errors.
+        """
+        return list(self.inference_of(output).estimates(confidence))
+
+    def prediction_intervals(self, records: Any, confidence: float = 0.95) -> FloatArray:
+        """Lower and upper bound for one more person with these answers, (n, 2), a number's own
+        units: sampling, privacy noise and the spread of people around the model included.
+        """
+        inside_unit_interval(confidence=confidence)
+        if not isinstance(self.aim, Numeric):
+            raise InfeasibleError(
+                f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
+            )
+        inference = self.inference_of()
+        rows = in_own_units(self.agreement.schema, self.features, inference.names[1:], records)
+        found = [inference.prediction(row, confidence) for row in rows]
+        return np.array([(one.lower, one.upper) for one in found])
+
+    def test(self, hypotheses: str, output: str | None = None) -> "Test":
+        """Test linear hypotheses: "age = 0, hours = 2*education" (`model.tables.linear_test`)."""
+        from blurfit.model.tables import linear_test
+
+        return linear_test(self, hypotheses, output)
+
+    def summary(self, confidence: float = 0.95) -> "Summary":
+        """One table for people: text, Markdown, or HTML in a notebook."""
+        from blurfit.model.summary import Summary
+
+        return Summary.of(self, confidence)
+
+    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
+        """The coefficients with their intervals, by matplotlib: see `blurfit.model.summary`."""
+        from blurfit.model.summary import plot_model
+
+        return plot_model(self, ax, output=output, confidence=confidence)
+
+    def results(self, output: str | None = None) -> "Results":
+        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
+        from blurfit.model.summary import Results
+
+        self.inference_of(output)  # or it is refused
+        return Results(self, self.outputs[0] if output is None else output)
+
+    def inference_of(self, output: str | None = None) -> Inference:
+        """Of one output, the first if none is named; refused where there are no standard errors."""
+        if not self.inference:
+            raise InfeasibleError(self.refusal or "This model has no standard errors.")
+        name = self.outputs[0] if output is None else output
+        one_of(self.outputs, output=name)
+        return self.inference[self.outputs.index(name)]
+
+    # ---- predictions
+
+    def predict(self, records: Any) -> AnyArray:
+        """A number's prediction in its own units, whether a label is likely, or the likeliest
+        class.
+        """
+        return predicted(self.aim, self.link, self.decision_function(records))
+
+    def decision_function(self, records: Any) -> FloatArray:
+        """w₀ + w·v on the encoded records: for a label its sign decides, for classes the largest
+        of a row.
+        """
+        v = values(self.agreement.schema, records, self.features)
+        found = v @ self.weights[:, 1:].T + self.weights[:, 0]
+        return np.asarray(found if len(self.outputs) > 1 else found[..., 0])
+
+    def predict_proba(self, records: Any) -> FloatArray:
+        """P(label is false), P(label is true); or of each class."""
+        return probabilities(self.aim, self.link, self.decision_function(records))
+
+    # ---- files
+
+    def to_sklearn(self) -> Any:
+        """A fitted scikit-learn pipeline on raw records: see `blurfit.model.export`."""
+        from blurfit.model.export import to_sklearn
+
+        return to_sklearn(self)
+
+    def to_onnx(self) -> bytes:
+        """An ONNX graph on raw records: see `blurfit.model.export`."""
+        from blurfit.model.export import to_onnx
+
+        return to_onnx(self)
+
+    def _contents(self) -> dict[str, Any]:
+        return {
+            "waves": [asdict(one) for one in self.waves],
+            "models": self.models,
+            "public_rows": self.public_rows,
+            "target": self.target,
+            "features": list(self.features),
+            "references": dict(self.references),
+            "link": self.link,
+            "method": self.method,
+            "columns": [INTERCEPT, *self.columns],
+            "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
+            "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
+            "inference": [one.to_dict() for one in self.inference],
+            "refusal": self.refusal,
+            "liars": [dict(one) for one in self.liars],
+            "doubt": self.doubt,
+        }
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        aim = common["agreement"].schema.question(document["target"])
+        return cls(
+            **common,
+            target=document["target"],
+            features=tuple(document["features"]),
+            weights=_in_order(document["weights"], aim),
+            method=str(document["method"]),
+            link=document["link"],
+            inference=tuple(Inference.from_dict(one) for one in document["inference"]),
+            refusal=document["refusal"],
+            references=dict(document["references"]),
+            models=document["models"],
+            public_rows=document["public_rows"],
+            liars=tuple(dict(one) for one in document["liars"]),
+            doubt=document["doubt"],
+            waves=tuple(WaveShare(**one) for one in document["waves"]),
+        )
+
+
+def _outputs(aim: Question) -> tuple[str, ...]:
+    return tuple(aim.levels) if isinstance(aim, Categorical) else (aim.name,)
+
+
+def _in_order(weights: Mapping[str, Any], aim: Question) -> FloatArray:
+    """The rows in the order of the classes: a file has them by name, in any order."""
+    outputs = _outputs(aim)
+    if set(weights) != set(outputs):
+        raise InvalidValueError(
+            f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
+        )
+    return np.array([weights[name] for name in outputs], dtype=np.float64)

@@ -1,0 +1,228 @@
+"""The command line as a whole: what it offers, and that its examples work one after the other."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from blurfit import __version__, cli
+from blurfit.agreement.agreement import Agreement
+from blurfit.cli import agree
+from blurfit.model.model import PublishedModel
+from blurfit.model.moments import PublishedMoments
+from support import processes
+
+COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
+# Whose examples are run one after the other; tests of their own run those of the others.
+IN_ORDER = [
+    *("init", "calibrate", "guarantee", "agree", "serve", "open", "invite", "contribute"),
+    *("status", "close", "publish", "export", "learn", "show", "fit", "predict", "statement"),
+]
+
+
+def environment() -> dict[str, str]:
+    """The test's own: no proxy may stand between two processes of this machine."""
+    return {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
+def blurfit(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a process that imports what it needs itself."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+@contextmanager
+def serving(*arguments: str, folder: Path) -> Iterator[str]:
+    """A command that serves, until the end of the block; where it serves is told."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[2]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def command_of(name: str) -> click.Command:
+    return cli.read(name)
+
+
+def example(name: str) -> list[str]:
+    """What the command's help shows as its example."""
+    epilog = command_of(name).epilog
+    assert epilog is not None, f"{name} shows no example"
+    assert epilog.startswith(f"Example: blurfit {name} ")
+    return shlex.split(epilog.removeprefix("Example: blurfit "))
+
+
+def test_commands_are_listed_in_groups() -> None:
+    result = blurfit("--help")
+    assert result.returncode == 0
+    listed = re.findall(r"^  (\w+) ", result.stdout.split("Show this message")[1], re.MULTILINE)
+    assert listed == list(cli.COMMANDS)
+    assert all(f"{heading}:\n" in result.stdout for heading in cli.GROUPS)
+    assert "0 done; 2 wrong usage or value; 3 no service answers; 4 refused" in " ".join(
+        result.stdout.split()
+    )
+
+
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
+def test_what_is_listed_is_what_the_command_says_of_itself(name: str) -> None:
+    listed = cli.main.commands[name]
+    assert listed.get_short_help_str(200) == cli.read(name).get_short_help_str(200)
+    assert cli.read(name).name == name
+
+
+HEAVY = "numpy", "scipy", "sklearn", "rich", "httpx2", "msgspec"
+
+
+def said_without(heavy: Sequence[str], *typed: Sequence[str], **settings: str) -> list[str]:
+    """What some commands say, one after the other in a process that must not import these."""
+    script = f"""
+import sys
+from blurfit.cli import main
+for arguments in {[list(one) for one in typed]!r}:
+    try:
+        main(arguments, prog_name="blurfit")
+    except SystemExit as end:
+        assert not end.code, arguments
+    loaded = [name for name in {heavy!r} if name in sys.modules]
+    assert not loaded, (arguments, loaded)
+    print("\\f")
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment() | settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split("\f")[: len(typed)]
+
+
+def test_help_waits_for_nothing() -> None:
+    """Seconds of imports, were a command read for its one line of help."""
+    names = ("predict", "audit", "fit", "show", "contribute", "publish")
+    said = said_without(HEAVY, ["--help"], ["--version"], *([name, "--help"] for name in names))
+    assert all(one.strip() for one in said)
+    assert all(f"Usage: blurfit {name} " in one for name, one in zip(names, said[2:], strict=True))
+
+
+def test_completion_waits_for_nothing() -> None:
+    asked = {"_BLURFIT_COMPLETE": "bash_complete", "COMP_WORDS": "blurfit p", "COMP_CWORD": "1"}
+    (said,) = said_without(HEAVY, [], **asked)
+    assert "plain,publish" in said
+
+
+def test_help_that_is_made_from_terms_waits_for_no_numbers() -> None:
+    names = ("agree", "init", "calibrate", "guarantee", "forecast", "learn")
+    said = said_without(("numpy", "scipy", "rich"), *([name, "--help"] for name in names))
+    assert all(f"Usage: blurfit {name} " in one for name, one in zip(names, said, strict=True))
+
+
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
+def test_every_command_and_option_says_what_it_is_for(name: str) -> None:
+    command = command_of(name)
+    assert command.help
+    assert example(name)[0] == name
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    assert all(p.help or isinstance(p.type, click.Choice) for p in options)
+    if name not in ("serve", "quickstart"):  # which go on until they are stopped
+        assert any("--json" in p.opts for p in options)
+
+
+def test_help_shows_the_example() -> None:
+    result = blurfit("contribute", "-h")
+    assert result.returncode == 0
+    assert " ".join(example("contribute")) in " ".join(result.stdout.split())
+
+
+def test_the_examples_of_forecast_and_audit_work_in_the_example(tmp_path) -> None:
+    assert processes.run(example("init"), folder=tmp_path).returncode == 0
+    folder = tmp_path / "survey"
+    # Its noise is real: each finding would be a false alarm once in 1,000 runs, here in 10¹⁰.
+    sure = ["--confidence", "0.9999999999", "--trials", "100"]
+    for name, more in (("agree", []), ("forecast", []), ("audit", sure)):
+        result = processes.run([*example(name), *more], folder=folder, environment=environment())
+        assert result.returncode == 0, result.stderr
+        assert result.stdout
+
+
+def test_version_and_an_unknown_command() -> None:
+    assert __version__ in blurfit("--version").stdout
+    unknown = blurfit("guess")
+    assert unknown.returncode == 2
+    assert "No such command 'guess'" in unknown.stderr
+    assert "Did you mean 'publish'" in blurfit("publsh").stderr
+
+
+def test_the_examples_work_one_after_the_other(tmp_path) -> None:
+    """From an example survey to predictions: the examples of `--help`, in their order.
+
+    The port is a free one, and invitations are for a collection that is opened for them.
+    """
+    folder = tmp_path / "survey"
+
+    def run(arguments: list[str], url: str = "") -> str:
+        typed = [word.replace("http://127.0.0.1:8000", url) for word in arguments]
+        where = folder if folder.exists() else tmp_path
+        result = processes.run(typed, folder=where, environment=environment())
+        assert result.returncode == 0, f"{typed}: {result.stderr}"
+        assert result.stdout
+        return result.stdout
+
+    done = []
+    for name in ("init", "calibrate", "guarantee", "agree"):
+        run(example(name))
+        done.append(name)
+    agreement = Agreement.load(folder / "agreement.json")
+    serve = [word.replace("8000", "0") for word in example("serve")]
+    with serving(*serve, folder=folder) as url:
+        done.append("serve")
+        for name in IN_ORDER[len(done) :]:
+            said = run(example(name), url)
+            if name == "status":
+                assert f'"count": {agree.PEOPLE}' in said
+            done.append(name)
+    assert done == IN_ORDER
+    assert len((folder / "invitations.txt").read_text().split()) == agree.PEOPLE
+    model = PublishedModel.load(folder / "model.json")
+    assert (model.count, model.agreement) == (agree.PEOPLE, agreement)
+    assert (folder / "learned.json").read_bytes() == (folder / "model.json").read_bytes()
+    assert PublishedMoments.load(folder / "moments.json").fit().to_json() == model.to_json()
+    assert PublishedModel.load(folder / "income.json").features == ("age", "education", "marital")
+    predictions = (folder / "predictions.csv").read_text().splitlines()
+    assert len(predictions) == agree.PEOPLE + 1
+    for name in ("collection.db", "token.txt"):
+        assert (folder / name).exists()
+
+
+def test_every_option_can_be_given_in_the_environment_by_its_name() -> None:
+    """Seen before: `serve --store` was BLURFIT_SERVE_PLACE, whatever the documentation said."""
+    for name in cli.COMMANDS:
+        for option in cli.read(name).params:
+            if isinstance(option, click.Option) and "--help" not in option.opts:
+                assert option.envvar in {cli.variable(name, flag) for flag in option.opts}, (
+                    option.opts
+                )
+    given = {"BLURFIT_BACKUP_STORE": "sqlite:///nowhere.db", "BLURFIT_BACKUP_OUT": "out.db"}
+    done = CliRunner(env=given).invoke(cli.main, ["backup"])
+    assert done.exit_code == 2
+    assert "nowhere.db" in done.output

@@ -1,0 +1,49 @@
+"""The files of `blurfit invite`: for mail merge, and to print."""
+
+import csv
+import io
+import re
+
+import pytest
+
+from blurfit import Agreement, InvalidValueError
+from blurfit.cli._common import Administered
+from blurfit.cli.administer import _both, read, written
+from support.stores import SCHEMA
+
+PAGE = "https://first.example/c/" + "ab" * 32
+TOKENS = ["one-token", "another,of-both"]
+
+
+def test_a_table_for_mail_merge() -> None:
+    rows = list(csv.DictReader(io.StringIO(written("csv", TOKENS, PAGE))))
+    assert [row["number"] for row in rows] == ["1", "2"]
+    assert [row["link"] for row in rows] == [f"{PAGE}#invitation={one}" for one in TOKENS]
+
+
+@pytest.mark.parametrize("form", ["tokens", "links", "csv"])
+def test_what_is_written_can_be_read(form) -> None:
+    assert read(written(form, TOKENS, PAGE)) == [["one-token"], ["another", "of-both"]]
+
+
+def test_codes_to_print() -> None:
+    page = written("codes", TOKENS, PAGE)
+    assert page.count("<svg") == 2
+    assert re.findall("<figcaption>(.*?)</figcaption>", page) == ["1", "2"]
+    assert "one-token" not in page  # the code alone carries it
+
+
+def test_joined_in_the_order_of_the_databases(tmp_path) -> None:
+    databases = [("Office", "https://first.example"), ("University", "https://second.example")]
+    shared = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20, databases=databases)
+    own, other = tmp_path / "own.txt", tmp_path / "other.txt"
+    addresses = [one.url for one in shared.databases]
+    found = _both(shared, Administered("https://second.example/", 1.0, own), other)
+    assert [(one.url, one.token_file) for one in found] == list(
+        zip(addresses, (other, own), strict=True)
+    )
+    with pytest.raises(InvalidValueError, match="one of the agreement's two databases"):
+        _both(shared, Administered("https://third.example", 1.0, own), other)
+    alone = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
+    with pytest.raises(InvalidValueError, match="only one database"):
+        _both(alone, Administered("https://first.example", 1.0, own), other)
