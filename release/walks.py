@@ -100,12 +100,11 @@ def blurred(_stack: ExitStack) -> Callable[[], object]:
 
 def over_http(stack: ExitStack) -> Callable[[], object]:
     """Prepare: a record, blurred and sent to a service that stores it."""
-    from blurfit.demo.stage import running_service
+    from blurfit import demo
 
     agreement = bf.Agreement.propose(schema(), **PROMISE)
-    service = stack.enter_context(running_service("this machine"))
-    with service.administer() as database:
-        database.open(agreement)
+    (service,) = stack.enter_context(demo.running("this machine"))
+    demo.open_at(agreement, [service])
     client = stack.enter_context(bf.Client(service.url))
     return lambda: client.contribute(agreement, RECORD)
 
@@ -157,23 +156,21 @@ def at_two(*, waves: bool) -> Walk:
     """Return the walk of a collection at two databases, from the terms to the model of both."""
 
     def prepare(stack: ExitStack) -> Callable[[], object]:
+        from blurfit import demo
         from blurfit.contributor.blur import share
-        from blurfit.demo.two_databases import both_running, open_at_both, published_by_both
 
-        first, second = stack.enter_context(both_running())
-        promise = PROMISE | {"databases": [(one.name, one.url) for one in (first, second)]}
+        services = stack.enter_context(demo.running(*demo.NAMES))
+        promise = PROMISE | {"databases": [(one.name, one.url) for one in services]}
 
         def run() -> object:
             if not waves:
                 agreement = bf.Agreement.propose(schema(), **promise)
-                open_at_both(agreement, first, second)
+                demo.open_at(agreement, services)
                 with bf.Client.of(agreement) as client:
                     client.submit(share(agreement, people()))
-                with second.administer() as there:
-                    there.close_collection(agreement)
-                return published_by_both(agreement, first, second)
+                return demo.published_by(agreement, services)
             plan = bf.Plan.propose(label_schema(), waves=2, **promise)
-            open_at_both(plan, first, second)
+            demo.open_at(plan, services)
             with bf.Client.of(plan) as client:
                 for number in range(1, len(plan) + 1):
                     wave = client.current(plan)
@@ -181,7 +178,7 @@ def at_two(*, waves: bool) -> Walk:
                         client.pause(0.05)
                         wave = client.current(plan)
                     client.submit(share(wave, people("rich", wave.quorum)))
-            return published_by_both(plan, first, second)
+            return demo.published_by(plan, services)
 
         return run
 

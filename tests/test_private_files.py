@@ -14,10 +14,9 @@ from blurfit import private_files
 WRITERS = {
     "agreement/agreement.py": "agreements and plans are public",
     "cli/_common.py": "pictures of what is published, and public rows in a temporary folder",
-    "cli/examples.py": "an example's table, which is made up, and a schema",
+    "cli/agree.py": "an example's table, which is made up, and a schema",
     "cli/use.py": "published moments",
-    "demo/one_database.py": "made-up people",
-    "demo/two_databases.py": "made-up people",
+    "demo.py": "made-up people",
     "files/scan.py": "in a temporary folder, which has mode 0700",
     "model/model.py": "published models and moments",
 }

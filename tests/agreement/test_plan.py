@@ -24,7 +24,7 @@ def charts() -> dict[str, ResidualMap | NewtonMap]:
     return {
         "number": ResidualMap(huge, 0.01, 1e-6, 1000),
         "label": NewtonMap(huge, LogisticNewton()),
-        "count": NewtonMap(huge, PoissonNewton(12.0)),
+        "count": NewtonMap(huge, PoissonNewton.of(12.0, 9.0, 12.0)),
     }
 
 
@@ -192,7 +192,7 @@ def test_a_map_for_another_target_is_refused() -> None:
     for task, chart in (("number", "label"), ("label", "count"), ("number", "count")):
         with pytest.raises(InvalidValueError):
             plan(task, waves=2).following((MARK,), charts()[chart])
-    other = NewtonMap(charts()["count"].whitening, PoissonNewton(11.0))
+    other = NewtonMap(charts()["count"].whitening, PoissonNewton.of(11.0, 9.0, 11.0))
     with pytest.raises(InvalidValueError, match="count_bound"):
         plan("count", waves=2).following((MARK,), other)
 

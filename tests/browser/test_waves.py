@@ -45,8 +45,8 @@ def hostile(schema: Schema, kind: str) -> WaveMap:
     if kind == "residual":
         return ResidualMap(white, 1000.0, 1e-6, 0.01, 1.0, 0.01, 0.99)
     if kind == "logistic":
-        return NewtonMap(white, LogisticNewton(5.2), 0.01)
-    return NewtonMap(white, PoissonNewton(12.0, 7.5, 3.25), 100.0)
+        return NewtonMap(white, LogisticNewton(5.2), 0.01, 1000.0)
+    return NewtonMap(white, PoissonNewton(12.0, 1800.0, 5900.0, 3.25), 100.0, 1.0, robust=True)
 
 
 def wave(schema: Schema, chart: WaveMap, **choices: Any) -> Agreement:
@@ -94,9 +94,14 @@ def test_logistic_reach_for_any_balance(run) -> None:
     """Up to τ* and beyond, where two cubics decide."""
     balances = [1.0, 2.5, 2.83, 4.96, 4.9679, 4.968, 5.2, 5.452, 6.0, 8.0, 30.0, 1e3, 1e6]
     body = """return given.map((one) =>
-        ["replace", "zero-out"].map((relation) => newton.logisticSensitivity(one, relation)));"""
+        [false, true].flatMap((robust) => ["replace", "zero-out"].map((relation) =>
+          newton.logisticSensitivity(robust ? Math.min(one, 4.5) : one, relation, robust))));"""
     expected = [
-        [logistic_sensitivity(one, "replace"), logistic_sensitivity(one, "zero-out")]
+        [
+            logistic_sensitivity(min(one, 4.5) if robust else one, relation, robust=robust)
+            for robust in (False, True)
+            for relation in ("replace", "zero-out")
+        ]
         for one in balances
     ]
     assert np.allclose(run("newton", body, balances), expected, rtol=1e-12, atol=0)
@@ -207,7 +212,12 @@ def test_forged_waves_are_refused_by_both(run, agreements) -> None:
     forge("label 3", lambda one: one["wave"]["map"].update(balance=4.0))
     forge("label 3", lambda one: one["wave"]["map"].update(balance=0.9))
     forge("count 3", lambda one: one["wave"]["map"].update(count_bound=11.0))
-    forge("count 3", lambda one: one["wave"]["map"].update(score_bound=2.0))
+    forge("count 3", lambda one: one["wave"]["map"].update(gradient_bound=1e6))
+    forge("count 3", lambda one: one["wave"]["map"].update(curvature_bound=-1.0))
+    for name in ("label 3", "count 3"):
+        forge(name, lambda one: one["wave"]["map"].update(radius=0.9))
+        forge(name, lambda one: one["wave"]["map"].update(robust=1))
+    forge("label 3", lambda one: one["wave"]["map"].update(balance=4.6))
     assert set(run("verify canonical", VERDICTS, forged)) == {"refused"}
 
 
@@ -227,7 +237,9 @@ def test_noise_of_a_newton_wave_is_larger_on_its_slopes(run, agreements) -> None
     found = (drawn - on_grid(agreement, record)) / part.deviations
     assert np.abs(found.mean(axis=0)).max() < DEVIATIONS / math.sqrt(2000)
     assert np.abs(found.var(axis=0) - 1).max() < DEVIATIONS * math.sqrt(2 / 2000)
-    assert part.deviations[-1] == pytest.approx(4.96 * part.deviations[0])
+    slope = agreement.form.names.index("slope·1")
+    assert part.deviations[slope] == pytest.approx(4.5 * part.deviations[0])
+    assert part.deviations[-1] == part.deviations[0]
 
 
 FOLLOWS = """

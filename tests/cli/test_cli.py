@@ -15,33 +15,16 @@ from click.testing import CliRunner
 
 from blurfit import __version__, cli
 from blurfit.agreement.agreement import Agreement
-from blurfit.cli import examples
+from blurfit.cli import agree
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from support import processes
 
 COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
+# Whose examples are run one after the other; tests of their own run those of the others.
 IN_ORDER = [
     *("init", "calibrate", "guarantee", "agree", "serve", "open", "invite", "contribute"),
     *("status", "close", "publish", "export", "learn", "show", "fit", "predict", "statement"),
-]
-# Whose examples are run by tests of their own.
-BESIDES = [
-    "quickstart",
-    "token",
-    "deeds",
-    "backup",
-    "restore",
-    "until",
-    "hold",
-    "resume",
-    "next",
-    "ledger",
-    "withdraw",
-    "verify",
-    "forecast",
-    "audit",
-    "demo",
 ]
 
 
@@ -88,13 +71,12 @@ def example(name: str) -> list[str]:
     return shlex.split(epilog.removeprefix("Example: blurfit "))
 
 
-def test_commands_are_listed_in_the_order_in_which_they_are_used() -> None:
+def test_commands_are_listed_in_groups() -> None:
     result = blurfit("--help")
     assert result.returncode == 0
-    listed = re.findall(r"^  (\w+)", result.stdout.split("Commands:")[1], re.MULTILINE)
+    listed = re.findall(r"^  (\w+) ", result.stdout.split("Show this message")[1], re.MULTILINE)
     assert listed == list(cli.COMMANDS)
-    assert [name for name in listed if name not in BESIDES] == IN_ORDER
-    assert set(listed) == {*IN_ORDER, *BESIDES}
+    assert all(f"{heading}:\n" in result.stdout for heading in cli.GROUPS)
     assert "0 done; 2 wrong usage or value; 3 no service answers; 4 refused" in " ".join(
         result.stdout.split()
     )
@@ -137,7 +119,7 @@ for arguments in {[list(one) for one in typed]!r}:
 
 def test_help_waits_for_nothing() -> None:
     """Seconds of imports, were a command read for its one line of help."""
-    names = ("predict", "audit", "fit", "show", "init", "contribute", "publish")
+    names = ("predict", "audit", "fit", "show", "contribute", "publish")
     said = said_without(HEAVY, ["--help"], ["--version"], *([name, "--help"] for name in names))
     assert all(one.strip() for one in said)
     assert all(f"Usage: blurfit {name} " in one for name, one in zip(names, said[2:], strict=True))
@@ -150,12 +132,12 @@ def test_completion_waits_for_nothing() -> None:
 
 
 def test_help_that_is_made_from_terms_waits_for_no_numbers() -> None:
-    names = ("agree", "calibrate", "guarantee", "forecast", "learn")
+    names = ("agree", "init", "calibrate", "guarantee", "forecast", "learn")
     said = said_without(("numpy", "scipy", "rich"), *([name, "--help"] for name in names))
     assert all(f"Usage: blurfit {name} " in one for name, one in zip(names, said, strict=True))
 
 
-@pytest.mark.parametrize("name", [*IN_ORDER, *BESIDES])
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
 def test_every_command_and_option_says_what_it_is_for(name: str) -> None:
     command = command_of(name)
     assert command.help
@@ -217,17 +199,17 @@ def test_the_examples_work_one_after_the_other(tmp_path) -> None:
         for name in IN_ORDER[len(done) :]:
             said = run(example(name), url)
             if name == "status":
-                assert f'"count": {examples.PEOPLE}' in said
+                assert f'"count": {agree.PEOPLE}' in said
             done.append(name)
     assert done == IN_ORDER
-    assert len((folder / "invitations.txt").read_text().split()) == examples.PEOPLE
+    assert len((folder / "invitations.txt").read_text().split()) == agree.PEOPLE
     model = PublishedModel.load(folder / "model.json")
-    assert (model.count, model.agreement) == (examples.PEOPLE, agreement)
+    assert (model.count, model.agreement) == (agree.PEOPLE, agreement)
     assert (folder / "learned.json").read_bytes() == (folder / "model.json").read_bytes()
     assert PublishedMoments.load(folder / "moments.json").fit().to_json() == model.to_json()
     assert PublishedModel.load(folder / "income.json").features == ("age", "education", "marital")
     predictions = (folder / "predictions.csv").read_text().splitlines()
-    assert len(predictions) == examples.PEOPLE + 1
+    assert len(predictions) == agree.PEOPLE + 1
     for name in ("collection.db", "token.txt"):
         assert (folder / name).exists()
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.cli import _common as common
-from blurfit.cli._common import Commands, answer, as_exit, load_agreement, options
+from blurfit.cli import REFUSED, UNREACHABLE, Commands, as_exit
+from blurfit.cli._common import Answer, command, load_agreement, options
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError, ServiceError
 
 # 2: change what you typed; 3: try the same again; 4: it is not to be had as things stand.
@@ -64,13 +64,13 @@ def test_an_error_is_a_line_and_its_exit_code(name: str) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 404, 405, 413, 415])
 def test_a_service_that_refused_is_told_from_one_that_is_away(status: int) -> None:
-    assert as_exit(ServiceError("No.", status)).exit_code == common.REFUSED
+    assert as_exit(ServiceError("No.", status)).exit_code == REFUSED
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
 def test_a_service_that_was_busy_may_be_asked_again(status: int) -> None:
     """Exit code 3 is documented as: the same command may be run again."""
-    assert as_exit(ServiceError("Later.", status)).exit_code == common.UNREACHABLE
+    assert as_exit(ServiceError("Later.", status)).exit_code == UNREACHABLE
 
 
 def test_numbers_beyond_floating_point_are_wrong_values() -> None:
@@ -94,11 +94,18 @@ def test_options_are_shown_in_the_order_in_which_they_are_listed() -> None:
     assert [p.name for p in command.params] == ["first", "second", "third"]
 
 
-def test_an_answer_is_a_sentence_or_json(capsys) -> None:
-    answer({"rows": 3}, "Three rows.", as_json=False)
-    assert capsys.readouterr().out == "Three rows.\n"
-    answer({"rows": 3}, "Three rows.", as_json=True)
-    assert json.loads(capsys.readouterr().out) == {"rows": 3}
+def test_an_answer_is_a_sentence_or_json() -> None:
+    @command("count", "3")
+    @click.argument("rows", type=int)
+    def count(rows: int) -> Answer:
+        return Answer({"rows": rows}, f"There are {rows} rows.", "count again.", code=7)
+
+    said = CliRunner().invoke(count, ["3"])
+    assert (said.exit_code, said.stdout, said.stderr) == (
+        *(7, "There are 3 rows.\n", "Next: count again.\n"),
+    )
+    facts = CliRunner().invoke(count, ["3", "--json"])
+    assert (facts.exit_code, json.loads(facts.stdout), facts.stderr) == (7, {"rows": 3}, "")
 
 
 def test_an_agreement_is_verified_when_it_is_read(propose, tmp_path) -> None:
@@ -142,7 +149,7 @@ def test_who_does_not_answer_is_exit_code_3(blurfit, propose, command: str) -> N
     ("arguments", "message"),
     [
         (["nowhere.json", "--to", "http://127.0.0.1:1"], "'nowhere.json' does not exist"),
-        (["broken.json", "--to", "http://127.0.0.1:1"], "Expected an agreement in JSON"),
+        (["broken.json", "--to", "http://127.0.0.1:1"], "Expected an agreement or a plan in JSON"),
         (["agreement.json", "--to", "127.0.0.1:1"], "Expected '127.0.0.1:1' to be the address"),
         (["agreement.json", "--to", "http://127.0.0.1:port"], "http://127.0.0.1:port"),
         (["agreement.json"], "Missing option '--to'"),

@@ -9,8 +9,8 @@ def test_the_example(blurfit) -> None:
     played = {"contributors": 2000, "two_databases": True, "waves": False, "out": "demo"}
     assert json.loads(result.stdout) == played
     assert "Both databases serve the same model" in " ".join(result.stderr.split())
-    assert (blurfit.folder / "demo" / "two-databases.png").stat().st_size > 10_000
-    model = PublishedModel.load(blurfit.folder / "demo" / "two-databases-model.json")
+    assert (blurfit.folder / "demo" / "demo.png").stat().st_size > 10_000
+    model = PublishedModel.load(blurfit.folder / "demo" / "model.json")
     assert (model.count, model.agreement.trust) == (2000, "shared")
 
 

@@ -2,8 +2,7 @@
 
 import json
 
-from blurfit.cli.agree import read_proposal
-from blurfit.cli.examples import PEOPLE, made_up_people
+from blurfit.cli.agree import PEOPLE, made_up_people, read_proposal
 
 
 def test_a_schema_and_people_that_fit_it(blurfit) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from blurfit import Agreement, InvalidValueError
 from blurfit.cli._common import Administered
-from blurfit.cli.contribute import _both, read, written
+from blurfit.cli.administer import _both, read, written
 from support.stores import SCHEMA
 
 PAGE = "https://first.example/c/" + "ab" * 32

@@ -32,6 +32,6 @@ def test_what_was_sent_and_what_it_adds_up_to(blurfit, monkeypatch) -> None:
         "the file one.arrow",
         "the file two.arrow",
     ]
-    assert 2 < facts["together"]["replace"] < 2.5
+    assert 2 < facts["together"]["replace"]["epsilon"] < 2.5
     assert "Erased 2 entries" in blurfit("ledger", "--erase").stdout
     assert "Nothing has been sent" in blurfit("ledger").stdout

@@ -95,7 +95,7 @@ def test_what_is_private_is_for_its_owner_alone(blurfit, propose, tmp_path, home
             name for name in found if is_public(name)
         }
         assert {one for name, one in found.items() if not is_public(name)} == {0o600}
-    assert modes(home).keys() >= {"key", "tables.db", "ledger.db", "releases.db"}
+    assert modes(home).keys() >= {"account.db", "releases.db"}
     expected = {"c.db", "c.db-wal", "c.db-shm", "c.db.signing-key", "admin.txt", "shares.key"}
     expected |= {"mail.txt", "invitations.txt", "links.csv", "receipt.json", "waiting.journal"}
     assert while_it_serves.keys() >= expected

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from blurfit import About, Agreement, Numeric, Schema
-from blurfit.contributor import account
-from blurfit.contributor.account import Entry, Ledger, Memory, total
+from blurfit.contributor.account import Account, Entry, total
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.theory.gaussian import delta_of
@@ -19,7 +18,7 @@ ONE, OTHER = "a" * 64, "b" * 64
 
 
 def test_the_hash_is_that_of_the_rows_in_any_order_and_in_any_parts() -> None:
-    memory = Memory()
+    memory = Account()
     order = np.array([3, 1, 5, 0, 2, 4])
     whole = memory.hashed(X, Y)
     assert memory.hashed(X[order], Y[order]) == whole
@@ -32,49 +31,42 @@ def test_the_hash_is_that_of_the_rows_in_any_order_and_in_any_parts() -> None:
 
 
 def test_twice_the_same_row_is_not_the_row_once(home) -> None:
-    memory = Memory()
+    memory = Account()
     assert memory.hashed(X[[0, 0]], Y[[0, 0]]) != memory.hashed(X[:1], Y[:1])
 
 
 def test_only_the_journal_that_was_first_may_go_on(home) -> None:
-    memory = Memory()
+    memory = Account()
     memory.claim(ONE, 7, "first")
     memory.claim(ONE, 7, "first")
     memory.claim(OTHER, 7, "second")
     memory.claim(ONE, 8, "second")
     with pytest.raises(ConflictError, match="blurred before under this agreement"):
-        Memory().claim(ONE, 7, "second")
-    Memory().claim(ONE, 7, "first")
+        Account().claim(ONE, 7, "second")
+    Account().claim(ONE, 7, "first")
 
 
 def test_without_the_key_the_hash_says_nothing(home, tmp_path) -> None:
-    here, elsewhere = Memory(), Memory(tmp_path / "other")
-    assert here.hashed(X, Y) == Memory().hashed(X, Y)
+    here, elsewhere = Account(), Account(tmp_path / "other")
+    assert here.hashed(X, Y) == Account().hashed(X, Y)
     assert here.hashed(X, Y) != elsewhere.hashed(X, Y)
-    key = home / "key"
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert stat.S_IMODE(here.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
-    assert len(key.read_bytes()) == 32
+    assert len(here.key) == 32
 
 
-def test_a_broken_home_is_refused(home, tmp_path) -> None:
-    home.mkdir()
-    (home / "key").write_bytes(b"short")
-    with pytest.raises(InvalidValueError, match="32 bytes, and it holds 5"):
-        Memory()
+def test_a_broken_home_is_refused(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidValueError, match="Set BLURFIT_HOME to another one"):
-        Memory(tmp_path / "file" / "folder")
+        Account(tmp_path / "file" / "folder").claim(ONE, 7, "first")
 
 
-def test_who_comes_at_the_same_time_finds_a_whole_key_or_none(tmp_path) -> None:
-    """Killed or overtaken while it is drawn: nobody ever reads a part of it."""
-    for place in range(20):
-        path = tmp_path / f"key{place}"
+def test_who_comes_at_the_same_time_finds_the_same_key(tmp_path) -> None:
+    for place in range(5):
         with ThreadPoolExecutor(8) as threads:
-            keys = set(threads.map(lambda _, path=path: account._key(path), range(8)))
+            folder = tmp_path / f"home{place}"
+            keys = set(threads.map(lambda _, folder=folder: Account(folder).key, range(8)))
         assert [len(key) for key in keys] == [32]
-    assert len(list(tmp_path.iterdir())) == 20
 
 
 # ---- the ledger
@@ -92,9 +84,9 @@ def agreement(purpose: str | None = None, **terms) -> Agreement:
 
 
 @pytest.fixture
-def ledger(tmp_path, monkeypatch) -> Ledger:
+def ledger(tmp_path, monkeypatch) -> Account:
     monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
-    return Ledger()
+    return Account()
 
 
 def test_a_table_is_one_entry_however_often_it_is_run(ledger, tmp_path) -> None:
@@ -126,7 +118,7 @@ def test_gaussian_promises_add_up_exactly() -> None:
     """√Σμ², by the profile: at the ε that is told, δ is the one asked for."""
     made = [agreement(str(n), epsilon=n) for n in (1, 2, 3)]
     entries = [Entry.of(one, 1, "") for one in made]
-    (epsilon,) = total(entries).values()
+    (epsilon,) = (one.epsilon for one in total(entries).values())
     mu = math.sqrt(sum(one.calibration.mu**2 for one in made))
     assert delta_of(mu, epsilon) == pytest.approx(1e-6, rel=1e-4)
     assert delta_of(mu, epsilon) <= 1e-6
@@ -145,5 +137,9 @@ def test_other_mechanisms_add() -> None:
     plain = Entry.of(agreement("a", mechanism="input", weight_bound=1, delta=1e-7), 1, "")
     twice = Entry(**{**plain.__dict__, "once": "other"})
     assert plain.mu is None
-    assert total([plain, twice]) == {"replace": pytest.approx(2 * plain.epsilon)}
-    assert total([plain], delta=1e-8) == {"replace": math.inf}
+    found = total([plain, twice])["replace"]
+    assert found.epsilon == pytest.approx(2 * plain.epsilon)
+    assert found.delta == pytest.approx(1e-6 + 2e-7)
+    both = total([plain, Entry.of(agreement("b"), 1, "")], delta=1e-8)["replace"]
+    assert 2 * plain.epsilon < both.epsilon < 3  # finite, although its own δ is the larger one
+    assert both.delta == pytest.approx(1.1e-7)

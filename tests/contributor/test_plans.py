@@ -7,7 +7,7 @@ import pytest
 from blurfit.store.advance import advance, learn_model
 
 from blurfit import Agreement, Client, Plan, Store
-from blurfit.contributor.account import Ledger
+from blurfit.contributor.account import Account
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.sending import default_journal
 from blurfit.errors import (
@@ -111,7 +111,7 @@ def test_one_record_goes_to_each_database_once(person, world, ways) -> None:
     assert receipt.services == tuple(url for _, url in TWO[: len(ways)])
     for store in world.stores:
         assert store.count(first) == 1
-    assert [(one.once, one.rows) for one in Ledger().entries()] == [(world.name, 1)]
+    assert [(one.once, one.rows) for one in Account().entries()] == [(world.name, 1)]
     with pytest.raises(ConflictError, match="You took part in this plan before"):
         person.contribute(world.plan, RECORD | {"age": 41})
     others_fill(world)

@@ -15,8 +15,8 @@ def quiet_sums(chart, v: np.ndarray, y: np.ndarray) -> WaveSums:
     if isinstance(chart, ResidualMap):
         z = chart.vectors(v, y)
         return WaveSums(len(v), z.T @ z, None, QUIET)
-    matrix, linear = chart.sums(v, y)
-    return WaveSums(len(v), matrix, linear, QUIET)
+    matrix, linear, squares = chart.sums(v, y)
+    return WaveSums(len(v), matrix, linear, QUIET, squares)
 
 
 def optimum(v: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -35,8 +35,8 @@ def test_newton_waves_reach_the_optimum_of_the_exact_loss() -> None:
     for _ in range(3):
         chart = next_map(belief, "newton", len(v), 1.0)
         belief = learn_wave(belief, chart, quiet_sums(chart, v, y))
-    # far-out records count less than in maximum likelihood: both estimate the same curve
-    assert np.allclose(belief.coefficients, optimum(v, y), atol=0.15)
+    # the radius is 9, so no record counts less; what differs is shrunk by less than sampling error
+    assert np.allclose(belief.coefficients, optimum(v, y), atol=0.06)
     expected = expit(0.3 + v @ [4.0, -3.0, 1.0])
     assert np.abs(expit(score(belief, v)) - expected).max() < 0.05
 

@@ -58,7 +58,7 @@ def test_what_is_not_for_this_database_is_refused(part) -> None:
 def test_only_shared_agreements_have_shares() -> None:
     with pytest.raises(InvalidValueError, match="two databases"):
         propose(databases=None, proofs=None).share_layout("masked")
-    with pytest.raises(InvalidValueError, match="part="):
+    with pytest.raises(InvalidValueError, match="kind="):
         propose().share_layout("whole")  # type: ignore[arg-type]
 
 

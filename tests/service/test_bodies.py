@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.shares import OVERHEAD
 from blurfit.messages.submissions import Submissions
@@ -23,7 +22,7 @@ from blurfit.service.intake import JSON_BYTES, largest_body
 from blurfit.service.limits import Allowance
 from blurfit.store.store import Store
 from support.requests import TOKEN, opened, refused, send
-from support.sharing import SCHEMA, TWO, new_agreement
+from support.sharing import new_agreement
 from support.stores import PEOPLE
 
 

@@ -25,9 +25,10 @@ KEY = b"a verification key of 32 bytes.."
 _fresh = itertools.count()
 
 
-def propose(databases=TWO, **changes) -> Agreement:
+def propose(databases=TWO, schema=None, **changes) -> Agreement:
+    agreed = SCHEMA if schema is None else Schema(*schema)
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3, "admission": "anyone", "proofs": False}
-    return Agreement.propose(SCHEMA, databases=databases, **promise | changes)
+    return Agreement.propose(agreed, databases=databases, **promise | changes)
 
 
 def new_agreement(**changes) -> Agreement:

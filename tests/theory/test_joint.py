@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from blurfit.theory import moments
+from blurfit.theory.maps import bounded_sensitivity
 
 
 def into_ball(vector: np.ndarray, radius: float) -> np.ndarray:
@@ -74,7 +75,7 @@ def test_multiples_of_q_are_searched_too(ratio: float) -> None:
             float(np.linalg.norm(matrix)), float(np.linalg.norm(g * x - h * other)) / balance
         )
 
-    claimed = moments.sensitivity_of_multiples(q_bound, p_bound, balance)
+    claimed = bounded_sensitivity(q_bound**2, p_bound, balance)
     found = farthest(gap, 5, seed=1)
     assert found <= claimed * (1 + 1e-9)
     assert found >= claimed * (1 - 1e-3)

@@ -35,7 +35,7 @@ def hostile_whitenings() -> list[Whitening]:
 
 def record(chart: NewtonMap, v, y: float):
     """(M, p) of one record."""
-    u, (g, h) = chart.vectors(v), chart.slopes(v, y)
+    u, g, h = chart.records(v, y)
     return float(h) * np.outer(u, u), -float(g) * u
 
 
@@ -51,13 +51,16 @@ def test_residual_vectors_stay_in_the_ball_for_every_record(whitening: Whitening
 
 
 @pytest.mark.parametrize("whitening", hostile_whitenings())
-@pytest.mark.parametrize("loss", [LogisticNewton(), PoissonNewton(9.0)])
-def test_newton_records_stay_in_their_set_for_every_record(whitening: Whitening, loss) -> None:
-    chart = NewtonMap(whitening, loss)
+@pytest.mark.parametrize("loss", [LogisticNewton(), PoissonNewton.of(9.0, 9.0, 9.0)])
+@pytest.mark.parametrize("radius", [1.0, 30.0, 1000.0])
+def test_newton_records_stay_in_their_set_for_every_record(
+    whitening: Whitening, loss, radius: float
+) -> None:
+    chart = NewtonMap(whitening, loss, radius=radius, robust=True)
     h_bound, g_bound = (0.25, 1.0) if isinstance(loss, LogisticNewton) else (9.0, 9.0)
     rows = np.array(list(itertools.product(WILD, WILD)))
     for place, y in enumerate(WILD):
-        u, (g, h) = chart.vectors(rows), chart.slopes(rows, np.full(len(rows), y))
+        u, g, h = chart.records(rows, np.full(len(rows), y))
         sent = [
             (h[:, None, None] * u[:, :, None] * u[:, None, :], -g[:, None] * u),
             *(
@@ -98,8 +101,8 @@ def examples() -> list[ResidualMap | NewtonMap]:
     white = Whitening([0.1, -0.2], [[1.5, 0.0], [0.3, 2.5]], [0.4, -0.6], 0.05)
     return [
         ResidualMap(white, 1.7, 0.3, 3.0),
-        NewtonMap(white, LogisticNewton(4.0)),
-        NewtonMap(white, PoissonNewton(12.0, 2.0, 0.7), 0.4),
+        NewtonMap(white, LogisticNewton(4.0), radius=2.5, robust=True),
+        NewtonMap(white, PoissonNewton(12.0, 5.0, 7.0, 0.7), 0.4),
     ]
 
 
@@ -131,7 +134,7 @@ def test_a_map_with_a_missing_or_an_extra_entry_is_refused(chart) -> None:
         map_from_dict([entry])
 
 
-@pytest.mark.parametrize("loss", [LogisticNewton(), PoissonNewton(6.0)])
+@pytest.mark.parametrize("loss", [LogisticNewton(), PoissonNewton.of(6.0, 5.0, 5.0)])
 def test_sums_are_sums_of_records(loss) -> None:
     generator = np.random.default_rng(6)
     v = generator.uniform(-1, 1, size=(20, 2)) * 3  # far out, so that weights are below 1
@@ -140,24 +143,45 @@ def test_sums_are_sums_of_records(loss) -> None:
         if isinstance(loss, LogisticNewton)
         else generator.poisson(2.0, 20) * 1.0
     )
-    chart = NewtonMap(Whitening([0.1, 0.2], [[2.0, 0.0], [1.0, 3.0]], [0.5, -0.5], 0.1), loss)
-    matrix, linear = chart.sums(v, y)
+    white = Whitening([0.1, 0.2], [[2.0, 0.0], [1.0, 3.0]], [0.5, -0.5], 0.1)
+    chart = NewtonMap(white, loss, radius=1.5, robust=True)
+    matrix, linear, squares = chart.sums(v, y)
     records = [record(chart, row, float(label)) for row, label in zip(v, y, strict=True)]
     assert np.allclose(matrix, sum(M for M, _ in records))
     assert np.allclose(linear, sum(p for _, p in records))
+    assert np.allclose(squares, sum(np.outer(p, p) for _, p in records))
+    assert NewtonMap(white, loss).sums(v, y)[2] is None
 
 
 def test_weights_follow_the_definition() -> None:
-    """(M, p) = (h·xxᵀ, −g·x)/max(1, ‖x‖²) with x = (f/√p, κ)/√(1 + κ²), written out."""
-    chart = NewtonMap(
-        Whitening([0.1, 0.2], [[2.0, 0.0], [1.0, 3.0]], [0.5, -0.5], 0.1), LogisticNewton()
-    )
+    """(M, p) = (h·xxᵀ, −g·x)/max(1, ‖x‖²) with x = (f/(r√p), κ)/√(1 + κ²), written out."""
+    white = Whitening([0.1, 0.2], [[2.0, 0.0], [1.0, 3.0]], [0.5, -0.5], 0.1)
+    chart = NewtonMap(white, LogisticNewton(), radius=1.3)
     for v in (np.array([0.2, 0.1]), np.array([-0.9, 1.0])):
         f = np.array([[2.0, 0.0], [1.0, 3.0]]) @ (v - [0.1, 0.2])
-        x = np.array([*(f / math.sqrt(2)), 0.3]) / math.sqrt(1.09)
+        x = np.array([*(f / (1.3 * math.sqrt(2))), 0.3]) / math.sqrt(1.09)
         t = v @ [0.5, -0.5] + 0.1
         size = 1 / (1 + math.exp(t))
         M, p = record(chart, v, 1.0)
         weight = 1 / max(1.0, float(x @ x))
         assert np.allclose(M, weight * size * (1 - size) * np.outer(x, x))
         assert np.allclose(p, weight * size * x)
+
+
+def test_mean_curvature_is_that_of_gaussian_scores() -> None:
+    generator = np.random.default_rng(2)
+    white = Whitening([0.1, 0.2], [[2.0, 0.0], [1.0, 3.0]], [0.5, -0.9], 0.7)
+    v = white.mean + generator.normal(size=(200_000, 2)) @ np.linalg.inv(white.matrix).T
+    for loss in (LogisticNewton(), PoissonNewton.of(20.0, 2.4, 5.0)):
+        chart = NewtonMap(white, loss)
+        _, h = loss.slopes(white.score(v), np.zeros(len(v)))
+        assert math.isclose(chart.mean_curvature, h.mean(), rel_tol=5e-3)
+
+
+def test_a_newton_map_refuses_radii_and_squares_out_of_range() -> None:
+    white = Whitening([0.0], [[1.0]], [0.0])
+    for wrong in ({"radius": 0.99}, {"radius": math.inf}, {"robust": 1}, {"constant": 0.0}):
+        with pytest.raises(InvalidValueError):
+            NewtonMap(white, LogisticNewton(), **wrong)
+    with pytest.raises(InvalidValueError, match="squared slopes"):
+        NewtonMap(white, LogisticNewton(4.9), robust=True)

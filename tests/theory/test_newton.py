@@ -12,14 +12,18 @@ from blurfit.theory import maps
 from blurfit.theory.maps import LogisticNewton, PoissonNewton
 
 
-def records(loss, x: np.ndarray, score: np.ndarray, target: np.ndarray) -> tuple[Any, Any]:
-    """(M, p) with the weight 1/max(1, ‖x‖²), written down from its definition, for each row."""
+def records(loss, x: np.ndarray, score: np.ndarray, target: np.ndarray) -> tuple[Any, Any, Any]:
+    """(M, p, w²g²xxᵀ) with w = 1/max(1, ‖x‖²), written down from its definition, for each row."""
     g, h = loss.slopes(score, target)
     weight = 1 / np.maximum(1.0, (x**2).sum(axis=1))
-    return (weight * h)[:, None, None] * x[:, :, None] * x[:, None, :], -(weight * g)[:, None] * x
+    outer = x[:, :, None] * x[:, None, :]
+    slopes = -(weight * g)[:, None] * x
+    return (weight * h)[:, None, None] * outer, slopes, (weight * g)[:, None, None] ** 2 * outer
 
 
-def farthest(loss, targets, *, zero_out: bool, reach: float, seed: int, d: int = 2) -> float:
+def farthest(
+    loss, targets, *, zero_out: bool, reach: float, seed: int, d: int = 2, robust: bool = False
+) -> float:
     """The largest distance that a search finds, over x (long ones too) and scores.
 
     Many climbers at once, each of which takes a random step wherever it gains by it; steps of all
@@ -29,15 +33,12 @@ def farthest(loss, targets, *, zero_out: bool, reach: float, seed: int, d: int =
     ours, hers = np.repeat(targets, 60, axis=0).T
 
     def gaps(points: np.ndarray) -> np.ndarray:
-        M, p = records(loss, points[:, :d], points[:, d], ours)
-        M_other, p_other = records(loss, points[:, d + 1 : -1], points[:, -1], hers)
-        if zero_out:
-            M_other, p_other = 0 * M, 0 * p
-        curvature, gradient = (
-            ((M - M_other) ** 2).sum(axis=(1, 2)),
-            ((p - p_other) ** 2).sum(axis=1),
-        )
-        return curvature + gradient / loss.balance**2
+        one = records(loss, points[:, :d], points[:, d], ours)
+        other = records(loss, points[:, d + 1 : -1], points[:, -1], hers)
+        gap = [a - (0 if zero_out else b) for a, b in zip(one, other, strict=True)]
+        curvature, gradient, squares = ((part**2).sum(axis=(*range(1, part.ndim),)) for part in gap)
+        weight = loss.robust_weight if robust else 0.0
+        return curvature + gradient / loss.balance**2 + weight**2 * squares
 
     scale = np.tile([1.0] * d + [reach], 2)
     points = scale * generator.normal(size=(len(ours), len(scale)))
@@ -104,15 +105,83 @@ def test_curvature_is_free_exactly_until_tau_star() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "score", "balance"),
-    [(1.0, 1.0, None), (10.0, None, None), (20.0, 1.5, 0.7), (5.0, 0.5, 12.0)],
+    ("count", "curvature", "gradient", "balance"),
+    [(1.0, 2.7, 2.7, 1.0), (10.0, 4.0, 7.0, 1.75), (20.0, 4.5, 9.0, 0.7), (5.0, 1.6, 3.0, 12.0)],
 )
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
-def test_poisson_sensitivity_is_never_exceeded(count, score, balance, neighbours) -> None:
-    loss = PoissonNewton(count, score, balance)
+@pytest.mark.parametrize("robust", [False, True])
+def test_sensitivity_of_counts_is_never_exceeded(
+    count, curvature, gradient, balance, neighbours, robust
+) -> None:
+    loss = PoissonNewton(count, curvature, gradient, balance)
     ends = list(itertools.product((0.0, count), repeat=2))
-    found = farthest(loss, ends, zero_out=neighbours == "zero-out", reach=loss.reach, seed=1)
-    assert 0.5 * loss.sensitivity(neighbours) <= found <= loss.sensitivity(neighbours)
+    zero_out = neighbours == "zero-out"
+    found = farthest(loss, ends, zero_out=zero_out, reach=3.0, seed=1, robust=robust)
+    claimed = loss.sensitivity(neighbours, robust=robust)
+    assert 0.5 * claimed <= found <= claimed
+
+
+def squared_distances(m, n, a, b, c, balance: float, weight: float) -> np.ndarray:
+    """F of two records of curvatures m, n and slopes a, b at cosine c, squared slopes included."""
+    curvature = m**2 + n**2 - 2 * m * n * c**2
+    slopes = a**2 + b**2 + 2 * a * b * c
+    squares = a**4 + b**4 - 2 * (a * b * c) ** 2
+    return np.asarray(curvature + slopes / balance**2 + weight**2 * squares)
+
+
+@pytest.mark.parametrize("balance", [1.0, 3.0, 4.5])
+def test_squared_slopes_are_free_for_labels_to_five_digits(balance: float) -> None:
+    """Over all sizes a, lengths s up to 6 and cosines, finely around the worst pair."""
+    loss = LogisticNewton(balance)
+    for least in (0.0, 0.9):
+        a = np.linspace(least, 1, 41)[:, None]
+        s = np.concatenate([np.linspace(max(least, 0.05), 1, 11), np.geomspace(1, 6, 8)[1:]])
+        m = (a * (1 - a) * np.minimum(1, s**2)).ravel()[:, None]
+        size = (a * np.minimum(s, 1 / s)).ravel()[:, None]
+        worst = max(
+            squared_distances(m, m.T, size, size.T, c, balance, loss.robust_weight).max()
+            for c in np.linspace(least, 1, 21)
+        )
+        assert math.sqrt(worst) <= loss.sensitivity(robust=True) == 2 / balance * maps.NUDGE
+        alone = np.sqrt(m**2 + size**2 / balance**2 + loss.robust_weight**2 * size**4).max()
+        assert alone <= loss.sensitivity("zero-out", robust=True)
+        if least == 0:
+            assert alone >= 0.999 * loss.sensitivity("zero-out", robust=True)
+    assert math.isclose(math.sqrt(worst) * balance, 2.0, rel_tol=1e-5)
+
+
+def test_what_the_proof_for_squared_slopes_claims() -> None:
+    """The polynomials of the docstring, on fine grids, and that a little more would not be free."""
+    square = maps.FREE_SQUARES**2
+    a = np.linspace(0.5, 1, 5001)
+    phi = square * (a * (1 - a)) ** 2 + a**4 / 2 + a**2
+    assert phi.max() < 1.6
+    assert phi[a >= 0.8].max() <= 1.5
+    b = np.linspace(0, 1, 5001)
+    left = (3 + b) - (1 - b) * (square * b**2 + (1 + b) ** 2 / 2)
+    assert 0.16 < left.min() < 0.18
+    loss, more = LogisticNewton(), math.sqrt(1.02) * LogisticNewton().robust_weight
+    near = np.linspace(0.9, 1, 1001)
+    beyond = squared_distances(0.0, 0.0, 1.0, 1.0, near, loss.balance, more).max()
+    assert math.sqrt(beyond) > loss.sensitivity(robust=True)
+
+
+@pytest.mark.parametrize("bounds", [(8.0, 3.0, 7.0), (100.0, 100.0, 100.0), (1.0, 0.2, 0.3)])
+def test_squared_slopes_are_free_for_counts(bounds) -> None:
+    loss = PoissonNewton.of(*bounds)
+    assert loss.sensitivity(robust=True) == loss.sensitivity()
+    _, H, G = bounds
+    grid = np.linspace(0, 1, 9)
+    m, n, a, b, c = np.meshgrid(H * grid, H * grid, G * grid, G * grid, np.linspace(0, 1, 41))
+    found = squared_distances(m, n, a, b, c, loss.balance, loss.robust_weight).max()
+    assert 0.999 * loss.sensitivity(robust=True) <= math.sqrt(found) <= loss.sensitivity()
+
+
+def test_squared_slopes_that_would_cost_noise_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match=r"balance=4\.96 <= 4\.5"):
+        LogisticNewton(4.96).sensitivity(robust=True)
+    with pytest.raises(InvalidValueError, match="robust_weight"):
+        maps.bounded_sensitivity(1.0, 1.0, 1.0, robust_weight=0.8)
 
 
 @pytest.mark.parametrize("balance", [0.2, 0.6, 0.8, 1.0, 1.4, 3.0])
@@ -131,7 +200,7 @@ def test_slopes_are_the_derivatives() -> None:
     t, step = np.linspace(-3, 3, 13), 1e-5
     for loss, value in (
         (LogisticNewton(), lambda t, y: np.log1p(np.exp(-y * t))),
-        (PoissonNewton(30.0), lambda t, y: np.exp(t) - y * t),
+        (PoissonNewton.of(30.0, 30.0, 30.0), lambda t, y: np.exp(t) - y * t),
     ):
         for y in (1.0, -1.0) if isinstance(loss, LogisticNewton) else (0.0, 7.0):
             g, h = loss.slopes(t, np.full_like(t, y))
@@ -146,7 +215,7 @@ def test_slopes_are_bounded_for_every_input() -> None:
         g, h = LogisticNewton().slopes(t, y)
         assert abs(g) <= 1
         assert 0 <= h <= 0.25
-        loss = PoissonNewton(8.0, 1.2)
+        loss = PoissonNewton.of(8.0, 3.0, 4.0)
         g, h = loss.slopes(t, y)
         assert abs(g) <= loss.gradient_bound
         assert 0 < h <= loss.curvature_bound
@@ -156,7 +225,15 @@ def test_slopes_are_bounded_for_every_input() -> None:
 def test_refuses_what_is_not_positive(wrong: float) -> None:
     with pytest.raises(InvalidValueError):
         LogisticNewton(wrong)
-    with pytest.raises(InvalidValueError):
-        PoissonNewton(wrong)
-    with pytest.raises(InvalidValueError, match="score_bound"):
-        PoissonNewton(1e20)
+    for place in range(4):
+        with pytest.raises(InvalidValueError):
+            PoissonNewton(*[wrong if place == at else 1.0 for at in range(4)])
+    with pytest.raises(InvalidValueError, match="count_bound"):
+        PoissonNewton.of(1e20, 1.0, 1.0)
+
+
+def test_counts_are_cut_at_their_bounds_and_nowhere_else() -> None:
+    loss = PoissonNewton.of(50.0, 3.0, 5.0)
+    g, h = loss.slopes(np.log([2.0, 4.0, 20.0, 2.0]), np.array([1.0, 30.0, 0.0, 6.0]))
+    assert g.tolist() == pytest.approx([1.0, -5.0, 5.0, -4.0])
+    assert h.tolist() == pytest.approx([2.0, 3.0, 3.0, 2.0])

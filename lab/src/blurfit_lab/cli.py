@@ -10,7 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 import blurfit
-from blurfit.cli._common import Commands, as_json, watched, wrote
+from blurfit.cli import Commands
+from blurfit.cli._common import as_json, watched, wrote
 
 
 class ExperimentName(click.ParamType):  # type: ignore[type-arg]
@@ -108,7 +109,7 @@ def reproduce(
         )
         for name in chosen:
             begin, used = time.perf_counter(), _computing()
-            with watched(name, quiet=as_json) as watch:
+            with watched(name) as watch:
                 run(
                     EXPERIMENTS[name],
                     population,
@@ -224,7 +225,7 @@ def everywhere(
     kind: Any = _TASKS[task]
     cells = _cells(kind, names, aside, columns, sizes, epsilons)
     if not table_only:
-        with watched(task, quiet=False) as watch:
+        with watched(task) as watch:
             run(kind, cells, _numbers(seeds), methods or METHODS, out, watch)
     asked = {tuple(cell) for cell in cells}
     lines = frame([out])
@@ -256,7 +257,7 @@ def coverage(
     chosen = names if names or aside else GOAL[kind]
     cells = _cells(kind, chosen, aside, columns, sizes, epsilons)
     if not table_only:
-        with watched(task, quiet=False) as watch:
+        with watched(task) as watch:
             run(kind, cells, draws, methods or METHODS[kind], out, watch)
     click.echo(markdown(table(frame([out])), 3))
 

@@ -69,7 +69,7 @@ from blurfit.agreement.waves import Lot, Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.json_reader import canonical, read_json
-from blurfit.messages.shares import ShareLayout, SharePart
+from blurfit.messages.shares import ShareKind, ShareLayout
 from blurfit.messages.submissions import Layout
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
@@ -500,7 +500,7 @@ class Agreement(Fingerprinted):
         """The bytes of a submission under this agreement."""
         return Layout(self.fingerprint, self.width)
 
-    def share_layout(self, part: SharePart) -> ShareLayout:
+    def share_layout(self, part: ShareKind) -> ShareLayout:
         """The bytes of one of the two shares of a submission, where trust is shared."""
         if not self.databases:
             raise InvalidValueError(

@@ -1,35 +1,24 @@
 """Attack an agreement's own guarantee, on the neighbours that are hardest to hide.
 
-**What the attacker sees.** What an attacker gets to see, by the code that contributors and
-databases really run.
-
-A record is the numbers that it would send without noise (`Agreement.exact`). The target's own
-submission is always blurred by the contributor's code (`blurfit.contributor.blur.blur`). So are
-all others where that is affordable; else their noise comes from the exact sampler, which has the
-same law. Models are learned by the database's code; those of `moment` by linear Bayes throughout
-(`blurfit.simulation.sampler`): whichever reading is published, it is made of the sums alone, which
-are attacked themselves.
-
-**The neighbours.** The neighbours that are hardest to hide, for a given agreement: who an audit
-lets an attacker ask about.
-
-For `input`, records are q and p at the very edge of the loss's bounds R_q and R_p, in the
-directions that the theory names as worst. For `moment` they are answers to the schema's own
-questions, as far apart as any two that a search finds. The crowd around them is what lets a single
-record matter most.
-
-**The audit.** Attack our own guarantees: a lower bound on ε, with a confidence, beside the ε that
-was promised.
-
 An audit lets an attacker see many releases from each of two neighbouring collections
-(`blurfit.audit.examination`, `blurfit.audit.examination`). What is found is a lower bound: a
-mechanism whose audited ε exceeds the promise is broken (but for 1 − confidence), one whose ε stays
-below is not proved right by that. The ratio of the two says how tight the analysis is, or how weak
-the attack.
+(`blurfit.audit.examination`), and gives a lower bound on ε, with a confidence, beside the ε that
+was promised. A mechanism whose audited ε exceeds the promise is broken (but for 1 − confidence);
+one whose ε stays below is not proved right by that. The ratio of the two says how tight the
+analysis is, or how weak the attack. `audit` takes any release, as a function of a dataset and a
+generator: an estimator's coefficients, a rival's, your own. `audit_agreement` attacks what an
+agreement's contributors and database really do.
 
-`audit` takes any release, as a function of a dataset and a generator: an estimator's coefficients,
-a rival's, your own. `audit_agreement` attacks what an agreement's contributors and database really
-do.
+**What the attacker sees.** A record is the numbers that it would send without noise
+(`Agreement.exact`). The target's own submission is always blurred by the contributor's code
+(`blurfit.contributor.blur.blur`). So are all others where that is affordable; else their noise
+comes from the exact sampler, which has the same law. Models are learned by the database's code;
+those of `moment` by linear Bayes throughout (`blurfit.simulation.sampler`): whichever reading is
+published, it is made of the sums alone, which are attacked themselves.
+
+**The neighbours.** For `input`, records are q and p at the very edge of the loss's bounds R_q and
+R_p, in the directions that the theory names as worst. For `moment` they are answers to the schema's
+own questions, as far apart as any two that a search finds. The crowd around them is what lets a
+single record matter most.
 """
 
 import math
@@ -73,7 +62,7 @@ class Crowd:
 
 
 def submissions(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
-    """The record, blurred anew in each trial: (trials, width). Nobody asks for identifiers."""
+    """Blur the record anew in each trial: (trials, width). Nobody asks for identifiers."""
     nameless = np.zeros((trials, 16), dtype=np.uint8)
     return blur(agreement, np.tile(record, (trials, 1)), nameless).numbers
 
@@ -85,7 +74,8 @@ def sums(
     trials: int,
     generator: np.random.Generator,
 ) -> FloatArray:
-    """What the database adds up of the target and the crowd: the sums of `Totals`, in each trial.
+    """Return what the database adds up of the target and the crowd: the sums of `Totals`, in each
+    trial.
 
     Those of `moment` may be published, those of `input` not. A crowd that is not blurred one by one
     is drawn at once. What the sampler draws are floats, whose last bits would betray the target;
@@ -128,7 +118,7 @@ def models(
     trials: int,
     generator: np.random.Generator,
 ) -> FloatArray:
-    """The published weights, a row for each trial; a refusal to publish is told by zeros.
+    """Return the published weights, a row for each trial; a refusal to publish is told by zeros.
 
     (A refusal is an output too. Nothing else gives weights that are zero to the last bit.)
     """
@@ -145,12 +135,12 @@ def models(
 
 
 def noise_scales(agreement: Agreement) -> FloatArray:
-    """The deviation of the noise on each number of one submission."""
+    """Return the deviation of the noise on each number of one submission."""
     return np.concatenate([part.deviations for part in agreement.parts])
 
 
 def nobody(agreement: Agreement) -> FloatArray:
-    """The record of which all numbers are zero."""
+    """Return the record of which all numbers are zero."""
     return np.zeros(agreement.width)
 
 
@@ -213,7 +203,8 @@ def collection_pairs(agreement: Agreement) -> list[Pair]:
 
 
 def lying_crowd(agreement: Agreement) -> Pair:
-    """All others lie: they send what the attacker likes, whose noise she knows. Here it is nothing.
+    """Let all others lie: they send what the attacker likes, whose noise she knows. Here it is
+    nothing.
 
     Where a promise counts on honest contributors alone, this breaks it; noise of the database
     keeps it (`blurfit.theory.moments`).
@@ -225,8 +216,8 @@ def lying_crowd(agreement: Agreement) -> Pair:
 
 
 def exact_mu(agreement: Agreement, pair: Pair) -> float:
-    """μ of this pair, where all that is released is additive Gaussian noise: a submission, or
-    moment's sums.
+    """Return μ of this pair, where all that is released is additive Gaussian noise: a submission,
+    or moment's sums.
 
     The distance of the two, coordinate by coordinate in deviations of the noise; the noise of the
     honest crowd adds to the target's own, and that of a database is as much as a quorum's.
@@ -237,7 +228,8 @@ def exact_mu(agreement: Agreement, pair: Pair) -> float:
 
 
 def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
-    """Two records that are as far apart as any in the noise's geometry: an extreme one first.
+    """Find two records that are as far apart as any in the noise's geometry: an extreme one
+    first.
 
     input: (q, p) and (−q, −p), both at full length. A later wave of `moment`, whose map bends
     records: the farthest of some hundred random corners.
@@ -255,7 +247,8 @@ def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
 
 
 def farthest_under_a_map(form: WaveForm) -> tuple[FloatArray, FloatArray]:
-    """What is sent of the two corners that are farthest apart under an announced map, among some.
+    """Return what is sent of the two corners that are farthest apart under an announced map, among
+    some.
 
     Corners need not be records that a schema encodes (several levels at once): noise that hides
     corners hides records.
@@ -305,7 +298,7 @@ def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
 
 
 def _questions(form: JointForm) -> list[list[int]]:
-    """The columns of each question: one, or those of all levels."""
+    """Return the columns of each question: one, or those of all levels."""
     found: dict[str, list[int]] = {}
     for place, column in enumerate(form.columns):
         found.setdefault(f"\0{place}" if column.group is None else column.group, []).append(place)
@@ -313,7 +306,7 @@ def _questions(form: JointForm) -> list[list[int]]:
 
 
 def _answers(form: JointForm, block: list[int], record: FloatArray) -> FloatArray:
-    """The record with every answer to one question, a row for each."""
+    """Return the record with every answer to one question, a row for each."""
     if form.columns[block[0]].kind == "level":
         answers = np.eye(len(block))[:2]  # further levels are as far as the second
     elif len(block) > 1:  # a number that need not be said
@@ -348,14 +341,14 @@ def _starts(form: JointForm, blocks: list[list[int]], first: FloatArray) -> Iter
     yield near
 
 
-Release = Callable[[Any, np.random.Generator], npt.ArrayLike]
+Publish = Callable[[Any, np.random.Generator], npt.ArrayLike]
 
 CHEAP = 50  # as many more trials where no model has to be learned,
 MOST_NUMBERS = 4e6  # as long as they are no more numbers than these
 
 
 def audit(
-    release: Release,
+    release: Publish,
     first: Any,
     second: Any,
     *,
@@ -367,7 +360,7 @@ def audit(
     attacks: Mapping[str, Score] | None = None,
     name: str = "release",
 ) -> Finding:
-    """A lower bound on the ε of any release, from its outputs on two neighbouring datasets.
+    """Return a lower bound on the ε of any release, from its outputs on two neighbouring datasets.
 
     Args:
         release: from a dataset and a NumPy generator to a vector of numbers.
@@ -434,7 +427,7 @@ def audit_agreement(
 
 
 def number_of_attacks(agreement: Agreement, *, liars: bool = False) -> int:
-    """How many findings `audit_agreement` will have."""
+    """Return how many findings `audit_agreement` will have."""
     return len(_attacks(agreement, TRIALS, np.random.default_rng(0), liars=liars))
 
 
@@ -515,7 +508,7 @@ def _additive(agreement: Agreement, pair: Pair, delta: float) -> dict[str, Any]:
 
 
 def beside_a_colluder(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
-    """The target's submission, and a colluder's noise, which must tell nothing about it."""
+    """Return the target's submission, and a colluder's noise, which must tell nothing about it."""
     target = submissions(agreement, record, trials)
     return np.hstack([target, submissions(agreement, nobody(agreement), trials)])
 

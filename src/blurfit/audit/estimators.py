@@ -114,7 +114,7 @@ def pair_of(name: str, known: Range) -> Tables:
 
 
 def load_estimator(where: str, parameters: Mapping[str, Any]) -> Any:
-    """The estimator at "module:Name", made with these parameters."""
+    """Return the estimator at "module:Name", made with these parameters."""
     module, _, name = where.partition(":")
     if not module or not name:
         raise InvalidValueError(
@@ -132,7 +132,7 @@ def load_estimator(where: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def promise_of(estimator: Any) -> tuple[float, float]:
-    """ε and δ as its own parameters say; δ is 0 where there is none."""
+    """Return ε and δ as its own parameters say; δ is 0 where there is none."""
     parameters = estimator.get_params()
     if "epsilon" not in parameters:
         raise InvalidValueError(
@@ -152,7 +152,7 @@ def audit_estimator(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> Findings:
-    """What an attacker finds in many fits to each table of each pair.
+    """Return what an attacker finds in many fits to each table of each pair.
 
     Args:
         estimator: with `fit` and `get_params`; it is cloned for every fit, and gets a fresh seed as
@@ -184,7 +184,7 @@ def audit_estimator(
     pilot = max(20, int(PILOT * trials))
 
     def trained(pair: Tables, number: int) -> dict[str, Score]:
-        """The attacker that looks at the shape, on fits that are not counted."""
+        """Return the attacker that looks at the shape, on fits that are not counted."""
         generator = np.random.default_rng([seed, number, pilot])
         sides = [
             np.array([release(table, generator) for _ in range(pilot)])

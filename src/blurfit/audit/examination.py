@@ -1,6 +1,6 @@
-"""One examination of a release: attackers, the bound that counting gives, and what was found.
+"""Examine a release: train attackers, choose the best, count, and tell what was found.
 
-**The attackers.** Attackers: each learns from pilot releases how to turn a release into one number.
+**The attackers.** Each learns from pilot releases how to turn a release into one number.
 
 | name | what it knows, and what it finds |
 | --- | --- |
@@ -10,10 +10,7 @@
 | `nearest` | nothing beforehand: how close the k-th nearest pilot release of either side is; finds a shape of any kind, such as a spike |
 | `lowest bit` | that numbers are floats: the last bit that is set betrays which value noise was added to |
 
-**The bound.** From scores to a lower bound on ε: by counting (Clopper and Pearson), and read as
-Gaussian.
-
-An attacker computes one number from a release, larger if it looks like D than like D'. If a release
+**The bound.** An attacker computes one number from a release, larger if it looks like D than like D'. If a release
 is (ε, δ)-DP, every event E has P(E|D) ≤ e^ε·P(E|D') + δ. So where counting shows, each but for α/2,
 that P(E|D) ≥ p and P(E|D') ≤ q (Clopper and Pearson 1934: exact for every sample size),
 
@@ -32,9 +29,7 @@ like D' (`FAR`), the distance of two thresholds t and t', in deviations, bridges
 which holds for scores that are Gaussian with one deviation, as those of additive Gaussian noise
 are; again each probability is bounded by counting, σ from above.
 
-**The examination.** One examination: train attackers, choose the best, count; and what it found.
-
-The trials are divided into three parts, because an attacker that is chosen on the trials it is
+**The examination.** The trials are divided into three parts, because an attacker that is chosen on the trials it is
 counted on finds something in any noise.
 """  # noqa: E501
 
@@ -62,7 +57,7 @@ _RELATIVE_FLOOR = 1e-13  # of the largest eigenvalue: directions that carry less
 
 
 def along(direction: npt.ArrayLike) -> Score:
-    """release · direction."""
+    """Score by release · direction."""
     v = np.asarray(direction, dtype=np.float64)
     return lambda releases: np.asarray(releases @ v)
 
@@ -80,7 +75,7 @@ def linear(first: FloatArray, second: FloatArray) -> Score:
 
 
 def quadratic(first: FloatArray, second: FloatArray) -> Score:
-    """ln N(x; m, Σ) − ln N(x; m', Σ'), with means and covariances of the pilot sets."""
+    """Score by ln N(x; m, Σ) − ln N(x; m', Σ'), with means and covariances of the pilot sets."""
     centre, scale = _standard(first, second)
     sides = [_gaussian((side - centre) / scale) for side in (first, second)]
 
@@ -93,7 +88,7 @@ def quadratic(first: FloatArray, second: FloatArray) -> Score:
 
 
 def nearest(first: FloatArray, second: FloatArray) -> Score:
-    """ln of the distance to the k-th nearest of the second pilot set over that of the first.
+    """Score by ln of the distance to the k-th nearest second pilot over that to the first.
 
     The density of either side, up to a factor that both share. Columns are scaled by the median
     distance from the median, which heavy tails do not move.
@@ -114,7 +109,7 @@ def nearest(first: FloatArray, second: FloatArray) -> Score:
 
 
 def lowest_bit(column: int) -> Score:
-    """The exponent of the last bit that is set in one of the numbers (1100 for a zero)."""
+    """Return the exponent of the last bit that is set in one of the numbers (1100 for a zero)."""
 
     def score(releases: FloatArray) -> FloatArray:
         fraction, exponent = np.frexp(releases[:, column])
@@ -128,7 +123,7 @@ def lowest_bit(column: int) -> Score:
 
 
 def candidates(first: FloatArray, second: FloatArray) -> dict[str, Score]:
-    """The attackers that know nothing beforehand, trained on pilot releases."""
+    """Return the attackers that know nothing beforehand, trained on pilot releases."""
     found = {"linear": linear(first, second)}
     if first.shape[1] <= MOST_FOR_QUADRATIC:
         found["quadratic"] = quadratic(first, second)
@@ -139,7 +134,7 @@ def candidates(first: FloatArray, second: FloatArray) -> dict[str, Score]:
 
 
 def _contrast(first: FloatArray, second: FloatArray) -> float:
-    """The largest difference of the two distribution functions (Kolmogorov and Smirnov)."""
+    """Return the largest difference of the two distribution functions (Kolmogorov and Smirnov)."""
     places = np.union1d(first, second)
     shares = [np.searchsorted(np.sort(s), places, side="right") / len(s) for s in (first, second)]
     return float(np.abs(shares[0] - shares[1]).max())
@@ -179,7 +174,7 @@ class Event:
     swapped: bool
 
     def count(self, scores: FloatArray) -> int:
-        """How often it happened."""
+        """Return how often it happened."""
         happened = scores >= self.threshold if self.above else scores <= self.threshold
         return int(happened.sum())
 
@@ -187,7 +182,7 @@ class Event:
 def proportion_floor(
     count: npt.ArrayLike, trials: int, alpha: float
 ) -> npt.NDArray[np.float64] | np.float64:
-    """p with P(≥ count | p) = α: a proportion that is smaller shows so many with less than α."""
+    """Return p with P(≥ count | p) = α: smaller proportions show so many with less than α."""
     k, places = _different(count)
     found = np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, alpha), 0.0)
     return found[places][()]
@@ -196,7 +191,7 @@ def proportion_floor(
 def proportion_ceiling(
     count: npt.ArrayLike, trials: int, alpha: float
 ) -> npt.NDArray[np.float64] | np.float64:
-    """q with P(≤ count | q) = α: a proportion that is larger shows so few with less than α."""
+    """Return q with P(≤ count | q) = α: larger proportions show so few with less than α."""
     k, places = _different(count)
     least = np.maximum(trials - k, 1)
     return np.where(k < trials, betaincinv(k + 1, least, 1 - alpha), 1.0)[places][()]
@@ -205,7 +200,7 @@ def proportion_ceiling(
 def epsilon_floor(
     likelier: npt.ArrayLike, rarer: npt.ArrayLike, trials: int, delta: float, alpha: float
 ) -> npt.NDArray[np.float64] | np.float64:
-    """ln((p − δ)/q) with p and q bounded by counting, each but for α/2; 0 where it says nothing.
+    """Return ln((p − δ)/q), p and q bounded by counting but for α/2 each; 0 if it says nothing.
 
     p is at most the share that was counted and q at least (Beta's median lies between its mode and
     its mean): where the shares themselves say nothing, they are not bounded.
@@ -220,7 +215,7 @@ def epsilon_floor(
 
 
 def choose_event(first: FloatArray, second: FloatArray, delta: float, alpha: float) -> Event:
-    """The event that shows the largest ε on these pilot scores, which are not counted again."""
+    """Choose the event that shows the largest ε on pilot scores, which are not counted again."""
     thresholds = np.unique(np.concatenate([_spread(first), _spread(second)]))
     trials = min(len(first), len(second))
     ordered = np.sort(first[:trials]), np.sort(second[:trials])
@@ -239,7 +234,7 @@ def choose_event(first: FloatArray, second: FloatArray, delta: float, alpha: flo
 def counted_epsilon(
     event: Event, first: FloatArray, second: FloatArray, delta: float, alpha: float
 ) -> float:
-    """What fresh trials show of an event that was chosen before."""
+    """Return what fresh trials show of an event that was chosen before."""
     nonnegative(delta=delta)
     inside_unit_interval(alpha=alpha)
     if len(first) != len(second):
@@ -258,7 +253,7 @@ def gaussian_mu(
     *,
     bridge: bool,
 ) -> float:
-    """A lower bound on μ, by thresholds from pilot scores and counts on fresh ones.
+    """Return a lower bound on μ, by thresholds from pilot scores and counts on fresh ones.
 
     One threshold, half way, and nothing is assumed; with `bridge`, for scores that are known to be
     Gaussian with one deviation, two thresholds where they are far apart (see above).
@@ -283,7 +278,7 @@ def gaussian_mu(
 
 
 def _deviation_ceiling(scores: FloatArray, centre: float, deviation: float, alpha: float) -> float:
-    """σ ≤ (b − a)/(Φ⁻¹(F(b)) − Φ⁻¹(F(a))), with F(b) bounded from below and F(a) from above."""
+    """Bound σ ≤ (b − a)/(Φ⁻¹(F(b)) − Φ⁻¹(F(a))), F(b) from below and F(a) from above."""
     a, b = centre - _WIDTH * deviation, centre + _WIDTH * deviation
     upper = _share(scores <= b, alpha, floor=True)
     lower = _share(scores <= a, alpha, floor=False)
@@ -293,7 +288,9 @@ def _deviation_ceiling(scores: FloatArray, centre: float, deviation: float, alph
 
 
 def _different(count: npt.ArrayLike) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """The different counts, and where each of those given is among them: thresholds share some."""
+    """Return the different counts, and where each of those given is among them: thresholds share
+    some.
+    """
     given = np.asarray(count, dtype=np.float64)
     found, places = np.unique(given, return_inverse=True)
     return found, places.reshape(given.shape)
@@ -355,7 +352,7 @@ class Finding:
         return self.audited > self.promised
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return all of it as plain values, for JSON."""
         found = {"audited": self.audited, "ratio": self.ratio, "broken": self.broken}
         return asdict(self) | found
 
@@ -437,7 +434,7 @@ def examine(
 def _best(
     scores: Mapping[str, Score], choosing: tuple[FloatArray, FloatArray], delta: float, alpha: float
 ) -> tuple[str, Event]:
-    """The attacker and event that show most on trials which neither has seen."""
+    """Return the attacker and event that show most on trials which neither has seen."""
     best: tuple[float, str, Event] | None = None
     for name, score in scores.items():
         first, second = score(choosing[0]), score(choosing[1])

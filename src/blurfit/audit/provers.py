@@ -40,7 +40,7 @@ class Lie:
 
 
 def lies(agreement: Agreement, *, tries: int = TRIES, seed: int = 0) -> list[Lie]:
-    """What comes of each way to lie; of honest proofs, first, how many were *not* believed."""
+    """Try each way to lie; of honest proofs, first, count how many were *not* believed."""
     generator = np.random.default_rng(seed)
     prio3 = agreement.proving.prio3
     honest = verdicts(prio3, *shared(prio3, _honest(agreement, tries, generator), generator))
@@ -78,7 +78,7 @@ def verdicts(
     others: ByteArray | None = None,
     key: bytes = b"a key that no contributor knows.",
 ) -> BoolArray:
-    """What both databases believe, by the protocol; the second may know them by other names."""
+    """Return what both databases believe; the second may know the shares by other names."""
     leader = prio3.prepare(LEADER, prio3.leader_halves(first), names, key)
     helper = prio3.prepare(
         HELPER, prio3.helper_halves(second), names if others is None else others, key
@@ -161,7 +161,7 @@ def _changes(prio3: Prio3) -> Iterator[tuple[str, Change]]:
 
 
 def fitted(prio3: Prio3, inputs: WordArray, first: WordArray, second: WordArray) -> WordArray:
-    """The first's shares with gadget polynomials for which the circuit's output is zero.
+    """Return the first's shares with gadget polynomials for which the circuit's output is zero.
 
     f is lowered by a polynomial h with h(αᵏ) = 0 for all k but one.
     """

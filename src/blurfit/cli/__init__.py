@@ -1,141 +1,143 @@
-"""The command line, in the order in which a collection goes.
+"""The command line: its commands in groups, each read when it is called, and their exit codes.
 
-Exit codes: 0 done, 2 wrong usage or value, 3 no service answers, 4 refused as things stand.
+| exit code | meaning |
+| --- | --- |
+| 0 | done |
+| 2 | a wrong option, file or value; nothing was done |
+| 3 | no service answered; the same command may be run again |
+| 4 | refused as things stand: below quorum, closed, a conflict, not invited |
 """
 
+import re
 from importlib import import_module
+from typing import Any
 
 import click
 
-import blurfit
-from blurfit.cli._common import Commands
+from blurfit import __version__, errors
+from blurfit.errors import BlurfitError, ServiceError, StorageError
+from blurfit.optional import EXTRAS, missing
 
-# Where each command lives, and what `--help` and completion say of it. A command is read when it is
-# called, so that none waits for what others need.
-COMMANDS = {
-    "init": (
-        "examples:init",
-        "Write an example survey into a FOLDER: a schema to adapt, and people to try it with.",
-    ),
-    "quickstart": (
-        "examples:quickstart",
-        "Run an example on this machine: watch it fill up, take part, read the model.",
-    ),
-    "calibrate": (
-        "forecast:calibrate",
-        "Turn a promise (ε, δ) and public bounds into noise scales.",
-    ),
-    "guarantee": (
-        "forecast:guarantee",
-        "Tell which promise given noise keeps: the inverse of calibrate.",
-    ),
-    "forecast": (
-        "forecast:forecast_command",
-        "Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).",
-    ),
-    "agree": (
-        "agree:agree",
-        "Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.",
-    ),
-    "serve": ("serve:serve", "Collect submissions over HTTP, lose nothing, publish once."),
-    "open": (
-        "administer:open_collection",
-        "Start collecting under an AGREEMENT, or under a plan of waves.",
-    ),
-    "invite": (
-        "contribute:invite",
-        "Make one-time invitations for a collection or a plan, one for each person.",
-    ),
-    "contribute": (
-        "contribute:contribute",
-        "Blur each row of a TABLE (.csv, .parquet) and send it once, or write all to a file "
-        "(--out).",
-    ),
-    "withdraw": (
-        "contribute:withdraw",
-        "Withdraw the submissions of a RECEIPT, as long as their collection is open.",
-    ),
-    "ledger": (
-        "contribute:ledger",
-        "Tell what was sent from this account, to whom and when, and what it all adds up to.",
-    ),
-    "status": (
-        "administer:status",
-        "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
-    ),
-    "until": (
-        "administer:until",
-        "Move the DATE at which a collection or a plan closes by itself.",
-    ),
-    "close": ("administer:close", "Stop collecting, without publishing anything yet."),
-    "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
-    "hold": (
-        "administer:hold",
-        "Release no wave of a PLAN until it is resumed; the open wave goes on collecting.",
-    ),
-    "pause": (
-        "administer:pause",
-        "Take no submissions under an AGREEMENT or a plan until it is resumed.",
-    ),
-    "resume": ("administer:resume", "Resume what was paused, or a plan that was held."),
-    "export": (
-        "administer:export",
-        "Write the submissions of a closed collection to a file, for `blurfit learn`.",
-    ),
-    "token": (
-        "administer:token",
-        "Grant or revoke a token for one kind of task; without options, list all tokens.",
-    ),
-    "deeds": (
-        "administer:deeds",
-        "List what administrators did, newest first: when, who, what, and the outcome.",
-    ),
-    "backup": (
-        "administer:backup",
-        "Copy a store while it is in use, as of one moment, and check the copy.",
-    ),
-    "restore": (
-        "administer:restore",
-        "Restore a store from a backup FILE, so that nothing can be published a second time.",
-    ),
-    "learn": (
-        "use:learn",
-        "Learn the one model of FILES of submissions: paths, folders, patterns or URLs.",
-    ),
-    "next": (
-        "agree:next_wave",
-        "Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.",
-    ),
-    "show": ("use:show", "Show what is in a FILE: an agreement, a plan, a model or moments."),
-    "fit": (
-        "use:fit",
-        "Fit a model to published MOMENTS: any column by any others, at no cost in privacy.",
-    ),
-    "predict": (
-        "use:predict",
-        "Predict for each row of a TABLE (.csv, .parquet) with a published MODEL.",
-    ),
-    "statement": (
-        "use:statement",
-        "Print the privacy statement of a published model or of moments in FILE.",
-    ),
-    "verify": (
-        "audit:verify",
-        "Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.",
-    ),
-    "audit": (
-        "audit:audit_command",
-        "Attack what the agreement in FILE (.json) promises, or an estimator that you name with "
-        "--of.",
-    ),
-    "demo": ("examples:demo", "Let generated people agree, blur, send and get a model."),
-}
+WRONG, UNREACHABLE, REFUSED = 2, 3, 4
+
+_REFUSALS = (
+    *(errors.BelowQuorumError, errors.BetweenWavesError, errors.ClosedError, errors.ConflictError),
+    *(errors.NotInvitedError, errors.NotPublishedError, errors.OtherGroupError, errors.PausedError),
+)
+
+
+class WrongError(click.ClickException):
+    """A wrong option, file or value."""
+
+    exit_code = WRONG
+
+
+class UnreachableError(click.ClickException):
+    """No service answers."""
+
+    exit_code = UNREACHABLE
+
+
+class RefusedError(click.ClickException):
+    """Refused as things stand."""
+
+    exit_code = REFUSED
+
+
+class Commands(click.Group):
+    """Turns what blurfit refuses into one line on standard error and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except BlurfitError as error:
+            raise as_exit(error) from error
+        except ModuleNotFoundError as error:
+            package = str(error.name).partition(".")[0]
+            if package not in EXTRAS:
+                raise
+            raise WrongError(str(missing(package))) from error
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise WrongError(f"{error.strerror}: {str(error.filename)!r}.") from error
+        except ArithmeticError as error:
+            message = f"These numbers are too large or too small for floating point ({error})."
+            raise WrongError(message) from error
+
+
+def as_exit(error: BlurfitError) -> click.ClickException:
+    """Return an exit with one line for standard error, and a code that scripts can use."""
+    if isinstance(error, StorageError) or (
+        isinstance(error, ServiceError) and error.status in (0, *errors.TRY_AGAIN)
+    ):
+        return UnreachableError(str(error))
+    if isinstance(error, (*_REFUSALS, ServiceError)):
+        return RefusedError(str(error))
+    return WrongError(str(error))
+
+
+# What `--help` and completion say of each command, under the module that has it. A command is read
+# when it is called, so that none waits for what others need.
+_TABLE = """
+agree: Agree on what is asked and promised
+  init        Write an example survey into a FOLDER: a schema to adapt, and people to try it with.
+  agree       Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
+  next        Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
+forecast: Plan ahead
+  calibrate   Turn a promise (ε, δ) and public bounds into noise scales.
+  guarantee   Tell which promise given noise keeps: the inverse of calibrate.
+  forecast    Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
+serve: Run a database
+  serve       Collect submissions over HTTP, lose nothing, publish once.
+  token       Grant or revoke a token for one kind of task; without options, list all tokens.
+  deeds       List what administrators did, newest first: when, who, what, and the outcome.
+  backup      Copy a store while it is in use, as of one moment, and check the copy.
+  restore     Restore a store from a backup FILE, so that nothing can be published a second time.
+  export      Write the submissions of a closed collection to a file, for `blurfit learn`.
+  quickstart  Run an example on this machine: watch it fill up, take part, read the model.
+  demo        Let generated people agree, blur, send and get a model.
+administer: Collect
+  open        Start collecting under an AGREEMENT, or under a plan of waves.
+  invite      Make one-time invitations for a collection or a plan, one for each person.
+  status      Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
+  until       Move the DATE at which a collection or a plan closes by itself.
+  hold        Release no wave of a PLAN until it is resumed; the open wave goes on collecting.
+  pause       Take no submissions under an AGREEMENT or a plan until it is resumed.
+  resume      Resume what was paused, or a plan that was held.
+  close       Stop collecting, without publishing anything yet.
+  publish     Close the collection, learn its model and publish it.
+contribute: Contribute
+  contribute  Blur each row of a TABLE and send it once, or write all to a file (--out).
+  withdraw    Withdraw the submissions of a RECEIPT, as long as their collection is open.
+  ledger      Tell what was sent from this account, to whom and when, and what it all adds up to.
+use: Learn from files, and use a model
+  learn       Learn the one model of FILES of submissions: paths, folders, patterns or URLs.
+  show        Show what is in a FILE: an agreement, a plan, a model or moments.
+  fit         Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
+  predict     Predict for each row of a TABLE (.csv, .parquet) with a published MODEL.
+  statement   Print the privacy statement of a published model or of moments in FILE.
+audit: Check what is promised
+  verify      Check who signed a model, moments or a receipt (FILE), and say what that shows.
+  audit       Attack what the agreement in FILE promises, or an estimator that you name with --of.
+"""
+GROUPS: dict[str, dict[str, str]] = {}  # by heading: each command with its summary
+_HOMES: dict[str, str] = {}  # the module of each command
+for _group in re.split(r"\n(?=\w)", _TABLE.strip()):
+    _head, *_lines = _group.splitlines()
+    _module, _, _heading = _head.partition(": ")
+    GROUPS[_heading] = {one.split()[0]: one.split(maxsplit=1)[1] for one in _lines}
+    _HOMES |= dict.fromkeys(GROUPS[_heading], _module)
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 
 def read(name: str) -> click.Command:
     """Import a command, and let each of its options be given in the environment."""
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    found: click.Command = getattr(import_module(f"blurfit.cli.{module}"), attribute)
+    module = import_module(f"blurfit.cli.{_HOMES[name]}")
+    (found,) = (
+        one for one in vars(module).values() if isinstance(one, click.Command) and one.name == name
+    )
     for option in found.params:
         flags = [flag for flag in option.opts if flag.startswith("--")]
         if isinstance(option, click.Option) and flags and option.envvar is None:
@@ -153,7 +155,7 @@ def variable(command: str, flag: str) -> str:
 
 
 class _ReadWhenCalled(Commands):
-    """Know commands by name and summary, in the order in which they are used, until one is called.
+    """Know commands by name and summary until one is called.
 
     Click then asks `resolve_command`, for running a command and for completing its options.
     """
@@ -161,6 +163,13 @@ class _ReadWhenCalled(Commands):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx  # all commands, whatever the context
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands in their groups."""
+        del ctx
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(commands.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -171,10 +180,10 @@ class _ReadWhenCalled(Commands):
 
 @click.group(
     cls=_ReadWhenCalled,
-    commands=[click.Command(name, short_help=summary) for name, (_, summary) in COMMANDS.items()],
+    commands=[click.Command(name, short_help=text) for name, text in COMMANDS.items()],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(blurfit.__version__, prog_name="blurfit")
+@click.version_option(__version__, prog_name="blurfit")
 def main() -> None:
     """Blur your own record, then fit together: differentially private models without a pile of raw
     records.

@@ -1,11 +1,4 @@
-"""What the commands share: options, what they read, how they answer, and which exit code says what.
-
-| exit code | meaning |
-| --- | --- |
-| 0 | done |
-| 2 | a wrong option, file or value; nothing was done |
-| 3 | no service answered; the same command may be run again |
-| 4 | refused as things stand: below quorum, closed, a conflict, not invited |
+"""What the commands share: options, what they read, and how they answer.
 
 `import blurfit as bf` reads nothing: `bf.Agreement` is read when a command needs it, and so are
 the modules that functions import, so that `--help` waits for none of them.
@@ -25,98 +18,21 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 import blurfit as bf
-from blurfit.errors import (
-    TRY_AGAIN,
-    BelowQuorumError,
-    BetweenWavesError,
-    BlurfitError,
-    ClosedError,
-    ConflictError,
-    InvalidValueError,
-    NotInvitedError,
-    NotPublishedError,
-    OtherGroupError,
-    PausedError,
-    ServiceError,
-    StorageError,
-)
-from blurfit.optional import EXTRAS, missing
+from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 from blurfit.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import RenderableType
+
+    from blurfit.agreement.plan import Agreed
     from blurfit.arrays import FloatArray
     from blurfit.model.course import Course
 
 
-WRONG, UNREACHABLE, REFUSED = 2, 3, 4
-
-_REFUSALS = (
-    BelowQuorumError,
-    BetweenWavesError,
-    ClosedError,
-    ConflictError,
-    NotInvitedError,
-    NotPublishedError,
-    OtherGroupError,
-    PausedError,
-)
-
-Command = Callable[..., Any]
 _FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
-
-
-class WrongError(click.ClickException):
-    """A wrong option, file or value."""
-
-    exit_code = WRONG
-
-
-class UnreachableError(click.ClickException):
-    """No service answers."""
-
-    exit_code = UNREACHABLE
-
-
-class RefusedError(click.ClickException):
-    """Refused as things stand."""
-
-    exit_code = REFUSED
-
-
-class Commands(click.Group):
-    """Turns what blurfit refuses into one line on standard error and an exit code."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except BlurfitError as error:
-            raise as_exit(error) from error
-        except ModuleNotFoundError as error:
-            package = str(error.name).partition(".")[0]
-            if package not in EXTRAS:
-                raise
-            raise WrongError(str(missing(package))) from error
-        except OSError as error:
-            if error.filename is None:
-                raise
-            raise WrongError(f"{error.strerror}: {str(error.filename)!r}.") from error
-        except ArithmeticError as error:
-            message = f"These numbers are too large or too small for floating point ({error})."
-            raise WrongError(message) from error
-
-
-def as_exit(error: BlurfitError) -> click.ClickException:
-    """Return an exit with one line for standard error, and a code that scripts can use."""
-    if isinstance(error, StorageError) or (
-        isinstance(error, ServiceError) and error.status in (0, *TRY_AGAIN)
-    ):
-        return UnreachableError(str(error))
-    if isinstance(error, (*_REFUSALS, ServiceError)):
-        return RefusedError(str(error))
-    return WrongError(str(error))
 
 
 def write_csv(stream: TextIO, rows: Iterable[Iterable[Any]]) -> None:
@@ -160,6 +76,66 @@ def with_default(
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found: facts for scripts, words for people, and what is usually done next."""
+
+    facts: Any
+    words: "RenderableType | list[RenderableType]"
+    step: str = ""
+    code: int = 0
+
+    def tell(self) -> None:
+        """Print JSON for scripts, or words; the next step goes to standard error."""
+        if for_scripts():
+            click.echo(json.dumps(self.facts, indent=2))
+        else:
+            for one in self.words if isinstance(self.words, list) else [self.words]:
+                _show(one)
+        if self.step and not for_scripts():
+            click.echo(f"Next: {self.step}", err=True)
+        if self.code:
+            raise SystemExit(self.code)
+
+
+def _show(words: "RenderableType") -> None:
+    """Print a text as it is, and anything else as wide as the terminal is."""
+    if isinstance(words, str):
+        click.echo(words)
+        return
+    from rich.console import Console
+
+    Console().print(words)
+
+
+def for_scripts() -> bool:
+    """Return whether the command that runs was typed with --json."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("as_json"))
+
+
+def command(name: str, example: str) -> Callable[[Callable[..., Answer | None]], click.Command]:
+    """Return a decorator for a command that prints the `Answer` that it returns, with --json for
+    scripts, and with an example in its help.
+    """
+
+    def decorate(function: Callable[..., Answer | None]) -> click.Command:
+        @functools.wraps(function)
+        def run(as_json: bool, **typed: Any) -> None:
+            del as_json  # which `for_scripts` tells whoever needs it
+            if (found := function(**typed)) is not None:
+                found.tell()
+
+        as_json(run)
+        listed = run.__click_params__  # type: ignore[attr-defined]
+        listed.insert(0, listed.pop())  # click shows them from the last to the first
+        return click.command(name, epilog=f"Example: blurfit {name} {example}")(run)
+
+    return decorate
+
+
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path, writable=True)
 ANY_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -193,11 +169,11 @@ _token_file = token_option("The file that holds the administrator's token.")
 
 @dataclass(frozen=True)
 class Administered:
-    """A service, and the file that holds its administrator's token."""
+    """A service, and the file that holds its administrator's token, if that is known."""
 
     url: str
     patience: float
-    token_file: Path
+    token_file: Path | None
 
     def __str__(self) -> str:
         return f"--to {self.url} --admin-token-file {self.token_file}"
@@ -207,7 +183,7 @@ class Administered:
         from blurfit.protocol import tokens
         from blurfit.service.remote import RemoteDatabase
 
-        token = tokens.read_token(self.token_file)
+        token = None if self.token_file is None else tokens.read_token(self.token_file)
         return RemoteDatabase(self.url, token=token, patience=self.patience)
 
     def page(self, kind: str, fingerprint: str) -> str:
@@ -215,12 +191,15 @@ class Administered:
         return f"{self.url.rstrip('/')}/{kind}/{fingerprint}"
 
 
-def as_administrator(command: Callable[..., None]) -> Callable[..., None]:
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def as_administrator(command: Callable[..., Answer]) -> Callable[..., Answer]:
     """Add options that say which service is administered; the command gets them as `at`."""
 
     @functools.wraps(command)
-    def typed(url: str, patience: float, token_file: Path, **rest: Any) -> None:
-        command(at=Administered(url, patience, token_file), **rest)
+    def typed(url: str, patience: float, token_file: Path, **rest: Any) -> Answer:
+        return command(at=Administered(url, patience, token_file), **rest)
 
     return options(service, _token_file)(typed)  # type: ignore[no-any-return]
 
@@ -253,8 +232,6 @@ def wrote(path: Path) -> None:
 
 def save_picture(draw: Callable[[], Any], path: Path) -> None:
     """Write what `draw` draws, axes or a figure, without a screen, and say where."""
-    from blurfit.optional import optional
-
     optional("matplotlib").use("Agg")
     drawn = draw()
     getattr(drawn, "figure", drawn).savefig(path, dpi=130)
@@ -275,14 +252,16 @@ moments_file = click.option(
 
 
 @contextmanager
-def watched(description: str, *, quiet: bool) -> Iterator[Progress]:
-    """Show a bar on standard error, and yield what tells it how much of how much is done."""
+def watched(description: str) -> Iterator[Progress]:
+    """Show a bar on standard error, unless for scripts, and yield what tells it how much of how
+    much is done.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=Console(stderr=True), disable=quiet) as bars:
+    with Bars(*columns, console=Console(stderr=True), disable=for_scripts()) as bars:
         task = bars.add_task("", total=None)
         yield lambda done, of: bars.update(task, completed=done, total=of)
 
@@ -298,11 +277,11 @@ def load_agreement(path: Path) -> "bf.Agreement":
     return bf.Agreement.load(path)
 
 
-def load_agreed(path: Path) -> "bf.Agreement | bf.Plan":
+def load_agreed(path: Path) -> "Agreed":
     """Read the agreement in a file, or the plan of waves, and verify it."""
-    return (
-        bf.Plan.load(path) if format_of(path) == bf.Plan.STATED["format"] else load_agreement(path)
-    )
+    from blurfit.agreement.plan import load_agreed
+
+    return load_agreed(path)
 
 
 def format_of(path: Path) -> str | None:
@@ -313,17 +292,6 @@ def format_of(path: Path) -> str | None:
         return None
     found = document.get("format") if isinstance(document, dict) else None
     return found if isinstance(found, str) else None
-
-
-def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:
-    """Print JSON for scripts, or a sentence for people."""
-    click.echo(json.dumps(values, indent=2) if as_json else sentence)
-
-
-def next_step(sentence: str, *, quiet: bool) -> None:
-    """Say what is usually done next, on standard error: standard output is the answer's."""
-    if not quiet:
-        click.echo(f"Next: {sentence}", err=True)
 
 
 _KINDS = (".csv", ".parquet")

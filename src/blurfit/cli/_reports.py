@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -40,18 +40,12 @@ if TYPE_CHECKING:
     from blurfit.arrays import FloatArray
     from blurfit.forecast.choices import Advice, Beside, PublicForecast
     from blurfit.forecast.sweep import Case, Forecast
-    from blurfit.learning.public_features import Balance
 
 
 Calibration = bf.InputCalibration | bf.MomentCalibration
 Row = tuple[str, str, str]
 WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
 LITTLE_INFORMATION = 10.0  # ψ below which the noise leaves little of most effects
-
-
-def show(report: RenderableType) -> None:
-    """Print on standard output, as wide as the terminal is."""
-    Console().print(report)
 
 
 def calibration_report(calibration: Calibration) -> RenderableType:
@@ -600,18 +594,3 @@ def _verdict(found: "PublicForecast", one: "Beside") -> str:
 
 def _told(error: float) -> str:
     return "–" if math.isnan(error) else number(error)
-
-
-def balance_facts(balance: "Balance") -> dict[str, Any]:
-    """Return how public rows were weighted; what is not known of contributors is None."""
-    wanted = [None] * len(balance.names) if balance.wanted is None else balance.wanted.tolist()
-    means = zip(balance.before.tolist(), balance.after.tolist(), wanted, strict=True)
-    return {
-        "rows": len(balance.weights),
-        "effective_rows": balance.effective_rows,
-        "largest_weight": balance.largest_ratio,
-        "columns": {
-            name: dict(zip(("public", "matched", "contributors"), each, strict=True))
-            for name, each in zip(balance.names, means, strict=True)
-        },
-    }

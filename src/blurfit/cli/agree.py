@@ -13,9 +13,11 @@ not given is None, so that what is typed comes before what a file says, and a fi
 defaults.
 """
 
+import json
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -25,20 +27,8 @@ import msgspec
 
 import blurfit as bf
 from blurfit.agreement.terms import TERMS, Terms
-from blurfit.cli._common import (
-    EXISTING_FILE,
-    NEW_FILE,
-    answer,
-    as_json,
-    course_of,
-    digest_of,
-    encoded_public,
-    next_step,
-    options,
-    out_file,
-    public_option,
-    with_default,
-)
+from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -86,7 +76,9 @@ def term_options(*names: str, required: Collection[str] = ()) -> Callable[[Any],
     """Return an option for each of some terms, such as --weight-bound for `weight_bound`."""
     hints = get_type_hints(Terms, include_extras=True)
     fields = {field.name: field for field in msgspec.structs.fields(Terms)}
-    return options(*(_option(name, hints[name], fields[name], name in required) for name in names))
+    return common.options(
+        *(_option(name, hints[name], fields[name], name in required) for name in names)
+    )
 
 
 def given(typed: dict[str, Any]) -> dict[str, Any]:
@@ -144,14 +136,13 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     return int(word)
 
 
-@click.command(
-    epilog="Example: blurfit agree schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 "
-    "--out agreement.json"
+@common.command("agree", "schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 --out agreement.json")
+@click.argument("schema", type=common.EXISTING_FILE)
+@common.out_file(
+    "Where the agreement is written.", default=Path("agreement.json"), show_default=True
 )
-@click.argument("schema", type=EXISTING_FILE)
-@out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
 @term_options(*(name for name in TERMS if name != "public_rows"))
-@public_option(
+@common.public_option(
     "Public rows of the features (.csv, .parquet), not the contributors' own: the agreement names "
     "the file by its SHA-256, and the target gets the weight that suits them. (moment)"
 )
@@ -171,14 +162,13 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     "serve --share-key-file` prints it. Give it twice, in the order of --database.",
 )
 @click.option("--counts", is_flag=True, help="With --waves: the target is a count.")
-@with_default(
+@common.with_default(
     "--plan",
     Path("plan.json"),
     "Where the plan of --waves is written.",
     name="plan_file",
-    type=NEW_FILE,
+    type=common.NEW_FILE,
 )
-@as_json
 def agree(
     schema: Path,
     out: Path,
@@ -187,9 +177,8 @@ def agree(
     counts: bool,
     keys: tuple[str, ...],
     plan_file: Path,
-    as_json: bool,
     **typed: Any,
-) -> None:
+) -> Answer:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one).
@@ -205,7 +194,7 @@ def agree(
         )
     terms = proposal.terms | given(typed)
     if public is not None:
-        terms["public_rows"] = digest_of(public, proposal.schema)
+        terms["public_rows"] = common.digest_of(public, proposal.schema)
     if keys:
         pairs = terms.get("databases", ())
         if len(keys) != len(pairs):
@@ -219,42 +208,39 @@ def agree(
         )
     if "local_epsilon" in terms:
         terms.setdefault("local_delta", terms["delta"])
+    if counts and waves is None:
+        raise InvalidValueError("Expected --waves with --counts.")
+    facts: dict[str, Any] = {"agreement": str(out)}
+    told = []
     if waves is None:
-        if counts:
-            raise InvalidValueError("Expected --waves with --counts.")
-        agreement, planned, told = bf.Agreement.propose(proposal.schema, **terms), {}, ""
+        agreement = bf.Agreement.propose(proposal.schema, **terms)
     else:
-        course = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
-        agreement, planned = course.first(), {"plan": str(plan_file), **reports.plan_facts(course)}
-        wrote = f"Wrote {plan_file}, fingerprint {course.fingerprint}."
-        told = f"\n{reports.plan_in_words(course)}\n{wrote}"
-        course.save(plan_file)
+        plan = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
+        plan.save(plan_file)
+        agreement = plan.first()
+        facts |= {"plan": str(plan_file), **reports.plan_facts(plan)}
+        told = [reports.plan_in_words(plan)]
+        told.append(f"Wrote {plan_file}, fingerprint {plan.fingerprint}.")
     agreement.save(out)
-    found = reports.doubts(agreement)
-    worth = _worth(agreement, public, terms) if public is not None and waves is None else None
-    if not as_json:
-        reports.show(reports.agreement_report(agreement))
-    for doubt in found:
+    doubts = reports.doubts(agreement)
+    for doubt in doubts:
         click.echo(f"Warning: {doubt}", err=True)
-    if worth is not None:
-        planned["public_rows_worth"] = worth.to_dict()
-        told = f"{told}\n{reports.public_answer(worth, worth.cases[0])}"
-    answer(
-        {"agreement": str(out), **planned, **reports.agreement_facts(agreement), "warnings": found},
-        f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
-        as_json=as_json,
-    )
+    if public is not None and waves is None and (worth := _worth(agreement, public, terms)):
+        facts["public_rows_worth"] = worth.to_dict()
+        told.append(reports.public_answer(worth, worth.cases[0]))
+    facts |= reports.agreement_facts(agreement) | {"warnings": doubts}
+    wrote = f"Wrote {out}, fingerprint {agreement.fingerprint}."
     collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
     elsewhere = (
         "each of the two databases opens it: `--as first` and `--as second`."
         if agreement.databases
         else f"or `blurfit contribute {out} TABLE --out FILE` blurs into a file."
     )
-    next_step(
+    step = (
         f"`blurfit forecast {out}` says what error to expect; "
-        f"{collects or '`blurfit serve` collects'}, {elsewhere}",
-        quiet=as_json,
+        f"{collects or '`blurfit serve` collects'}, {elsewhere}"
     )
+    return Answer(facts, [reports.agreement_report(agreement), wrote, *told], step)
 
 
 def _worth(
@@ -264,7 +250,7 @@ def _worth(
     from blurfit.forecast.choices import forecast_beside, people_and_rows
 
     schema = agreement.schema
-    rows = encoded_public(public, schema)
+    rows = common.encoded_public(public, schema)
     if len(rows) < FEWEST_ROWS:
         return None
     people, kept = people_and_rows(schema, rows)
@@ -280,12 +266,13 @@ def _worth(
     )
 
 
-@click.command("next", epilog="Example: blurfit next plan.json release1.json --out agreement2.json")
-@click.argument("plan", type=EXISTING_FILE)
-@click.argument("releases", type=EXISTING_FILE, nargs=-1)
-@out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
-@as_json
-def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) -> None:
+@common.command("next", "plan.json release1.json --out agreement2.json")
+@click.argument("plan", type=common.EXISTING_FILE)
+@click.argument("releases", type=common.EXISTING_FILE, nargs=-1)
+@common.out_file(
+    "Where the agreement is written.", default=Path("agreement.json"), show_default=True
+)
+def next_wave(plan: Path, releases: tuple[Path, ...], out: Path) -> Answer:
     """Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
 
     Give the published moments of all earlier waves, in order; none for the first wave. Whoever
@@ -294,14 +281,118 @@ def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) 
     from blurfit.cli import _reports as reports
 
     agreed = bf.Plan.load(plan)
-    agreement = course_of(agreed, releases).next_agreement()
+    agreement = common.course_of(agreed, releases).next_agreement()
     agreement.save(out)
     number = len(releases) + 1
-    answer(
+    shown = "".join(f" --release {one}" for one in releases)
+    return Answer(
         {"agreement": str(out), "wave": number, **reports.agreement_facts(agreement)},
         f"Wrote {out}, wave {number} of {len(agreed)}, for {agreement.quorum:,} people; "
         f"fingerprint {agreement.fingerprint}.",
-        as_json=as_json,
+        f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.",
     )
-    shown = "".join(f" --release {one}" for one in releases)
-    next_step(f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.", quiet=as_json)
+
+
+# ---- an example to begin with
+
+
+PEOPLE, SEED = 20_000, 2026
+
+EXAMPLE = files("blurfit.cli").joinpath("survey/schema.toml")
+
+
+@common.command("init", "survey")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--from",
+    "source",
+    type=common.EXISTING_FILE,
+    help="An existing survey: an XLSForm (.xlsx), a Table Schema or a Data Package (.json).",
+)
+@click.option("--target", help="With --from: the question to predict.")
+def init(folder: Path, source: Path | None, target: str | None) -> Answer:
+    """Write an example survey into a FOLDER: a schema to adapt, and people to try it with.
+
+    The people are generated, so that you can try every command. With --from, the schema is that of
+    an existing survey, and no people are generated.
+    """
+    if source is not None:
+        return _from_survey(folder, source, target)
+    if target is not None:
+        raise InvalidValueError("Expected --from FILE with --target.")
+    schema, people = folder / "schema.toml", folder / "people.csv"
+    if taken := [str(path) for path in (schema, people) if path.exists()]:
+        raise InvalidValueError(
+            f"Expected a folder without {' and '.join(taken)}: nothing is overwritten. Name "
+            "another folder."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    schema.write_bytes(EXAMPLE.read_bytes())
+    with people.open("w", newline="", encoding="utf-8") as stream:
+        table = made_up_people(PEOPLE, SEED)
+        rows = zip(*(column.tolist() for column in table.values()), strict=True)
+        common.write_csv(stream, [table, *rows])
+    return Answer(
+        {"schema": str(schema), "people": str(people), "rows": PEOPLE},
+        f"Wrote {schema}, and {people} with {PEOPLE:,} people who do not exist.",
+        f"`cd {folder}`, then `blurfit agree schema.toml`.",
+    )
+
+
+_PROPOSED = """
+[terms]                 # what `blurfit agree` promises, unless you type something else
+epsilon = 1.0           # the smaller, the stronger; 1 is usual
+delta = 1e-6            # the chance that the promise fails; far below one in the quorum
+quorum = 10000          # nothing is published from fewer honest people
+"""
+
+
+def _from_survey(folder: Path, source: Path, target: str | None) -> Answer:
+    from blurfit.schema.imports import from_table_schema, from_xlsform
+    from blurfit.schema.schema import to_toml
+
+    schema = folder / "schema.toml"
+    if schema.exists():
+        raise InvalidValueError(
+            f"Expected a folder without {schema}: nothing is overwritten. Name another folder."
+        )
+    if source.suffix.lower() in (".xlsx", ".xlsm"):
+        found = from_xlsform(source, target)
+    else:
+        try:
+            document = json.loads(source.read_bytes())
+        except ValueError as error:
+            raise InvalidValueError(
+                f"Expected {str(source)!r} to be an XLSForm (.xlsx), or a Table Schema in JSON: "
+                f"{error}."
+            ) from error
+        found = from_table_schema(document, target)
+    folder.mkdir(parents=True, exist_ok=True)
+    head = f"# From {source.name}. Check every bound: it must be known before anyone answers.\n\n"
+    schema.write_text(f"{head}{to_toml(found.schema)}\n{_PROPOSED}", encoding="utf-8")
+    asked = len(found.schema.features) + 1
+    words = "".join(f"\n{note}" for note in found.notes)
+    return Answer(
+        {"schema": str(schema), "questions": asked, "notes": list(found.notes)},
+        f"Wrote {schema}, with {asked} questions from {source.name}.{words}",
+        f"check {schema}, then `blurfit agree {schema}`.",
+    )
+
+
+def made_up_people(count: int, seed: int) -> dict[str, Any]:
+    """Generate people, with the columns of the example's schema."""
+    import numpy as np
+
+    from blurfit.simulation.census import draw_population
+
+    drawn = draw_population(count, seed)
+    marital = np.where(
+        drawn["is_married"] == 1, "married", np.where(drawn["is_single"] == 1, "single", "formerly")
+    )
+    return {
+        "age": drawn["age"],
+        "education": drawn["education"],
+        "marital": marital,
+        "owns_home": drawn["owns_dwelling"],
+        "income": drawn["annual_income"],
+    }

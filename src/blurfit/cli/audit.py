@@ -11,18 +11,8 @@ import click
 
 import blurfit as bf
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
-from blurfit.cli._common import (
-    EXISTING_FILE,
-    as_json,
-    format_of,
-    load_agreed,
-    load_agreement,
-    picture_file,
-    save_picture,
-    steps,
-    watched,
-    with_default,
-)
+from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -38,10 +28,11 @@ if TYPE_CHECKING:
 
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
+BROKEN = NOT_VERIFIED = 1  # exit codes
 
 
-@click.command(name="audit", epilog="Example: blurfit audit agreement.json --trials 200")
-@click.argument("file", required=False, type=EXISTING_FILE)
+@common.command("audit", "agreement.json --trials 200")
+@click.argument("file", required=False, type=common.EXISTING_FILE)
 @click.option("--of", "where", help="An estimator to attack instead, as module:Estimator.")
 @click.option(
     "--set", "settings", multiple=True, help="A parameter of it, as name=value with a JSON value."
@@ -53,30 +44,29 @@ AGREEMENT, ESTIMATOR = "agreement", "estimator"
     help=f"Neighbours to tell apart: {', '.join(PAIRS)}, or FIRST.csv,SECOND.csv whose last column "
     "is the target. Default: all named ones.",
 )
-@with_default("--rows", 30, "Rows of a named pair's tables.")
-@with_default("--columns", 1, "Features in these tables.")
-@with_default("--features", (-1, 1), "Their range.", type=(float, float))
-@with_default("--target", (-1, 1), "Range of the target.", type=(float, float))
+@common.with_default("--rows", 30, "Rows of a named pair's tables.")
+@common.with_default("--columns", 1, "Features in these tables.")
+@common.with_default("--features", (-1, 1), "Their range.", type=(float, float))
+@common.with_default("--target", (-1, 1), "Range of the target.", type=(float, float))
 @click.option("--labels", is_flag=True, help="The target is one of two classes, 0 and 1.")
-@with_default(
+@common.with_default(
     "--trials",
     TRIALS,
     "Models to learn for each of two neighbours, and up to 50 times as many submissions.",
 )
-@with_default(
+@common.with_default(
     "--confidence",
     CONFIDENCE,
     "Confidence of each lower bound; with --of, of all of them together.",
 )
-@with_default("--seed", 0, "Seed of the crowd's noise.")
+@common.with_default("--seed", 0, "Seed of the crowd's noise.")
 @click.option(
     "--liars",
     is_flag=True,
     help="Let all other contributors lie, too: that breaks every promise that relies on them, and "
     "none that the database's own noise keeps. (moment)",
 )
-@as_json
-@picture_file
+@common.picture_file
 def audit_command(
     file: Path | None,
     where: str | None,
@@ -91,15 +81,12 @@ def audit_command(
     confidence: float,
     seed: int,
     liars: bool,
-    as_json: bool,
     picture: Path | None,
-) -> None:
-    """Attack what the agreement in FILE (.json) promises, or an estimator that you name with --of.
+) -> Answer:
+    """Attack what the agreement in FILE promises, or an estimator that you name with --of.
 
     Exit code 1 if a promise is broken.
     """
-    from rich.console import Console
-
     from blurfit.audit.agreements import audit_agreement, number_of_attacks
     from blurfit.audit.provers import Lie, lies
 
@@ -108,14 +95,14 @@ def audit_command(
     told: list[Lie] = []
     if where is None:
         assert file is not None
-        agreement = load_agreement(file)
-        with watched("attack", quiet=as_json) as watch:
+        agreement = common.load_agreement(file)
+        with common.watched("attack") as watch:
             findings = audit_agreement(
                 agreement,
                 trials=trials,
                 confidence=confidence,
                 seed=seed,
-                progress=steps(watch, number_of_attacks(agreement, liars=liars)),
+                progress=common.steps(watch, number_of_attacks(agreement, liars=liars)),
                 liars=liars,
             )
         if agreement.proofs:
@@ -132,15 +119,15 @@ def audit_command(
         )
     subject = AGREEMENT if where is None else ESTIMATOR
     if picture is not None:
-        save_picture(findings.plot, picture)
-    if as_json:
-        click.echo(json.dumps([one.to_dict() for one in [*findings, *told]], indent=2))
-    else:
-        Console().print(report(findings, confidence, subject))
-        if told:
-            Console().print(proofs_in_words(told))
-    if any(one.broken for one in [*findings, *told]):
-        raise SystemExit(1)
+        common.save_picture(findings.plot, picture)
+    words: Any = report(findings, confidence, subject)
+    if told:
+        from rich.console import Group
+
+        words = Group(words, proofs_in_words(told))
+    every = [*findings, *told]
+    broken = any(one.broken for one in every)
+    return Answer([one.to_dict() for one in every], words, code=BROKEN if broken else 0)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -257,23 +244,18 @@ def proofs_in_words(told: "Sequence[Lie]") -> str:
     )
 
 
-NOT_VERIFIED = 1
-
-
-@click.command(epilog="Example: blurfit verify model.json --agreement agreement.json")
-@click.argument("file", type=EXISTING_FILE)
+@common.command("verify", "model.json --agreement agreement.json")
+@click.argument("file", type=common.EXISTING_FILE)
 @click.option(
     "--agreement",
     "agreed",
-    type=EXISTING_FILE,
+    type=common.EXISTING_FILE,
     multiple=True,
     help="The agreement that you were invited under: its key is the one that counts. For a receipt "
     "over several waves, give one for each.",
 )
-@as_json
-@click.pass_context
-def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json: bool) -> None:
-    """Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.
+def verify(file: Path, agreed: tuple[Path, ...]) -> Answer:
+    """Check who signed a model, moments or a receipt (FILE), and say what that shows.
 
     Exit code 0 if everything that can be checked is right, 1 otherwise.
     """
@@ -282,7 +264,7 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
 
     agreements = []
     for path in agreed:
-        agreement = load_agreed(path)
+        agreement = common.load_agreed(path)
         if not isinstance(agreement, bf.Agreement):
             raise InvalidValueError(
                 f"Expected --agreement {str(path)!r} to be an agreement, and it is a plan: give "
@@ -290,7 +272,7 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
             )
         agreements.append(agreement)
     text = file.read_bytes()
-    if format_of(file) == FORMAT:
+    if common.format_of(file) == FORMAT:
         found = _receipt(text, agreements)
     elif len(agreements) > 1:
         raise InvalidValueError(
@@ -299,19 +281,14 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
         )
     else:
         found = examine(text, *agreements)
-    if as_json:
-        values = {
-            "verified": found.verified,
-            "fingerprint": found.fingerprint,
-            "shown": found.shown,
-            "wrong": found.wrong,
-            "not_shown": found.not_shown,
-        }
-        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
-    else:
-        click.echo(in_words(file, found))
-    if not found.verified:
-        context.exit(NOT_VERIFIED)
+    facts = {
+        "verified": found.verified,
+        "fingerprint": found.fingerprint,
+        "shown": found.shown,
+        "wrong": found.wrong,
+        "not_shown": found.not_shown,
+    }
+    return Answer(facts, in_words(file, found), code=0 if found.verified else NOT_VERIFIED)
 
 
 def in_words(file: Path, found: "Examination") -> str:

@@ -2,7 +2,6 @@
 and `blurfit forecast` tells what a collection will achieve.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -13,21 +12,8 @@ import click
 
 import blurfit as bf
 from blurfit.agreement.terms import MECHANISMS, Mechanism
-from blurfit.cli._common import (
-    EXISTING_FILE,
-    answer,
-    as_json,
-    encoded_public,
-    format_of,
-    options,
-    picture_file,
-    public_option,
-    require_agreed,
-    save_picture,
-    steps,
-    watched,
-    with_default,
-)
+from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
@@ -51,7 +37,7 @@ _ONLY = {
 
 _NEEDED = {"moment": ("constant",), "input": ("dimension", "q_bound", "p_bound")}
 _OF_THE_NOISE = {"moment": ("sigma",), "input": ("sigma_u", "sigma_b")}
-_setting_options = options(
+_setting_options = common.options(
     term_options("quorum", required=("quorum",)),
     term_options("mechanism", "neighbours", "constant"),
     click.option(
@@ -61,35 +47,26 @@ _setting_options = options(
     click.option("--q-bound", type=float, help="R_q, bound on every record's ‖q‖. (input)"),
     click.option("--p-bound", type=float, help="R_p, bound on every record's ‖p‖. (input)"),
     term_options("weight_bound"),
-    as_json,
 )
 
 
-@click.command(
-    epilog="Example: blurfit calibrate --epsilon 1 --delta 1e-6 --quorum 32768 --constant 0.5"
-)
+@common.command("calibrate", "--epsilon 1 --delta 1e-6 --quorum 32768 --constant 0.5")
 @term_options("epsilon", "delta", required=("epsilon", "delta"))
 @_setting_options
 @term_options("local_epsilon", "local_delta", "rule", "split", "local_share", "debias")
 @click.option("--alpha", type=float, help="The paper's balance: ε ← αε. (input)")
-def calibrate(as_json: bool, **typed: Any) -> None:
+def calibrate(**typed: Any) -> Answer:
     """Turn a promise (ε, δ) and public bounds into noise scales."""
     from blurfit.theory import input_calibration as of_input
 
     mechanism, found = _asked(typed)
     calibration = _moment(found) if mechanism == "moment" else of_input.calibrate(**found)
-    if as_json:
-        click.echo(json.dumps(calibration.to_dict(), indent=2))
-        return
-    from blurfit.cli import _reports as reports
+    from blurfit.cli._reports import calibration_report
 
-    reports.show(reports.calibration_report(calibration))
+    return Answer(calibration.to_dict(), calibration_report(calibration))
 
 
-@click.command(
-    epilog="Example: blurfit guarantee --delta 1e-6 --quorum 32768 --constant 0.5 --sigma 7.5 "
-    "--count 20000"
-)
+@common.command("guarantee", "--delta 1e-6 --quorum 32768 --constant 0.5 --sigma 7.5 --count 20000")
 @click.option("--epsilon", type=float, help="Give ε to learn δ.")
 @click.option("--delta", type=float, help="Give δ to learn ε.")
 @_setting_options
@@ -98,20 +75,18 @@ def calibrate(as_json: bool, **typed: Any) -> None:
 @click.option("--sigma-u", type=float, help="Noise on all q together. (input)")
 @click.option("--sigma-b", type=float, help="Noise on all p together. (input)")
 @click.option("--ridge", type=float, help="Δ_in, the ridge that the database adds. (input)")
-def guarantee(as_json: bool, **typed: Any) -> None:
+def guarantee(**typed: Any) -> Answer:
     """Tell which promise given noise keeps: the inverse of calibrate."""
     from blurfit.agreement.statement import releases_in_words
     from blurfit.theory import input_calibration as of_input
 
     mechanism, found = _asked(typed, noise=True)
     kept = _kept_by_moment(found) if mechanism == "moment" else of_input.guarantee(**found)
-    if as_json:
-        click.echo(json.dumps(asdict(kept), indent=2))
-    else:
-        click.echo(
-            f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
-            f"({kept.neighbours}, {releases_in_words(kept)})."
-        )
+    return Answer(
+        asdict(kept),
+        f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
+        f"({kept.neighbours}, {releases_in_words(kept)}).",
+    )
 
 
 def _asked(typed: Mapping[str, Any], *, noise: bool = False) -> tuple[str, dict[str, Any]]:
@@ -146,7 +121,6 @@ def _moment(found: dict[str, Any]) -> "bf.MomentCalibration":
 
 def _kept_by_moment(found: dict[str, Any]) -> "bf.ModelGuarantee":
     """Return what uncalibrated noise keeps: the promise is computed from σ alone."""
-    from blurfit.errors import InvalidValueError
     from blurfit.validate import positive
 
     sigma, count = found.pop("sigma"), found.pop("count", None)
@@ -250,12 +224,9 @@ def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
         )
 
 
-@click.command(
-    name="forecast",
-    epilog="Example: blurfit forecast schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16",
-)
-@click.argument("file", type=EXISTING_FILE)
-@with_default(
+@common.command("forecast", "schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16")
+@click.argument("file", type=common.EXISTING_FILE)
+@common.with_default(
     "--contributors",
     "1e3:1e9",
     "How many people: a list such as 1e4,1e5, or a range, of two numbers per decade.",
@@ -271,27 +242,26 @@ def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
 @click.option("--weight-bound", type=float, help="η, bound on the model's ‖w‖.")
 @click.option(
     "--public-data",
-    type=EXISTING_FILE,
+    type=common.EXISTING_FILE,
     help="Public records like those to be collected (.csv, .parquet); default: generated ones.",
 )
-@public_option(
+@common.public_option(
     "Public rows of the features (.csv, .parquet), not the contributors' own: tell what they are "
     "worth, by reading each collection with and without them. (moment)"
 )
 @click.option(
     "--spectrum", type=Numbers(), help="Eigenvalues of E[xxᵀ] to assume, instead of data."
 )
-@with_default("--explained", 0.3, "The R² of generated people, or of a spectrum.")
-@with_default(
+@common.with_default("--explained", 0.3, "The R² of generated people, or of a spectrum.")
+@common.with_default(
     "--within", TOLERANCE, "How far above the error without privacy still counts as close enough."
 )
 @click.option(
     "--advise", "advising", is_flag=True, help="Also choose the free terms, for the most people."
 )
-@with_default("--draws", DRAWS, "Simulated collections.")
-@with_default("--seed", 0, "Seed of the simulation.")
-@as_json
-@picture_file
+@common.with_default("--draws", DRAWS, "Simulated collections.")
+@common.with_default("--seed", 0, "Seed of the simulation.")
+@common.picture_file
 def forecast_command(
     file: Path,
     contributors: tuple[float, ...],
@@ -300,11 +270,10 @@ def forecast_command(
     advising: bool,
     draws: int,
     seed: int,
-    as_json: bool,
     picture: Path | None,
     public: Path | None,
     **options: Any,
-) -> None:
+) -> Answer:
     """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
 
     Of a plan (.json) it is forecast what contributors who lie could do to the model. Nothing
@@ -314,57 +283,49 @@ def forecast_command(
     from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
     from blurfit.schema.schema import titles
 
-    if format_of(file) == bf.Plan.STATED["format"]:
-        _forecast_plan(bf.Plan.load(file), options, seed, as_json=as_json)
-        return
+    if common.format_of(file) == bf.Plan.STATED["format"]:
+        return _forecast_plan(bf.Plan.load(file), options, seed)
     proposal = read_proposal(file)
     sizes = whole_numbers(contributors)
-    common: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
+    shared: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
     if public is not None:
         if advising or picture is not None or mechanism == "input":
             raise InvalidValueError(
                 "Expected no --advise, --plot or --mechanism input with --public, which compares "
                 "two readings of moment."
             )
-        with watched("forecast", quiet=as_json) as watch:
-            beside = _beside(proposal, public, options, common, watch)
-        if as_json:
-            click.echo(json.dumps(beside.to_dict(), indent=2))
-        else:
-            reports.show(reports.public_report(beside))
-        return
+        with common.watched("forecast") as watch:
+            beside = _beside(proposal, public, options, shared, watch)
+        return Answer(beside.to_dict(), reports.public_report(beside))
     population, advice = population_of(proposal, options), []
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising)
-        with watched("forecast", quiet=as_json) as watch:
-            progress = steps(watch, len(sizes))
-            found = forecast_agreement(proposal.agreement, population, **common, progress=progress)
+        with common.watched("forecast") as watch:
+            progress = common.steps(watch, len(sizes))
+            found = forecast_agreement(proposal.agreement, population, **shared, progress=progress)
     else:
         asked = sweep_asked_for(proposal, mechanism, options)
         lines = math.prod(len(asked[axis]) for axis in ("mechanisms", "epsilons", "local_epsilons"))
-        with watched("forecast", quiet=as_json) as watch:
-            progress = steps(watch, lines * len(sizes))
-            found = forecast(proposal.schema, population, **asked, **common, progress=progress)
+        with common.watched("forecast") as watch:
+            progress = common.steps(watch, lines * len(sizes))
+            found = forecast(proposal.schema, population, **asked, **shared, progress=progress)
         if advising:
-            with watched("choose terms", quiet=as_json) as watch:
+            with common.watched("choose terms") as watch:
                 advice = _advice(proposal, population, found, asked["terms"], seed, watch)
     if picture is not None:
-        save_picture(found.plot, picture)
+        common.save_picture(found.plot, picture)
     moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, max(sizes))
-    if as_json:
-        document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
-        if costs is not None:
-            document["proofs"] = asdict(costs)
-        click.echo(json.dumps(document, indent=2))
-    else:
-        reports.show(reports.forecast_report(found, within, advice))
-        if moved is not None:
-            click.echo(f"\n{reports.liars_in_words(moved, titles(proposal.schema))}")
-        if costs is not None:
-            click.echo(f"\n{costs.in_words()}")
+    facts = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
+    told = []
+    if moved is not None:
+        told.append(f"\n{reports.liars_in_words(moved, titles(proposal.schema))}")
+    if costs is not None:
+        facts["proofs"] = asdict(costs)
+        told.append(f"\n{costs.in_words()}")
+    return Answer(facts, [reports.forecast_report(found, within, advice), *told])
 
 
-def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int, *, as_json: bool) -> None:
+def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int) -> Answer:
     """Forecast what liars could do to a plan's model: its errors are not forecast."""
     from blurfit.cli import _reports as reports
     from blurfit.forecast.choices import moved_in_waves
@@ -373,7 +334,7 @@ def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int, *, as_js
     refuse_for_an_agreement(options, advising=False)
     population = population_of(ProposalFile(plan.schema), options)
     moved = _finite(moved_in_waves(plan, population, seed))
-    answer({"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)), as_json=as_json)
+    return Answer({"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)))
 
 
 def _finite(moved: dict[str, float]) -> dict[str, float | None]:
@@ -416,7 +377,7 @@ def _advice(
     from blurfit.forecast.choices import EVALUATIONS, advise
 
     lines = found.lines()
-    progress = steps(watch, EVALUATIONS * len(lines))
+    progress = common.steps(watch, EVALUATIONS * len(lines))
     return [
         advise(
             proposal.schema,
@@ -437,26 +398,26 @@ def _beside(
     proposal: ProposalFile,
     public: Path,
     options: dict[str, Any],
-    common: dict[str, Any],
+    shared: dict[str, Any],
     watch: Progress,
 ) -> "PublicForecast":
     """Forecast each collection alone and beside public rows."""
     from blurfit.forecast import choices
 
-    rows = encoded_public(public, proposal.schema)
+    rows = common.encoded_public(public, proposal.schema)
     if options["public_data"] is None and options["spectrum"] is None:
         people, rows = choices.people_and_rows(
-            proposal.schema, rows, explained=options["explained"], seed=common["seed"]
+            proposal.schema, rows, explained=options["explained"], seed=shared["seed"]
         )
     else:
         people = population_of(proposal, options)
-    sizes = len(common["contributors"])
-    common = common | {"draws": min(common["draws"], choices.DRAWS)}
+    sizes = len(shared["contributors"])
+    shared = shared | {"draws": min(shared["draws"], choices.DRAWS)}
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising=False)
-        require_agreed(public, proposal.agreement)
+        common.require_agreed(public, proposal.agreement)
         return choices.forecast_agreement_beside(
-            proposal.agreement, people, rows, **common, progress=steps(watch, sizes)
+            proposal.agreement, people, rows, **shared, progress=common.steps(watch, sizes)
         )
     asked = sweep_asked_for(proposal, "moment", options)
     axes = {name: asked[name] for name in ("epsilons", "local_epsilons", "terms")}
@@ -464,5 +425,5 @@ def _beside(
         axes["local_epsilons"] = options["local_epsilon"]
     total = sizes * len(axes["epsilons"]) * len(axes["local_epsilons"])
     return choices.forecast_beside(
-        proposal.schema, people, rows, **common, **axes, progress=steps(watch, total)
+        proposal.schema, people, rows, **shared, **axes, progress=common.steps(watch, total)
     )

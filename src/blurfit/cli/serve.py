@@ -1,25 +1,26 @@
 """`blurfit serve`: the database as a service, and what its first start makes for its owner."""
 
+import datetime as dt
 import signal
+import threading
 from collections.abc import Callable
+from dataclasses import asdict
+from importlib.resources import as_file
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import blurfit as bf
-from blurfit.cli._common import (
-    ANY_FILE,
-    EXISTING_FILE,
-    store_option,
-    token_option,
-    with_default,
-)
+from blurfit.cli import _common as common
+from blurfit.cli._common import Answer
+from blurfit.cli.agree import EXAMPLE, SEED, made_up_people
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
     from blurfit.service.server import Style
+    from blurfit.store.access import Right
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
@@ -101,48 +102,49 @@ def key_in(
         ) from error
 
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
 @click.command(
     epilog="Example: blurfit serve --store sqlite:///collection.db --port 8000 "
     "--admin-token-file token.txt"
 )
-@store_option(
+@common.store_option(
     "sqlite:///file, or postgresql://user@host/name for several processes or hosts; with "
     "?password_file=/path at its end, that file holds the password."
 )
-@with_default("--host", "127.0.0.1", "The address to listen on.")
-@with_default("--port", 8000, "The port; 0 for any that is free.", type=click.IntRange(0, 65535))
-@token_option(
+@common.with_default("--host", "127.0.0.1", "The address to listen on.")
+@common.with_default(
+    "--port", 8000, "The port; 0 for any that is free.", type=click.IntRange(0, 65535)
+)
+@common.token_option(
     "Where the administrator's token is kept; written at the first start.", required=False
 )
 @click.option("--new-admin-token", is_flag=True, help="Replace the administrator's token.")
 @click.option(
     "--peer-token-file",
-    type=EXISTING_FILE,
+    type=common.EXISTING_FILE,
     help="A secret shared with the service of an agreement's other database.",
 )
 @click.option(
     "--share-key-file",
-    type=ANY_FILE,
+    type=common.ANY_FILE,
     help="The private key that opens the shares sealed to this database, where an agreement has "
     "two; written at the first start, which prints the public key.",
 )
 @click.option(
     "--signing-key-file",
-    type=ANY_FILE,
+    type=common.ANY_FILE,
     help="The private key that signs receipts and models, where an agreement names its public key; "
     "written at the first start, which prints that key. Default: beside an SQLite store.",
 )
-@with_default("--requests-per-second", 200.0, "Limit for each client's address; 0 for no limit.")
-@with_default(
+@common.with_default(
+    "--requests-per-second", 200.0, "Limit for each client's address; 0 for no limit."
+)
+@common.with_default(
     "--submissions-per-second",
     0.0,
     "Limit for each collection, so that a crowd at one leaves room for the others; ten times "
     "as many may come at once. 0 for no limit.",
 )
-@with_default("--body-limit", 32, "The largest request, in MiB.")
+@common.with_default("--body-limit", 32, "The largest request, in MiB.")
 @click.option("--tls-certificate", type=click.Path(exists=True), help="A PEM file, to serve HTTPS.")
 @click.option("--tls-key", type=click.Path(exists=True), help="Its private key.")
 @click.option(
@@ -150,14 +152,14 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     default="",
     help="Addresses of proxies whose X-Forwarded-For is trusted, separated by commas.",
 )
-@with_default(
+@common.with_default(
     "--workers",
     1,
     "How many processes serve together; several need a PostgreSQL store.",
     type=click.IntRange(1, 64),
 )
 @click.option("--access-log", is_flag=True, help="Log requests with their addresses.")
-@with_default(
+@common.with_default(
     "--log-format",
     "text",
     "The format of the log on standard error.",
@@ -343,9 +345,256 @@ def _announce(
         f"Next, in another terminal: {kept}`blurfit open agreement.json {typed}`, or open "
         f"{address}/admin in a browser. Ctrl-C stops the service. {signs}".strip()
     )
-    if not tls and host not in LOOPBACK:
+    if not tls and host not in common.LOOPBACK:
         click.echo(
             f"Warning: {host} without TLS: anyone on the way can read tokens and submissions. "
             "Give --tls-certificate and --tls-key, or listen on 127.0.0.1 behind a proxy.",
             err=True,
         )
+
+
+# ---- looking after a store
+
+
+_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.access`, without its imports
+
+
+@common.command("token", "--name 'mail office' --right invite --out mail.txt")
+@common.store_option()
+@click.option("--name", help="The name of the token's holder.")
+@click.option("--right", type=click.Choice(_RIGHTS), help="What the new token allows.")
+@common.out_file("Where the new token is written; no copy is kept.")
+@click.option("--revoke", is_flag=True, help="Revoke the token of that name.")
+def token(
+    place: str,
+    name: str | None,
+    right: "Right | None",
+    out: Path | None,
+    revoke: bool,
+) -> Answer:
+    """Grant or revoke a token for one kind of task; without options, list all tokens.
+
+    This takes effect at once, without restarting any service. To rotate a token, grant another
+    under a new name, and revoke the first one when nobody uses it any more.
+    """
+    from blurfit.protocol import tokens
+
+    with bf.Store(place) as store:
+        if name is None:
+            found = store.granted()
+            lines = [f"{one}: {may}" for one, may in found.items()] or ["There are none."]
+            return Answer({"tokens": found}, "\n".join(lines))
+        if revoke:
+            store.revoke(name)
+            return Answer({"revoked": name}, f"The token of {name!r} is revoked.")
+        if right is None or out is None:
+            raise InvalidValueError("Expected --right and --out with --name, or --revoke.")
+        if out.exists():
+            raise InvalidValueError(
+                f"Expected --out {str(out)!r} to be a new file: the existing one may hold a token."
+            )
+        secret = tokens.new_token()
+        tokens.write_token(out, secret)
+        try:
+            store.grant(name, right, tokens.hashed(secret))
+        except BaseException:
+            out.unlink()
+            raise
+    sentence = f"Wrote a token for {name!r} to {out}: it allows `{right}`."
+    return Answer({"name": name, "right": right, "out": str(out)}, sentence)
+
+
+@common.command("deeds", "--store sqlite:///collection.db")
+@common.store_option()
+@common.with_default("--most", 50, "How many to list.", type=click.IntRange(1))
+def deeds(place: str, most: int) -> Answer:
+    """List what administrators did, newest first: when, who, what, and the outcome."""
+    with bf.Store(place) as store:
+        found = store.audit_log(most)
+    lines = [
+        f"{dt.datetime.fromtimestamp(one.second, dt.UTC):%Y-%m-%d %H:%M:%S}Z  {one.outcome}  "
+        f"{one.name}: {one.what} {one.fingerprint or ''}".rstrip()
+        for one in found
+    ]
+    facts = {"deeds": [asdict(one) for one in found]}
+    return Answer(facts, "\n".join(lines) or "Nothing yet.")
+
+
+@common.command("backup", "--store sqlite:///collection.db --out monday.db")
+@common.store_option()
+@common.out_file("The backup, a new file.", required=True)
+def backup(place: str, out: Path) -> Answer:
+    """Copy a store while it is in use, as of one moment, and check the copy.
+
+    A plain copy of the file lacks whatever is still in SQLite's log, which may be everything. Back
+    up PostgreSQL with pg_dump.
+    """
+    from blurfit.store.backup import backup as copy
+
+    found = copy(place, out)
+    facts = {"out": str(out), "collections": found.collections, "submissions": found.submissions}
+    sentence = (
+        f"Wrote {out}: {found.collections:,} collections with {found.submissions:,} submissions, "
+        "each sum compared with its checksum."
+    )
+    return Answer(facts, sentence)
+
+
+@common.command("restore", "monday.db --store sqlite:///collection.db")
+@click.argument("file", required=False, type=common.ANY_FILE)
+@common.store_option("The new store.")
+@click.option(
+    "--original-lost",
+    is_flag=True,
+    help="Declare that the original is lost, and that it published and exported nothing after the "
+    "backup: collections of `moment` with one database then go on. Plans of waves end anyway.",
+)
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="The store exists already, filled by pg_restore: close what must not publish again.",
+)
+def restore(file: Path | None, place: str, original_lost: bool, in_place: bool) -> Answer:
+    """Restore a store from a backup FILE, so that nothing can be published a second time.
+
+    What was published stays. Collections that had published nothing are closed for good, because
+    the original may have published since then, from other people; see --original-lost.
+    """
+    from blurfit.store.backup import Copied, mark_restored
+    from blurfit.store.backup import restore as copy
+    from blurfit.store.database import file_of
+
+    if in_place == (file is not None):
+        raise InvalidValueError("Expected the FILE of a backup, or --in-place without one.")
+    if file is None:
+        found = Copied(0, 0, mark_restored(place, original_lost=original_lost))
+        sentence = f"Marked {place} as restored."
+    else:
+        target = file_of(place)
+        if target is None:
+            raise InvalidValueError(
+                f"Expected --store to be a file in SQLite, and got {place!r}. Fill PostgreSQL with "
+                "pg_restore, then use --in-place."
+            )
+        found = copy(file, target, original_lost=original_lost)
+        sentence = (
+            f"Wrote {target}: {found.collections:,} collections with {found.submissions:,} "
+            "submissions."
+        )
+    if found.closed:
+        sentence += (
+            f" {len(found.closed):,} of them are closed for good, because the original may have "
+            f"published since: {', '.join(one[:12] for one in found.closed)}."
+        )
+    facts = {
+        "store": place,
+        "collections": found.collections,
+        "submissions": found.submissions,
+        "closed": list(found.closed),
+    }
+    return Answer(facts, sentence, f"`blurfit serve --store {place} …`.")
+
+
+@common.command(
+    "export", "agreement.json --store sqlite:///collection.db --out submissions.parquet"
+)
+@common.agreement_file
+@click.option(
+    "--store", "place", required=True, help="sqlite:///file, or postgresql://user@host/name."
+)
+@common.out_file("Where they are written: a .parquet or .arrow file.", required=True)
+def export(agreement: Path, place: str, out: Path) -> Answer:
+    """Write the submissions of a closed collection to a file, for `blurfit learn`.
+
+    If no model has been published yet, from now on it is learned from this file, alone or with
+    others: the store publishes none, and exports to no second place. A copy of the file is enough
+    to break this: keep only one.
+    """
+    from blurfit.files.learn import export as write
+
+    agreed = common.load_agreement(agreement)
+    with bf.Store(place) as store, common.watched("export") as watch:
+        rows = write(store, agreed.fingerprint, out, watch)
+    return Answer(
+        {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
+        f"Wrote {rows:,} submissions to {out}.",
+        f"`blurfit learn {agreement} {out}`.",
+    )
+
+
+# ---- examples
+
+
+@click.command(epilog="Example: blurfit quickstart --people 2000 --seconds 20")
+@common.with_default(
+    "--people",
+    20_000,
+    "How many generated people take part; this is also the quorum.",
+    type=click.IntRange(1000, 100_000),
+)
+@common.with_default(
+    "--seconds", 30.0, "How long they take to arrive.", type=click.FloatRange(0, 3600)
+)
+@click.option("--browser/--no-browser", default=True, help="Open the pages in a browser or not.")
+def quickstart(people: int, seconds: float, browser: bool) -> None:
+    """Run an example on this machine: watch it fill up, take part, read the model.
+
+    Nothing is kept afterwards.
+    """
+    import webbrowser
+
+    from rich.console import Console
+
+    from blurfit import demo
+
+    ended = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: ended.set())
+    with as_file(EXAMPLE) as example:
+        schema = bf.Schema.from_toml(example)
+    demo.quickstart(
+        schema,
+        made_up_people(people, SEED),
+        seconds,
+        console=Console(),
+        ended=ended,
+        opened=webbrowser.open if browser else lambda _: None,
+    )
+    click.echo("Ended. Next: `blurfit init survey` writes a survey of your own.")
+
+
+@common.command("demo", "--two-databases --contributors 2000 --out demo")
+@click.option(
+    "--two-databases",
+    is_flag=True,
+    help="Share each record between two databases that publish together.",
+)
+@click.option(
+    "--waves", is_flag=True, help="Ask for a label in waves, for the exact logistic model."
+)
+@common.with_default(
+    "--contributors", 50_000, "How many generated people take part.", type=click.IntRange(1000)
+)
+@common.with_default(
+    "--out",
+    Path("build/demo"),
+    "Where the plot and the model are written.",
+    type=click.Path(path_type=Path, file_okay=False),
+)
+def demo_command(two_databases: bool, waves: bool, contributors: int, out: Path) -> Answer:
+    """Let generated people agree, blur, send and get a model."""
+    from rich.console import Console
+
+    from blurfit import demo
+
+    console = Console(stderr=common.for_scripts())
+    demo.main(out, contributors, console, two_databases=two_databases, waves=waves)
+    return Answer(
+        {
+            "contributors": contributors,
+            "two_databases": two_databases,
+            "waves": waves,
+            "out": str(out),
+        },
+        f"{contributors:,} people took part; everything is in {out}.",
+    )

@@ -48,7 +48,7 @@ import httpx2 as httpx
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.waves import require_group
-from blurfit.contributor.account import Entry, Ledger, Memory
+from blurfit.contributor.account import Account, Entry
 from blurfit.contributor.blur import SharedRecords, message_of_one, named
 from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_secret
@@ -340,9 +340,9 @@ class Client(Closeable):
             ClosedError: a wave that is said to collect takes nothing, and nothing of the record has
                 left.
         """
-        once, memory = self._first(agreed).once, Memory()
-        name = hashlib.blake2b(f"{once}\n{person}".encode(), key=memory.key, digest_size=16)
-        path = memory.folder / f"{name.hexdigest()}.journal"
+        once, account = self._first(agreed).once, Account()
+        name = hashlib.blake2b(f"{once}\n{person}".encode(), key=account.key, digest_size=16)
+        path = account.folder / f"{name.hexdigest()}.journal"
         with Journal(path, once, services.kind, "", 1) as kept:
             pending = list(kept.pending())
             if kept.blurred() and not pending:
@@ -372,7 +372,7 @@ class Client(Closeable):
         assert agreement.wave is not None
         require_group(agreement.wave, groups.tolist())
         messages = message_of_one(agreement, record, secret)
-        Ledger().note(Entry.of(agreement, 1, services.where), named(secret, 0, 1).tobytes().hex())
+        Account().note(Entry.of(agreement, 1, services.where), named(secret, 0, 1).tobytes().hex())
         return Portion(0, 1, messages, agreement.fingerprint)
 
 

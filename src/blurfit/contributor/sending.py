@@ -32,7 +32,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
 from blurfit.arrays import ByteArray, IntArray
-from blurfit.contributor.account import Entry, Ledger, Memory
+from blurfit.contributor.account import Account, Entry
 from blurfit.contributor.blur import messages_of, named
 from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_groups
@@ -111,15 +111,15 @@ def send_table(
         waiting: is told how many rows wait for which wave of a plan.
     """
     file = TableFile(Path(table), agreement.schema)
-    memory = Memory()
+    account = Account()
     rows = known = 0
     for x, y in file.encoded():
-        rows, known = rows + len(x), (known + memory.hashed(x, y)) % 2**256
+        rows, known = rows + len(x), (known + account.hashed(x, y)) % 2**256
     _require_invitations(agreement, destination, rows)
     place = Path(journal) if journal else default_journal(Path(table), agreement)
     with Journal(place, agreement.once, destination.kind, file.digest(), rows) as kept:
         if not other_people:
-            _claim(memory, agreement, known, kept)
+            _claim(account, agreement, known, kept)
         if destination.kind == "file" and kept.agreements() - {agreement.fingerprint}:
             raise ConflictError(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
@@ -127,7 +127,7 @@ def send_table(
             )
         if receipt is not None:
             kept.keep_secret()
-        Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
+        account.note(Entry.of(agreement, rows, destination.where), kept.identity)
         groups = np.zeros(rows, dtype=np.uint8)  # there is no lot
         if destination.moves_on:
             given = destination.invitations
@@ -183,9 +183,9 @@ def _tell_of_waves(
         raise ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
 
 
-def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> None:
+def _claim(account: Account, agreement: Agreement, known: int, kept: Journal) -> None:
     try:
-        memory.claim(agreement.once, known, kept.identity)
+        account.claim(agreement.once, known, kept.identity)
     except ConflictError:
         if kept.is_new:
             kept.discard()

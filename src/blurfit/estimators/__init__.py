@@ -6,9 +6,19 @@
 | a class | `MomentPerturbationClassifier` | `InputPerturbationClassifier` |
 """
 
-from blurfit.estimators.base import FitGuarantee
-from blurfit.estimators.classifiers import InputPerturbationClassifier, MomentPerturbationClassifier
-from blurfit.estimators.regressors import InputPerturbationRegressor, MomentPerturbationRegressor
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from blurfit.estimators.base import FitGuarantee
+    from blurfit.estimators.classifiers import (
+        InputPerturbationClassifier,
+        MomentPerturbationClassifier,
+    )
+    from blurfit.estimators.regressors import (
+        InputPerturbationRegressor,
+        MomentPerturbationRegressor,
+    )
 
 __all__ = [
     "FitGuarantee",
@@ -17,3 +27,12 @@ __all__ = [
     "MomentPerturbationClassifier",
     "MomentPerturbationRegressor",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import an estimator when it is first asked for: scikit-learn takes a second."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    homes = {"Regressor": "regressors", "Classifier": "classifiers", "FitGuarantee": "base"}
+    (home,) = (module for ending, module in homes.items() if name.endswith(ending))
+    return getattr(import_module(f"{__name__}.{home}"), name)

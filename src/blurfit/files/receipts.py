@@ -76,15 +76,15 @@ class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return self.model is None and self.refusal is None
 
     def release(self) -> Release:
-        """What was released."""
+        """Return what was released."""
         return Release(self.model, self.moments, self.refusal)
 
     def contents(self) -> list[tuple[int, str]]:
-        """The files without their names, which may change."""
+        """Return the files without their names, which may change."""
         return sorted((size, digest) for _, size, digest in self.files)
 
     def text(self) -> bytes:
-        """As it is kept."""
+        """Write it as it is kept."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
@@ -98,14 +98,14 @@ class _Beside:
         return str(self.path)
 
     def receipts(self) -> list[bytes]:
-        """What is there, if anything is."""
+        """Return what is there, if anything is."""
         try:
             return [self.path.read_bytes()]
         except FileNotFoundError:
             return []
 
     def create(self, receipt: bytes) -> bool:
-        """Whether it was created: of several processes only one can."""
+        """Tell whether it was created: of several processes only one can."""
         try:
             self._write(receipt, only_new=True)
         except FileExistsError:
@@ -147,7 +147,7 @@ class Remembered:
         return str(_path())
 
     def receipts(self) -> list[bytes]:
-        """Every receipt that some of the files are in."""
+        """Return every receipt that some of the files are in."""
         with _opened() as file:
             return [text for _, text in self._found(file)]
 
@@ -200,7 +200,7 @@ def _path() -> Path:
 
 @contextmanager
 def _opened() -> Iterator[sqlite3.Connection]:
-    """The account's file, within one transaction, for which other processes wait."""
+    """Yield the account's file, within one transaction, for which other processes wait."""
     path = _path()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -236,8 +236,8 @@ class Receipts:
         files: Sequence[Identity],
         receipt: Path | None = None,
     ) -> "Receipts":
-        """In every folder of this machine that holds some of the files, and at `receipt` too: a
-        file, or a folder in which each agreement has its own.
+        """Choose a place in every folder here that holds some of the files, and at `receipt`
+        too: a file, or a folder in which each agreement has its own.
         """
         here = [Path(place).resolve() for place in places if "://" not in place]
         far = [place for place in places if "://" in place]
@@ -256,7 +256,7 @@ class Receipts:
         return cls(fingerprint, tuple(sorted(files)), tuple(wanted))
 
     def find(self) -> Release | None:
-        """What was released from these files; None if nothing was yet.
+        """Return what was released from these files; None if nothing was yet.
 
         Other files at one of the places are an error.
         """

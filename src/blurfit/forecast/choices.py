@@ -1,33 +1,25 @@
 """Choose by forecast, before anyone is asked: free terms, public rows, and how much liars may move.
 
-**Free terms.** The best free terms of an agreement, from public knowledge alone.
+**Free terms.** Some terms cost no privacy to choose, as long as no record of the collection is
+read. For `moment` these are the public weights: the constant's, the target's, and those of numbers
+against those of other features. For `input` they are the weight bound η, the split of ε, the share
+of a local budget that q gets, and the ridge l2. Defaults follow from worst-case bounds and public
+proxies; here the forecast itself chooses, on people like those who are publicly known. All
+candidates meet the same luck (common random numbers), and the winner is compared with the defaults
+on fresh luck: it is kept only if it is better there too.
 
-Some terms cost no privacy to choose, as long as no record of the collection is read. For `moment`
-these are the public weights: the constant's, the target's, and those of numbers against those of
-other features. For `input` they are the weight bound η, the split of ε, the share of a local budget
-that q gets, and the ridge l2. Defaults follow from worst-case bounds and public proxies; here the
-forecast itself chooses, on people like those who are publicly known. All candidates meet the same
-luck (common random numbers), and the winner is compared with the defaults on fresh luck: it is kept
-only if it is better there too.
+**Public rows.** Each collection is read twice: without public rows, under an agreement with the
+usual weights, and beside them, under one whose target has the weight that suits them. The rows that
+are read beside a release must not be those that the people are drawn from, or they would tell more
+than public rows can: so where nothing else is known, one half of the public rows says how features
+are distributed, with a target that is made up, and the other half is read. It assumes that
+contributors are like the people in the public rows. How far others differ, no forecast knows; a fit
+finds out, and weights the rows (`blurfit.learning.public_features`).
 
-**Public rows.** What public rows of the features would be worth: a collection with them beside one
-without.
-
-The people are drawn as for every forecast (`blurfit.forecast.sweep`), and each collection is read
-twice: as it would be without public rows, under an agreement with the usual weights, and beside
-them, under one whose target has the weight that suits them. The rows that are read beside a release
-must not be those that the people are drawn from, or they would tell more than public rows can: so
-where nothing else is known, one half of the public rows says how features are distributed, with a
-target that is made up, and the other half is read.
-
-It assumes that contributors are like the people in the public rows. How far others differ, no
-forecast knows; a fit finds out, and weights the rows (`blurfit.learning.public_features`).
-
-**Liars.** What contributors who lie could do to a model, before anyone is asked.
-
-The sums that a public population would send without any noise stand for the published ones, and
-`blurfit.learning.inference` says how far a push moves each coefficient. For a plan of waves, some
-courses are simulated with such people, noise included, and their models say it themselves.
+**Liars.** The sums that a public population would send without any noise stand for the published
+ones, and `blurfit.learning.inference` says how far a push moves each coefficient. For a plan of
+waves, some courses are simulated with such people, noise included, and their models say it
+themselves.
 """
 
 import math
@@ -44,8 +36,17 @@ from blurfit.agreement.proving import LIARS, push_of_liars
 from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
-from blurfit.forecast.population import CollectionSums, Population, Samples
-from blurfit.forecast.sweep import Case, errors_of, fitting, forecast_case, plain, propose_terms
+from blurfit.forecast.population import Population, Samples
+from blurfit.forecast.sweep import (
+    Case,
+    Forecast,
+    fitting,
+    forecast,
+    forecast_agreement,
+    forecast_case,
+    plain,
+    propose_terms,
+)
 from blurfit.learning.inference import Pull
 from blurfit.learning.sums import JointSums
 from blurfit.progress import Progress, silent
@@ -88,7 +89,7 @@ def advise(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Advice:
-    """The terms that minimise the expected error (or, goal="upper", the band's upper end).
+    """Return the terms that minimise the expected error (or, goal="upper", the band's upper end).
 
     What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
     `weight_bound`, `split` and, with a local target, `local_share` for input.
@@ -136,7 +137,7 @@ def advise(
 
 
 def _start(agreement: Agreement) -> dict[str, float]:
-    """Where to begin: the defaults, and for `input` a ridge of a twentieth of the noise."""
+    """Return where to begin: the defaults, and for `input` a ridge of a twentieth of the noise."""
     calibration = agreement.calibration
     if not isinstance(calibration, InputCalibration):
         assert agreement.weights is not None
@@ -156,12 +157,12 @@ _TARGET, _NUMBERS = "weight of the target", "numbers over other features"
 
 
 def _owner(name: str) -> str:
-    """The term that what is searched belongs to."""
+    """Return the term that what is searched belongs to."""
     return "weights" if name in (_TARGET, _NUMBERS) else name
 
 
 def _as_terms(default: Agreement, found: dict[str, float]) -> dict[str, Any]:
-    """What was found as terms of `Agreement.propose`: a weight for each question."""
+    """Write what was found as terms of `Agreement.propose`: a weight for each question."""
     if default.weights is None or not {_TARGET, _NUMBERS} & set(found):
         return dict(found)
     asked = default.schema.questions
@@ -178,14 +179,14 @@ _SHARES = ("split", "local_share")
 
 
 def _write(terms: Mapping[str, float]) -> Point:
-    """Shares by their log-odds, sizes by their logarithm: any real number is allowed then."""
+    """Write shares by log-odds and sizes by logarithm: any real number is allowed then."""
     return np.array(
         [float(logit(v)) if name in _SHARES else math.log(v) for name, v in terms.items()]
     )
 
 
 def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:
-    """The inverse, to three digits: these are numbers that people will write into a contract."""
+    """Invert `_write`, to three digits: people will write these numbers into a contract."""
     values = zip(terms, point.tolist(), strict=True)
     return {
         name: float(f"{expit(v) if name in _SHARES else math.exp(min(v, 700.0)):.3g}")
@@ -225,18 +226,18 @@ class PublicForecast:
     cases: tuple[Beside, ...]
 
     def way(self, error: float) -> float:
-        """How far a model goes from a constant (0) to the best without privacy (1)."""
+        """Return how far a model goes from a constant (0) to the best without privacy (1)."""
         return (self.constant - error) / (self.constant - self.best)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON; what is not known is None."""
+        """Return all of it as plain values, for JSON; what is not known is None."""
         return asdict(self) | {"cases": [plain(asdict(one)) for one in self.cases]}
 
 
 def people_and_rows(
     schema: Schema, rows: FloatArray, *, explained: float = 0.3, seed: int = 0
 ) -> tuple[Population, FloatArray]:
-    """People like one half of the public rows, with a made-up target, and the other half to read.
+    """Make people of one half of the public rows, and return the other half to read.
 
     Args:
         schema: what would be asked.
@@ -266,20 +267,21 @@ def forecast_beside(
     progress: Progress = silent,
 ) -> PublicForecast:
     """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`."""
-    samples = Samples(fitting(schema, population), draws, seed)
-    cases = []
-    for n in contributors:
-        sums = samples.at(n)
-        for epsilon in epsilons:
-            for local in local_epsilons:
-                asked = propose_terms(schema, "moment", epsilon, local, dict(terms or {}))
-                sends = asked.pop("sends", "everything")
-                asked.pop("public_rows", None)
-                named = {"public_rows": ANY_FILE, "sends": sends}
-                pair = [_proposed(schema, n, asked | more) for more in ({}, named)]
-                cases.append(_case(pair, samples, sums, rows, (epsilon, local)))
-                progress()
-    return _found(population, rows, cases)
+    rest = dict(terms or {})
+    named = {"public_rows": ANY_FILE, "sends": rest.pop("sends", "everything")}
+    rest.pop("public_rows", None)
+    asked: dict[str, Any] = {
+        "contributors": contributors,
+        "epsilons": epsilons,
+        "mechanisms": ["moment"],
+        "local_epsilons": local_epsilons,
+        "draws": draws,
+        "seed": seed,
+    }
+    read = rows[:MOST_ROWS]
+    alone = forecast(schema, population, terms=rest, **asked)
+    more: dict[str, Any] = {"terms": rest | named, "public": read, "progress": progress}
+    return _beside(alone, forecast(schema, population, **asked, **more), len(read))
 
 
 def forecast_agreement_beside(
@@ -287,61 +289,28 @@ def forecast_agreement_beside(
     population: Population,
     rows: FloatArray,
     *,
-    contributors: Sequence[int],
-    draws: int = DRAWS,
-    seed: int = 0,
     progress: Progress = silent,
+    **asked: Any,
 ) -> PublicForecast:
-    """Sizes under one agreement, whose release is read alone and beside the rows."""
-    samples = Samples(fitting(agreement.schema, population), draws, seed)
-    cases = []
-    for n in contributors:
-        usable = agreement if n >= agreement.quorum else None
-        case = _case([usable, usable], samples, samples.at(n), rows, (agreement.epsilon, None))
-        cases.append(case)
-        progress()
-    return _found(population, rows, cases)
+    """Sweep over sizes under one agreement, whose release is read alone and beside the rows; what
+    is asked for as in `forecast_agreement`.
+    """
+    read, asked = rows[:MOST_ROWS], {"draws": DRAWS} | asked
+    alone = forecast_agreement(agreement, population, **asked)
+    beside = forecast_agreement(agreement, population, **asked, public=read, progress=progress)
+    return _beside(alone, beside, len(read))
 
 
-def _proposed(schema: Schema, quorum: int, terms: Mapping[str, Any]) -> Agreement | None:
-    try:
-        return Agreement.propose(schema, quorum=quorum, **terms)
-    except InvalidValueError:
-        raise  # a mistake, and not a size that is too small
-    except BlurfitError:
-        return None
-
-
-def _case(
-    pair: Sequence[Agreement | None],
-    samples: Samples,
-    sums: CollectionSums,
-    rows: FloatArray,
-    promise: tuple[float, float | None],
-) -> Beside:
-    means = []
-    for agreement, public in zip(pair, (None, rows[:MOST_ROWS]), strict=True):
-        generator = np.random.default_rng([samples.seed, 3])  # the same luck for both
-        errors = (
-            np.empty(0)
-            if agreement is None
-            else errors_of(agreement, samples.population, sums, generator, public=public)
+def _beside(alone: Forecast, beside: Forecast, rows: int) -> PublicForecast:
+    """Join two forecasts of the same people with the same luck."""
+    cases = tuple(
+        Beside(
+            *(one.contributors, one.epsilon, one.local_epsilon, one.error, other.error),
+            other.without_privacy if math.isnan(one.without_privacy) else one.without_privacy,
         )
-        means.append(float(errors.mean()) if len(errors) else math.nan)
-    free = float(samples.population.without_privacy(sums).mean())
-    alone, with_public_rows = means
-    return Beside(sums.count, *promise, alone, with_public_rows, free)
-
-
-def _found(population: Population, rows: FloatArray, cases: Sequence[Beside]) -> PublicForecast:
-    return PublicForecast(
-        population.name,
-        population.is_label,
-        min(len(rows), MOST_ROWS),
-        population.constant,
-        population.best,
-        tuple(cases),
+        for one, other in zip(alone.cases, beside.cases, strict=True)
     )
+    return PublicForecast(alone.population, alone.is_label, rows, alone.constant, alone.best, cases)
 
 
 COURSES = 8  # that are simulated of a plan
@@ -350,7 +319,7 @@ COURSES = 8  # that are simulated of a plan
 def moved_by_liars(
     agreement: Agreement, population: Population, share: float = LIARS
 ) -> dict[str, float]:
-    """By how much each coefficient could be moved, in the user's units, by this share of liars;
+    """Return by how much this share of liars could move each coefficient, in the user's units;
     infinite where there is no bound.
     """
     inside_unit_interval(share=share)
@@ -374,7 +343,7 @@ def moved_by_liars(
 
 
 def moved_in_waves(plan: Plan, population: Population, seed: int = 0) -> dict[str, float]:
-    """The same for the model of a plan, its quorum met exactly: the median of some courses."""
+    """Return the same for a plan's model, its quorum met exactly: the median of some courses."""
     generator = np.random.default_rng(seed)
     each: list[dict[str, float | None]] = []
     for _ in range(COURSES):

@@ -1,4 +1,4 @@
-"""What is publicly known of the people who would take part: rows to draw collections from.
+"""Describe publicly known people who would take part, and draw collections from them.
 
 A forecast needs no secret. Public microdata, a generated table or an assumed spectrum say well
 enough how features and target are related; those who take part are then a random sample. For n
@@ -61,7 +61,7 @@ class Population:
 
     @classmethod
     def of_table(cls, schema: Schema, table: Any, name: str = "public data") -> "Population":
-        """From a public table of raw records, by the schema's own encoding.
+        """Read a public table of raw records, by the schema's own encoding.
 
         >>> from blurfit.schema.schema import Numeric, Schema
         >>> schema = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 200_000))
@@ -73,7 +73,7 @@ class Population:
 
     @classmethod
     def of_file(cls, schema: Schema, path: Path) -> "Population":
-        """From a file of public records: .csv, .csv.gz or .parquet."""
+        """Read a file of public records: .csv, .csv.gz or .parquet."""
         parts = [values(schema, part) for part in TableFile(path, schema).chunks()]
         if not parts:
             raise InvalidValueError(f"Expected at least one row in {str(path)!r}.")
@@ -81,7 +81,7 @@ class Population:
 
     @classmethod
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Population":
-        """From the columns of all questions: |v| ≤ 1."""
+        """Take the columns of all questions: |v| ≤ 1."""
         rows = np.column_stack([np.ones(len(v)), v])
         return cls(
             name=name,
@@ -94,7 +94,7 @@ class Population:
 
     @classmethod
     def generated(cls, schema: Schema, *, explained: float = 0.3, seed: int = 0) -> "Population":
-        """People who do not exist, where nothing else is known: each answer by itself.
+        """Generate people where nothing else is known: each answer by itself.
 
         Numbers are normal around the middle of their bounds, a quarter of the half range (and cut
         to it), truth values and levels are equally likely, and the target is linear in the encoded
@@ -110,8 +110,8 @@ class Population:
     def of_spectrum(
         cls, schema: Schema, spectrum: Sequence[float], *, explained: float = 0.3, seed: int = 0
     ) -> "Population":
-        """People of whom only the second moments λ of the numbers are assumed: v_j = ±√λ_j, each
-        sign at random, beside truth values and levels that are equally likely.
+        """Generate people of whom only the second moments λ of the numbers are assumed: v_j =
+        ±√λ_j, each sign at random, beside truth values and levels that are equally likely.
         """
         inside_unit_interval(explained=explained)
         finite(**{f"spectrum[{place}]": value for place, value in enumerate(spectrum)})
@@ -132,8 +132,8 @@ class Population:
     def beside(
         cls, schema: Schema, x: FloatArray, *, explained: float = 0.3, seed: int = 0
     ) -> "Population":
-        """People whose features are those of public rows, encoded, with a target that is made up as
-        in `generated`.
+        """Take the features of public rows, encoded, with a target that is made up as in
+        `generated`.
         """
         inside_unit_interval(explained=explained)
         y = _target(schema, x, explained, np.random.default_rng(seed))
@@ -158,7 +158,8 @@ class Population:
         return len(self.products) - 1
 
     def error(self, weights: FloatArray) -> FloatArray:
-        """The error of models of (1, v) on the population: (K, 1 + features), or (K, outputs, …).
+        """Return the error of models of (1, v) on the population: (K, 1 + features), or (K,
+        outputs, …).
 
         For a number the root mean squared error in its own units, from second moments alone:
         E[(y − w·x)²] = E[y²] − 2w·E[yx] + wᵀE[xxᵀ]w. For a label the share of rows that sign(w·x)
@@ -194,8 +195,8 @@ class Population:
         return float(self.without_privacy(CollectionSums(1, self.products[None]))[0])
 
     def without_privacy(self, sums: CollectionSums) -> FloatArray:
-        """The errors of the models from the unblurred sums: of the shortest minimisers, so that a
-        direction which nobody shows gets no weight.
+        """Return the errors of the models from the unblurred sums: of the shortest minimisers, so
+        that a direction which nobody shows gets no weight.
         """
         features = len(self.products) - self.outputs
         inverse = np.linalg.pinv(
@@ -230,7 +231,7 @@ class Samples:
         return found
 
     def at(self, contributors: int) -> CollectionSums:
-        """The sums of K collections of this many people."""
+        """Return the sums of K collections of this many people."""
         whole(contributors=contributors)
         n, people = contributors, self.population
         if n > DRAWN_ONE_BY_ONE:
@@ -256,7 +257,7 @@ def _values(column: Any, generator: np.random.Generator) -> npt.NDArray[Any]:
 def _target(
     schema: Schema, x: FloatArray, explained: float, generator: np.random.Generator
 ) -> FloatArray:
-    """y = 0.3·(√R²·signal + √(1 − R²)·noise) in [−1, 1], each of variance 1; for a label its
+    """Return y = 0.3·(√R²·signal + √(1 − R²)·noise) in [−1, 1], each of variance 1; for a label its
     sign, for K classes which K-th of the people one is in, by y.
     """
     x = x - x.mean(axis=0)

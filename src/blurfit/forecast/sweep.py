@@ -1,8 +1,5 @@
 """Forecast the error of a collection before anyone is asked, for many cases at once.
 
-**How it is computed.** What a collection will achieve, before anyone is asked: the expected error,
-and its 90% band.
-
 For each number of contributors and each promise, the noise is calibrated as it would be, the people
 are drawn from what is publicly known (`blurfit.forecast.population`), their blurred sums come in
 one exact draw (`blurfit.simulation.sampler`), and the database's own code learns from them. So the
@@ -90,7 +87,9 @@ class Forecast:
     cases: tuple[Case, ...] = field(repr=False)
 
     def lines(self) -> dict[tuple[Mechanism, float, float | None], list[Case]]:
-        """The cases of each mechanism, ε and local target, by growing number of contributors."""
+        """Return the cases of each mechanism, ε and local target, by growing number of
+        contributors.
+        """
         found: dict[tuple[Mechanism, float, float | None], list[Case]] = {}
         for case in sorted(self.cases, key=lambda one: one.contributors):
             found.setdefault(case.line, []).append(case)
@@ -99,7 +98,7 @@ class Forecast:
     def contributors_needed(
         self, line: tuple[Mechanism, float, float | None], tolerance: float = TOLERANCE
     ) -> int | None:
-        """How many people bring the error within `tolerance` of that without privacy.
+        """Return how many people bring the error within `tolerance` of that without privacy.
 
         Between two sizes of the sweep the excess ratio − 1 is taken to fall as a power of n. None
         if even the largest does not suffice; the smallest size of the sweep if that does.
@@ -119,8 +118,8 @@ class Forecast:
         return math.ceil(math.exp(sizes[0] + share * (sizes[1] - sizes[0])))
 
     def explained(self, case: Case) -> float:
-        """The share of the target's variance that the published model would explain: the R² to
-        expect, 1 − error²/constant²; for labels the share of the constant's mistakes that it
+        """Return the share of the target's variance that the published model would explain: the R²
+        to expect, 1 − error²/constant²; for labels the share of the constant's mistakes that it
         avoids.
 
         Below 0 if always guessing the same is better.
@@ -129,7 +128,7 @@ class Forecast:
         return 1 - (ratio if self.is_label else ratio**2)
 
     def plot(self) -> Any:
-        """Errors against contributors, one panel for each mechanism; the figure is returned."""
+        """Draw errors against contributors, a panel for each mechanism; return the figure."""
         plt = optional("matplotlib.pyplot")
         lines = self.lines()
         mechanisms = list(dict.fromkeys(mechanism for mechanism, _, _ in lines))
@@ -179,7 +178,7 @@ class Forecast:
         return html_table(head, rows, title)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON; what is not known is None."""
+        """Return all of it as plain values, for JSON; what is not known is None."""
         rows = [
             plain(asdict(one) | {"ratio": one.ratio, "explained": self.explained(one)})
             for one in self.cases
@@ -195,7 +194,7 @@ class Forecast:
 
 
 def plain(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts for JSON, with None for what is not known."""
+    """Return facts for JSON, with None for what is not known."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in facts.items()
@@ -214,6 +213,7 @@ def forecast(
     draws: int = DRAWS,
     seed: int = 0,
     sampled: bool = False,
+    public: FloatArray | None = None,
     progress: Progress = silent,
 ) -> Forecast:
     """Sweep over contributors × ε × mechanisms × local targets, the quorum met exactly.
@@ -232,6 +232,7 @@ def forecast(
         seed: the same seed gives the same numbers.
         sampled: whether to sample posterior means where they would be published, which takes
             minutes rather than seconds.
+        public: encoded rows of the features to read beside each release.
         progress: is called after each cell.
     """
     samples = Samples(fitting(schema, population), draws, seed)
@@ -243,7 +244,8 @@ def forecast(
             for epsilon in epsilons:
                 for local in local_epsilons:
                     asked = propose_terms(schema, mechanism, epsilon, local, rest)
-                    cases.append(forecast_case(schema, samples, sums, asked, sampled=sampled))
+                    how = {"sampled": sampled, "public": public}
+                    cases.append(forecast_case(schema, samples, sums, asked, **how))
                     progress()
     return _forecast_of(population, cases)
 
@@ -256,13 +258,14 @@ def forecast_agreement(
     draws: int = DRAWS,
     seed: int = 0,
     sampled: bool = False,
+    public: FloatArray | None = None,
     progress: Progress = silent,
 ) -> Forecast:
-    """Sizes under one agreement: its noise is fixed, and more than its quorum may come."""
+    """Sweep over sizes under one agreement: its noise is fixed, more than its quorum may come."""
     samples = Samples(fitting(agreement.schema, population), draws, seed)
     cases = []
     for n in contributors:
-        cases.append(_under(agreement, samples, samples.at(n), sampled=sampled))
+        cases.append(_under(agreement, samples, samples.at(n), sampled=sampled, public=public))
         progress()
     return _forecast_of(population, cases)
 
@@ -276,7 +279,8 @@ def errors_of(
     sampled: bool = False,
     public: FloatArray | None = None,
 ) -> FloatArray:
-    """The errors of the models that the collections would publish; fewer where some are refused.
+    """Return the errors of the models that the collections would publish; fewer where some are
+    refused.
 
     `public` are encoded rows of the features to read beside each release.
     """
@@ -298,7 +302,7 @@ def propose_terms(
     local_epsilon: float | None,
     rest: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The terms of `Agreement.propose` but the quorum, with public defaults for the rest."""
+    """Return the terms of `Agreement.propose` but the quorum, with public defaults for the rest."""
     terms = {"delta": 1e-6, **rest, "mechanism": mechanism, "epsilon": epsilon}
     if local_epsilon is not None:
         terms |= {"local_epsilon": local_epsilon}
@@ -312,14 +316,16 @@ def propose_terms(
 
 
 def whole_numbers(values: Iterable[float]) -> list[int]:
-    """Numbers of people as whole numbers, each once, growing."""
+    """Round numbers of people to whole numbers, each once, growing."""
     found = sorted({round(value) for value in values})
     whole(**{f"contributors[{place}]": value for place, value in enumerate(found)})
     return found
 
 
 def band(errors: FloatArray) -> tuple[float, float]:
-    """The points that a new error lies between with probability `LEVEL`, on average over draws."""
+    """Return the points that a new error lies between with probability `LEVEL`, on average over
+    draws.
+    """
     tail = (1 - LEVEL) / 2
     lower, upper = np.quantile(errors, [tail, 1 - tail], method="weibull")
     return float(lower), float(upper)
@@ -330,10 +336,9 @@ def forecast_case(
     samples: Samples,
     sums: CollectionSums,
     terms: Mapping[str, Any],
-    *,
-    sampled: bool = False,
+    **how: Any,
 ) -> Case:
-    """One cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
+    """Forecast one cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
     try:
         agreement = Agreement.propose(schema, quorum=sums.count, **terms)
     except BlurfitError as error:
@@ -341,7 +346,7 @@ def forecast_case(
             raise  # a mistake, and not a size that is too small
         fixed = terms["epsilon"], terms["mechanism"], terms.get("local_epsilon")
         return Case(sums.count, *fixed, reason=str(error))
-    return _under(agreement, samples, sums, terms.get("local_epsilon"), sampled=sampled)
+    return _under(agreement, samples, sums, terms.get("local_epsilon"), **how)
 
 
 def _under(
@@ -349,14 +354,13 @@ def _under(
     samples: Samples,
     sums: CollectionSums,
     local_epsilon: float | None = None,
-    *,
-    sampled: bool = False,
+    **how: Any,
 ) -> Case:
     fixed = agreement.epsilon, agreement.mechanism, local_epsilon
     if sums.count < agreement.quorum:
         return Case(sums.count, *fixed, reason=f"below the quorum {agreement.quorum:,}")
     generator = np.random.default_rng([samples.seed, 3])  # the same luck for every promise
-    errors = errors_of(agreement, samples.population, sums, generator, sampled=sampled)
+    errors = errors_of(agreement, samples.population, sums, generator, **how)
     refused = 1 - len(errors) / samples.draws
     if not len(errors):
         return Case(sums.count, *fixed, refused=refused, reason="no draw gave a model")
@@ -374,7 +378,7 @@ def _under(
 
 
 def fitting(schema: Schema, population: Population) -> Population:
-    """The population itself, if it is one of the schema's."""
+    """Return the population, or refuse one that is not of this schema."""
     columns = [name for one in schema.questions for name in one.columns]
     numeric = isinstance(schema.target, Numeric)
     if (population.columns, population.is_label) != (len(columns), not numeric):

@@ -43,11 +43,15 @@ exactly. So its covariance is the sandwich
 
     Â⁻¹(φΣ_p + V)Â⁻¹,      V = Var(e) + E[Eθθᵀ E],
 
-where Σ_p, the sampling variance of Σp, is ΣM: for a record weighted by w = 1/max(1, ‖x‖²) it is
-E[w²g²xxᵀ] = E[w²h·xxᵀ] ⪯ E[w·h·xxᵀ] = E[M] if the model's curve is right (information equality), so
-the errors are a little too wide where many records are far out, and are not to be trusted where
-the curve is wrong: Σg²xxᵀ is not released. To second order E[Â⁻¹] = A⁻¹ + A⁻¹E[EA⁻¹E]A⁻¹, which
-(Â + G)⁻¹ with G = E[EÂ⁻¹E] takes away.
+where Σ_p is the sampling variance of Σp. If the model's curve is right it is about ΣM: for a record
+weighted by w = 1/max(1, ‖x‖²) it is E[w²g²xxᵀ] = E[w²h·xxᵀ] ⪯ E[w·h·xxᵀ] = E[M] (information
+equality). Whether it is right or not, it is B = Σppᵀ, which a robust wave releases with noise E/ω:
+`_spread_of_slopes` reads B, as far as it stands above its noise. To second order E[Â⁻¹] = A⁻¹ +
+A⁻¹E[EA⁻¹E]A⁻¹, which (Â + G)⁻¹ with G = E[EÂ⁻¹E] takes away.
+
+Whoever holds all rows announces w₀ from the same rows. Nothing changes: for given rows w₀ + A⁻¹Σp
+is the rows' own estimate up to second order in its distance to w₀, whatever w₀ is, and the last
+wave's noise is fresh. So sampling counts once, for all rows, and earlier waves are not pooled.
 
 **One step is not all.** From w₀ it is the maximum likelihood up to ½A⁻¹Σ w·h'(t)(x·θ)²x, h' the
 third derivative. |h'| ≤ h for logistic and Poisson loss, so by Cauchy–Schwarz the scores that are
@@ -215,6 +219,41 @@ def _solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
     return inverse, inverse @ read.linear
 
 
+def _spread_of_slopes(chart: NewtonMap, sums: WaveSums, read: StepSums) -> FloatArray:
+    """Return the sampling variance of Σp: ΣM, or Σppᵀ as far as it stands above its noise.
+
+    In coordinates in which Â is the identity, B̂ is φ(1 + D): φ = tr B̂/d is how far counts are
+    dispersed, and D how unevenly. 1 − φ and D are shrunk to 0 by the share of noise in their
+    squares, and the eigenvalues of 1 + D are kept within ¼ and 4.
+    """
+    if sums.squares is None:
+        return read.dispersion * read.gram
+    values, vectors = np.linalg.eigh(read.gram)
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    white = (vectors / np.sqrt(values)) @ vectors.T
+    size = len(values)
+    order = [size - 1, *range(size - 1)]
+    seen = white @ sums.squares[np.ix_(order, order)] @ white
+    variance = (sums.deviation / chart.loss.robust_weight) ** 2
+    inverse = white @ white
+    # E‖white·E·white‖² and Var tr(white·E·white), E with this variance, half of it off the diagonal
+    of_all = variance * (float(np.trace(inverse)) ** 2 + float(np.sum(inverse**2))) / 2
+    of_mean = variance * float(np.sum(inverse**2)) / size**2
+    mean = float(np.trace(seen)) / size
+    mean = 1 + (mean - 1) * _kept((mean - 1) ** 2, of_mean)
+    mean = max(mean, 0.25)
+    uneven = seen / mean - np.eye(size)
+    uneven *= _kept(float(np.sum(uneven**2)), of_all / mean**2)
+    values, vectors = np.linalg.eigh(uneven)
+    spread = (vectors * np.clip(1 + values, 0.25, 4.0)) @ vectors.T
+    return np.asarray(mean * root @ spread @ root)
+
+
+def _kept(square: float, noise: float) -> float:
+    """Return 1 − noise/square, or 0: the share of a square that is not noise."""
+    return max(0.0, 1 - noise / square) if square > 0 else 0.0
+
+
 def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     """Return the estimates of the exact curve, one step after the model that the map announced."""
     read = step_sums(chart, sums)
@@ -223,13 +262,15 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
     if condition >= MOST_NOISE:
         raise InfeasibleError(
-            "The noise dominates the sums of this wave, so there are no standard errors; ask more "
-            "people, or allow a larger epsilon."
+            "The noise dominates the sums of this wave, so there are no standard errors; state "
+            "tighter bounds, ask more people, or allow a larger epsilon."
         )
     inverse, theta = _solved(read)
     noise = read.linear_variance * np.eye(len(theta))
     noise += read.noise.sandwich(np.outer(theta, theta))
-    sampling, privacy = (inverse @ one @ inverse for one in (read.dispersion * read.gram, noise))
+    sampling, privacy = (
+        inverse @ one @ inverse for one in (_spread_of_slopes(chart, sums, read), noise)
+    )
     squares = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)]) ** 2
     change = max(float((theta**2 - np.diagonal(sampling + privacy)) @ squares), 0.0)  # d²
     if change > LONGEST_STEP**2:

@@ -16,9 +16,9 @@ probabilities.
 * **Labels** y = ±1. If the two classes are Gaussian with one covariance Σ and means m₊, m₋, the
   log-odds are linear with slope β = Σ⁻¹δ, δ = m₊ − m₋, exactly. Least squares gives β_LS =
   C⁻¹Cov(v, y) with C = Σ + (V_y/4)δδᵀ, Cov(v, y) = (V_y/2)δ and V_y = 1 − ȳ². So β = 2β_LS/(V_y(1 −
-  R²)). The intercept makes the mean probability what it is: for scores of spread s around t the
-  mean of the curve is close to that at t/√(1 + πs²/8) (MacKay 1992), so t = 2·atanh(ȳ)·√(1 +
-  πs²/8).
+  R²)). The intercept makes the mean probability what it is, for Gaussian scores of that spread.
+  Rare classes are not Gaussian, and least squares makes their slope too long: the spread of the
+  scores is at most 2.5√V_y.
 * **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and
   E[y] = exp(β₀ + β·m + ½βᵀCβ) gives β₀ = ln ȳ − β·m − ½βᵀCβ.
 
@@ -60,6 +60,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit, gammainc, gammaincc
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
@@ -67,14 +68,25 @@ from blurfit.learning.denoise import shrunk_pairs, soft_floor
 from blurfit.learning.shrinkage import Shrunk, read_linearly
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory.maps import (
+    LARGEST_RADIUS,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
     ResidualMap,
     WaveMap,
     Whitening,
+    gaussian_mean,
 )
-from blurfit.theory.planning import TASKS, StageKind, Task, radius_of, residual_bound_of
+from blurfit.theory.numerics import root_of_increasing
+from blurfit.theory.planning import (
+    TASKS,
+    StageKind,
+    Task,
+    information,
+    newton_radius,
+    radius_of,
+    residual_bound_of,
+)
 from blurfit.validate import one_of, positive, whole
 
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
@@ -139,18 +151,21 @@ def on_curve(belief: Belief) -> Belief:
     average = float(belief.coefficients[0] + belief.mean @ beta)
     explained = float(beta @ belief.spread @ beta)
     if belief.task == "label":
-        average = min(max(average, -0.98), 0.98)
+        average = min(max(average, -0.998), 0.998)
         variance = 1 - average**2
         left = max(variance - explained, 0.2 * variance)  # V_y(1 − R²)
         factor = 2 / left
-        factor *= _caution(belief, factor, explained)
-        spread = factor**2 * explained
-        at_mean = 2 * math.atanh(average) * math.sqrt(1 + math.pi * spread / 8)
+        factor *= _caution(belief, factor, explained, 2.5 * math.sqrt(variance))
+        spread = factor * math.sqrt(explained)
+        odds = root_of_increasing(
+            lambda odds: gaussian_mean(expit, math.log(odds), spread) - (1 + average) / 2, 1.0, 1e-9
+        )
+        at_mean = math.log(odds)
     else:
         assert belief.count_bound is not None
         rate = max((average + 1) / 2, 1e-3)
-        factor = min(0.5 / rate, 1.5 / math.sqrt(max(explained, 1e-12)))
-        factor *= _caution(belief, factor, explained)
+        factor = 0.5 / rate
+        factor *= _caution(belief, factor, explained, 1.5)
         at_mean = math.log(rate * belief.count_bound) - factor**2 * explained / 2
     slope = factor * beta
     misfit = _misfit(belief.mean, belief.spread, float(slope @ belief.spread @ slope))
@@ -162,8 +177,13 @@ def on_curve(belief: Belief) -> Belief:
     )
 
 
-def next_map(belief: Belief, kind: StageKind, count: int, mu: float) -> WaveMap:
-    """Return the next wave's public map, for `count` people under μ-GDP, by what is public."""
+def next_map(
+    belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True
+) -> WaveMap:
+    """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
+
+    The `last` of a plan's Newton waves collects squared slopes too, for its errors.
+    """
     one_of(("residual", "newton"), kind=kind)
     at = belief if kind == "residual" else on_curve(belief)
     if kind == "residual" and not belief.line:
@@ -174,12 +194,40 @@ def next_map(belief: Belief, kind: StageKind, count: int, mu: float) -> WaveMap:
     if kind == "residual":
         radius = float(rounded(np.array(radius_of(count, mu, white.dimension))))
         scale = float(rounded(np.array(at.scale)))
-        return ResidualMap(white, radius, scale, residual_bound_of(radius))
-    if at.task == "label":
-        return NewtonMap(white, LogisticNewton())
-    if at.count_bound is None:
+        bound = residual_bound_of(radius)
+        if at.task == "label":  # a rare class is far from the mean, and is never cut
+            average = white.intercept + float(white.coefficients @ white.mean)
+            bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
+        return ResidualMap(white, radius, scale, bound)
+    if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
-    return NewtonMap(white, PoissonNewton(at.count_bound))
+    loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu)
+    chart = NewtonMap(white, loss, robust=last)
+    radius = newton_radius(count, mu, white.dimension, chart.mean_curvature, loss.gradient_bound)
+    return replace(chart, radius=float(rounded(np.array(min(radius, LARGEST_RADIUS)))))
+
+
+def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
+    """Bound the slopes of counts by what is believed of their rates, not by the largest count.
+
+    The noise grows with H and G, and what is cut falls with them. H is the rate at two standard
+    deviations of the scores; G is at least H, and three or 0.25ψ^{1/3} standard deviations of a
+    count of that rate, as widely dispersed as the residuals of the line. Neither is above the
+    largest count, until ψ is 10⁴: from there on both limits grow with ψ^{1/3}, so that in the end
+    nothing is cut. (Two, three, 0.25 and 10⁴ were chosen on generated counts.)
+    """
+    assert at.count_bound is not None
+    beta, most = at.coefficients[1:], at.count_bound
+    variance = float(beta @ at.spread @ beta)
+    centre = float(at.coefficients[0] + at.mean @ beta)
+    root = math.cbrt(information(count, mu, len(beta)))
+    growth = max(1.0, root / math.cbrt(1e4))
+    curvature = growth * min(most, math.exp(min(centre + 2 * math.sqrt(variance), 30.0)))
+    dispersion = (at.scale * most / 2) ** 2 / math.exp(min(centre + variance / 2, 30.0))
+    spread = math.sqrt(max(dispersion, 1.0) * curvature)
+    gradient = max(curvature, min(growth * most, max(3.0, 0.25 * root) * spread))
+    curvature, gradient = rounded(np.array([curvature, gradient])).tolist()
+    return PoissonNewton.of(most, curvature, gradient)
 
 
 def rounded(numbers: FloatArray) -> FloatArray:
@@ -223,17 +271,17 @@ def _white(sums: Submodel, model: Shrunk) -> FloatArray:
     return soft_floor(features.covariance, max(missing, 0.0) * noise)
 
 
-def _caution(belief: Belief, factor: float, explained: float) -> float:
+def _caution(belief: Belief, factor: float, explained: float, most: float) -> float:
     """Return by how much to shorten a slope before Newton starts from it.
 
     A start with scores that are too large has hardly any curvature, and a step from there
-    overshoots; from one that is too small Newton finds its way. So the scores' spread is at most
-    2.5, and a score of error variance s² is taken at 1/√(1 + πs²/8) of its size, as for
+    overshoots; from one that is too small Newton finds its way. So the scores' spread is at `most`
+    this, and a score of error variance s² is taken at 1/√(1 + πs²/8) of its size, as for
     probabilities.
     """
     error = factor**2 * float(np.sum(belief.covariance[1:, 1:] * belief.spread))
     spread = factor * math.sqrt(max(explained, 1e-12)) / math.sqrt(1 + math.pi * error / 8)
-    return min(1.0, 2.5 / spread) / math.sqrt(1 + math.pi * error / 8)
+    return min(1.0, most / spread) / math.sqrt(1 + math.pi * error / 8)
 
 
 def _misfit(mean: FloatArray, spread: FloatArray, size: float) -> FloatArray:
@@ -341,12 +389,14 @@ class WaveSums:
         matrix: Symmetric; E has `deviation` on the diagonal and deviation/√2 beside it.
         linear: Σp + e, or None; e has τ·deviation.
         deviation: σ, the standard deviation on the diagonal of the whole sum.
+        squares: Σppᵀ + E/ω, if it was sent.
     """
 
     count: int
     matrix: FloatArray
     linear: FloatArray | None
     deviation: float
+    squares: FloatArray | None = None
 
     def __post_init__(self) -> None:
         whole(count=self.count)
@@ -398,7 +448,7 @@ def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
         sums.linear[order],
         noise,
         square * chart.loss.balance**2,
-        0.15 * of_features**2 if isinstance(chart.loss, LogisticNewton) else of_features**2,
+        chart.mean_curvature * of_features**2,
         1.0,
     )
 
@@ -449,7 +499,11 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) ->
     lower = np.linalg.inv(chart.whitening.matrix)
     shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale)
     centred = step.gram[1:, 1:] / chart.feature_scale**2 - np.outer(shift, shift)
-    centred *= len(shift) / float(np.trace(centred))
+    centred *= (
+        _size(float(np.trace(centred)) / len(shift), chart.radius, len(shift) / 2)
+        * len(shift)
+        / float(np.trace(centred))
+    )
     spread = lower @ centred @ lower.T
     explained = float(step.theta @ step.gram @ step.theta)  # of the last model's errors
     left = max(read.dispersion - explained, 0.1 * read.dispersion)
@@ -459,6 +513,24 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) ->
         spread=(spread + spread.T) / 2,
         scale=math.sqrt(left) / chart.target_scale * chart.scale,
     )
+
+
+def _size(seen: float, radius: float, shape: float) -> float:
+    """Return by how much the whitening's spread is too wide: 1, unless it is clearly so.
+
+    `seen` is E‖f'‖²/p of the cut features. Let t = ‖f‖²/p have a gamma law (of Gaussian features:
+    shape p/2) with E[min(t, r²)] = seen: if its mean is below 0.15, bounds were so wide that noise
+    hid the columns' spread, and it shrinks by that.
+    """
+    if seen >= 0.15 or seen <= 0:
+        return 1.0
+
+    def kept(mean: float) -> float:
+        x = radius**2 * shape / mean
+        return float(mean * gammainc(shape + 1, x) + radius**2 * gammaincc(shape, x))
+
+    mean = root_of_increasing(lambda mean: kept(mean) - seen, seen, 1e-6)
+    return mean if mean < 0.15 else 1.0
 
 
 def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:

@@ -50,12 +50,12 @@ _LEVELS_BYTES = 2**20  # of Parquet's own, beside the values of a row group
 
 
 def rows_at_once(layout: Layout) -> int:
-    """How many rows a row group has at most."""
+    """Return how many rows a row group has at most."""
     return max(1, min(MOST_ROWS, GROUP_BYTES // (16 + 8 * layout.width)))
 
 
 def arrow_schema(layout: Layout, released: str | None, *, held: bool = False) -> Any:
-    """The columns of a file under an agreement, and its metadata."""
+    """Return the columns of a file under an agreement, and its metadata."""
     pa = optional("pyarrow")
     item = pa.field("item", pa.float64(), nullable=False)
     words = {
@@ -116,16 +116,16 @@ class SubmissionFile:
             raise
 
     def rows(self, group: int) -> int:
-        """How many rows a group has."""
+        """Return how many rows a group has."""
         return int(self._rows[group])
 
     def all_rows(self) -> int:
-        """How many rows the file has."""
+        """Return how many rows the file has."""
         return sum(self._rows)
 
     def parts(self, group: int) -> Iterator[tuple[ByteArray, FloatArray]]:
-        """The identifiers and numbers of a group's rows, as many at a time as fit
-        one of ours.
+        """Yield the identifiers and numbers of a group's rows, as many at a time as fit one of
+        ours.
         """
         most = rows_at_once(self._layout)
         with self._readable(f"row group {group}"):
@@ -248,12 +248,12 @@ def _refuse(name: str, start: bytes) -> None:
 
 
 def open_submissions(path: Path, layout: Layout) -> SubmissionFile:
-    """A file of this machine."""
+    """Open a file of this machine."""
     return SubmissionFile(str(path), optional("pyarrow").OSFile(str(path)), layout)
 
 
 def _batch_rows(name: str, stream: Any) -> list[int]:
-    """How many rows each batch of an Arrow file has, by its descriptions alone.
+    """Return how many rows each batch of an Arrow file has, by its descriptions alone.
 
     The file ends with its footer, whose fourth field lists the batches: where the description of
     each begins, and how long it is. A description's third field is the batch: its first field says
@@ -287,12 +287,12 @@ def _bytes_at(stream: Any, start: int, length: int) -> bytes:
 
 
 def _followed(data: bytes, place: int) -> int:
-    """Where an offset of FlatBuffers points to."""
+    """Return where an offset of FlatBuffers points to."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Where a field of a table of FlatBuffers is; 0 if it has its default."""
+    """Return where a field of a table of FlatBuffers is; 0 if it has its default."""
     fields = table - struct.unpack_from("<i", data, table)[0]
     (size,) = struct.unpack_from("<H", data, fields)
     if 4 + 2 * number >= size:
@@ -302,7 +302,7 @@ def _field(data: bytes, table: int, number: int) -> int:
 
 
 def _same_type(found: Any, expected: Any) -> bool:
-    """Whether two types hold the same values: some writers do not say that none is missing."""
+    """Tell whether two types hold the same values: some writers do not say that none is missing."""
     pa = optional("pyarrow")
     if not pa.types.is_fixed_size_list(expected):
         return bool(found == expected)
@@ -359,7 +359,7 @@ class Writer:
         return self
 
     def append(self, identifiers: ByteArray, numbers: FloatArray) -> None:
-        """Some more rows; they are written when there are enough for a row group."""
+        """Add rows; they are written when there are enough for a row group."""
         most = rows_at_once(self.layout)
         start = 0
         while start < len(identifiers):
@@ -372,7 +372,7 @@ class Writer:
         self.rows += len(identifiers)
 
     def add(self, table: Submissions) -> None:
-        """Some more submissions."""
+        """Add submissions."""
         self.append(table.identifiers, table.numbers)
 
     def _write(self) -> None:

@@ -71,7 +71,7 @@ _ROWS_AT_ONCE = 512  # some hundred kilobytes of mask, which stay in the cache
 
 
 def expand(seeds: WordArray, width: int) -> WordArray:
-    """The masks of some seeds: (n, 4) words in, (n, width) words out.
+    """Return the masks of some seeds: (n, 4) words in, (n, width) words out.
 
     >>> expand(np.zeros((1, 4), np.uint64), 2).tolist()
     [[9910523521560253916, 9736928157321283757]]
@@ -80,7 +80,7 @@ def expand(seeds: WordArray, width: int) -> WordArray:
 
 
 def sum_of_masks(seeds: WordArray, width: int) -> WordArray:
-    """Σ mask mod 2⁶⁴ over some seeds, without holding all of the masks at once."""
+    """Return Σ mask mod 2⁶⁴ over some seeds, without holding all of the masks at once."""
     checked, total = _checked(seeds), np.zeros(width, dtype=np.uint64)
     for start in range(0, len(checked), _ROWS_AT_ONCE):
         part = _from_bytes(_streams(checked[start : start + _ROWS_AT_ONCE], 8 * width), width)
@@ -89,7 +89,7 @@ def sum_of_masks(seeds: WordArray, width: int) -> WordArray:
 
 
 def _streams(seeds: WordArray, size: int) -> bytes:
-    """The first bytes of each key stream, one after the other."""
+    """Return the first bytes of each key stream, one after the other."""
     keys, nothing, mode = seeds.astype("<u8").tobytes(), bytes(size), modes.CTR(bytes(16))
     return b"".join(
         [
@@ -114,11 +114,11 @@ def _checked(seeds: WordArray) -> WordArray:
     return seeds
 
 
-SharePart = Literal["masked", "seed"]
+ShareKind = Literal["masked", "seed"]
 Role = Literal["whole", "first", "second"]
 ROLES: tuple[Role, ...] = ("whole", "first", "second")
-CODES: dict[SharePart, int] = {"masked": 3, "seed": 4}
-PART_OF: dict[Role, SharePart] = {"first": "masked", "second": "seed"}
+CODES: dict[ShareKind, int] = {"masked": 3, "seed": 4}
+KIND_OF: dict[Role, ShareKind] = {"first": "masked", "second": "seed"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class Shares:
         return len(self.identifiers)
 
     def to_bytes(self) -> bytes:
-        """One share, or a batch of them."""
+        """Write one share, or a batch of them."""
         rows = self.layout.joined(self.identifiers, self.words)
         return rows.tobytes() if len(rows) == 1 else batch_of(rows)
 
@@ -157,30 +157,30 @@ class Shares:
 class ShareLayout(Layout):
     """Where things are in the bytes of one database's shares of submissions of so many numbers."""
 
-    def __init__(self, fingerprint: str, numbers: int, part: SharePart, *proved: int) -> None:
-        validate.one_of(tuple(CODES), part=part)
+    def __init__(self, fingerprint: str, numbers: int, kind: ShareKind, *proved: int) -> None:
+        validate.one_of(tuple(CODES), kind=kind)
         widths = proved or (numbers, SEED_WORDS)
-        width = widths[0] if part == "masked" else widths[1]
-        super().__init__(fingerprint, width, CODES[part])
-        object.__setattr__(self, "part", part)
+        width = widths[0] if kind == "masked" else widths[1]
+        super().__init__(fingerprint, width, CODES[kind])
+        object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "mask_width", numbers)
 
-    part: SharePart
+    kind: ShareKind
     mask_width: int  # how many words a mask has, whichever share this is
 
     def rows(self, data: bytes) -> ByteArray:
-        """One share or a batch of them as bytes, (n, size); an error if they do not fit."""
+        """Read one share or a batch of them as bytes, (n, size); refuse what does not fit."""
         rows = super().rows(data)
         if rows is None:
             raise InvalidValueError(
-                f"Expected shares of kind {self.part!r} under {self.fingerprint}, {self.size} "
+                f"Expected shares of kind {self.kind!r} under {self.fingerprint}, {self.size} "
                 f"bytes each, and got {len(data)} bytes of something else. This database gets one "
                 "of two shares, as bytes: send them with `blurfit contribute`."
             )
         return rows
 
     def words(self, rows: ByteArray) -> WordArray:
-        """The words of some rows."""
+        """Return the words of some rows."""
         words: WordArray = self.numbers(rows).view("<u8")
         return words
 
@@ -191,23 +191,23 @@ _PLACES: dict[Role, bytes] = {"first": b"\x01", "second": b"\x02"}
 
 
 def new_key() -> str:
-    """A private key, 64 hexadecimal digits."""
+    """Draw a private key, 64 hexadecimal digits."""
     return X25519PrivateKey.generate().private_bytes_raw().hex()
 
 
 def public_key(private: str) -> str:
-    """The public key that goes into an agreement, 64 hexadecimal digits."""
+    """Return the public key that goes into an agreement, 64 hexadecimal digits."""
     return _private(private).public_key().public_bytes_raw().hex()
 
 
 def seal(message: bytes, key: str, fingerprint: str, role: Role) -> bytes:
-    """A message that only the database with this public key can read."""
+    """Seal a message: only the database with this public key can read it."""
     to = X25519PublicKey.from_public_bytes(bytes.fromhex(key))
     return _SUITE.encrypt(message, to, info=_info(fingerprint, role))
 
 
 def unseal(sealed: bytes, private: str, fingerprint: str, role: Role) -> bytes:
-    """The inverse of `seal`; refuses what was sealed for others, or changed on its way."""
+    """Invert `seal`; refuse what was sealed for others, or changed on its way."""
     try:
         return _SUITE.decrypt(sealed, _private(private), info=_info(fingerprint, role))
     except (InvalidTag, ValueError) as error:

@@ -53,7 +53,7 @@ from blurfit.messages.shares import ROLES, Role
 
 
 def secrets_of(secret: str, start: int, stop: int) -> list[bytes]:
-    """The secrets of some rows.
+    """Return the secrets of some rows.
 
     >>> [one.hex()[:8] for one in secrets_of("00" * 32, 0, 2)]
     ['88b64d29', 'c3afa94e']
@@ -70,7 +70,7 @@ def secrets_of(secret: str, start: int, stop: int) -> list[bytes]:
 
 
 def identifiers_of(some: Sequence[bytes]) -> ByteArray:
-    """The identifiers of secrets, (n, 16).
+    """Return the identifiers of secrets, (n, 16).
 
     >>> identifiers_of(secrets_of("00" * 32, 0, 1)).tobytes().hex()
     '7226b5fd886f1865a4d0cdcc13edf6da'
@@ -122,12 +122,12 @@ class Signer:
 
 
 def new_key() -> str:
-    """A private key, 64 hexadecimal digits."""
+    """Draw a private key, 64 hexadecimal digits."""
     return Ed25519PrivateKey.generate().private_bytes_raw().hex()
 
 
 def is_signed(message: bytes, key: str, signature: object) -> bool:
-    """Whether this is a signature of these bytes by whoever has the private key to this one."""
+    """Tell whether this is a signature of these bytes by whoever has the private key."""
     if not (isinstance(signature, str) and re.fullmatch("[0-9a-f]{128}", signature)):
         return False
     try:
@@ -139,7 +139,7 @@ def is_signed(message: bytes, key: str, signature: object) -> bool:
 
 
 def about_submissions(deed: Deed, fingerprint: str, role: Role, identifiers: bytes) -> bytes:
-    """What is signed when submissions under these identifiers were stored, or withdrawn."""
+    """Return what is signed when submissions under these identifiers were stored, or withdrawn."""
     return b"".join(
         (
             f"blurfit {deed}\n".encode(),
@@ -152,7 +152,7 @@ def about_submissions(deed: Deed, fingerprint: str, role: Role, identifiers: byt
 
 
 def about_release(document: Mapping[str, Any]) -> bytes:
-    """What is signed of a published file: all of it, but for the signatures."""
+    """Return what is signed of a published file: all of it, but for the signatures."""
     unsigned = {name: value for name, value in document.items() if name != SIGNATURES}
     return b"blurfit release\n" + canonical(unsigned)
 

@@ -79,7 +79,9 @@ class Layout:
         return self.head[: _IDENTIFIER.start], self.head[_IDENTIFIER.stop :]
 
     def fits(self, data: bytes) -> bool:
-        """Whether this is one message under the agreement, whoever sent it and whatever it says."""
+        """Tell whether this is one message under the agreement, whoever sent it and whatever it
+        says.
+        """
         before, after = self._around_the_identifier
         return (
             len(data) == self.size
@@ -115,13 +117,13 @@ class Layout:
         return np.ascontiguousarray(rows[:, _IDENTIFIER])
 
     def numbers(self, rows: ByteArray) -> FloatArray:
-        """The numbers of some rows."""
+        """Return the numbers of some rows."""
         found: FloatArray = np.ascontiguousarray(rows[:, _HEAD.size :]).view("<f8")
         return found
 
     @classmethod
     def read(cls, data: bytes | memoryview, count: int) -> "tuple[Layout, ByteArray]":
-        """The layout of some messages, as their own head says, and the rows; else an error."""
+        """Return the layout of some messages, as their own head says, and the rows."""
         magic, version, code, _, fingerprint, width = _unpack(_HEAD, data)
         check_mark(magic, MAGIC, version)
         expected = count * (_HEAD.size + 8 * min(width, _MOST_NUMBERS))
@@ -146,7 +148,7 @@ def batch_of(rows: ByteArray) -> bytes:
 
 
 def rows_in(data: bytes) -> tuple[memoryview, int]:
-    """What a batch holds, and how many its head says there are."""
+    """Return what a batch holds, and how many its head says there are."""
     magic, version, zero, count = _unpack(_BATCH_HEAD, data)
     check_mark(magic, BATCH_MAGIC, version)
     if zero or not count:
@@ -222,18 +224,18 @@ class Submission:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Submission":
-        """What `to_json` wrote; anything else is refused."""
+        """Read what `to_json` wrote; refuse anything else."""
         _decoded(text, _Header, whole=False).check()
         return next(iter(Submissions.gather([_decoded(text, _Message)])))
 
     def to_bytes(self) -> bytes:
-        """The compact form: 64 bytes, and 8 for each number."""
+        """Return the compact form: 64 bytes, and 8 for each number."""
         layout = Layout(self.fingerprint, len(self.numbers))
         return layout.joined(Submissions.gather([self]).identifiers, self.numbers[None]).tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Submission":
-        """What `to_bytes` wrote; anything else is refused."""
+        """Read what `to_bytes` wrote; refuse anything else."""
         return next(iter(_unpacked(data, 1)))
 
     def __eq__(self, other: object) -> bool:
@@ -279,7 +281,7 @@ class Submissions:
 
     @classmethod
     def gather(cls, submissions: "Sequence[Submission] | Sequence[_Message]") -> "Submissions":
-        """The table of some submissions, which must share an agreement."""
+        """Return the table of some submissions, which must share an agreement."""
         kinds = {(one.fingerprint, len(one.numbers)) for one in submissions}
         if len(kinds) != 1:
             raise InvalidValueError(
@@ -308,18 +310,18 @@ class Submissions:
         return Layout(self.fingerprint, self.numbers.shape[1])
 
     def to_json(self) -> str:
-        """A JSON list, each item what `Submission.to_json` writes."""
+        """Return a JSON list, each item what `Submission.to_json` writes."""
         return msgspec.json.encode(_messages(self)).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Submissions":
-        """What `to_json` wrote; anything else is refused."""
+        """Read what `to_json` wrote; refuse anything else."""
         for header in _decoded(text, list[_Header], whole=False):
             header.check()
         return cls.gather(_decoded(text, list[_Message]))
 
     def rows(self, layout: Layout) -> ByteArray:
-        """As bytes, (n, size), if they are submissions of this layout."""
+        """Return the bytes, (n, size), if they are submissions of this layout."""
         if self.fingerprint != layout.fingerprint:
             raise InvalidValueError(
                 f"Expected fingerprint={self.fingerprint} to be {layout.fingerprint}: the "
@@ -332,12 +334,14 @@ class Submissions:
         return layout.joined(self.identifiers, self.numbers)
 
     def to_bytes(self) -> bytes:
-        """The compact form: 16 bytes, then what `Submission.to_bytes` writes, again and again."""
+        """Return the compact form: 16 bytes, then what `Submission.to_bytes` writes, again and
+        again.
+        """
         return batch_of(self.rows(self.layout))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Submissions":
-        """What `to_bytes` wrote; anything else is refused."""
+        """Read what `to_bytes` wrote; refuse anything else."""
         body, count = rows_in(data)
         return _unpacked(body, count)
 
@@ -384,7 +388,9 @@ def _messages(table: Submissions) -> list[_Message]:
 
 
 def _decoded(text: str | bytes, kind: type[_Kind], *, whole: bool = True) -> _Kind:
-    """What a text says; a header is read before the whole, for better words about its version."""
+    """Return what a text says; a header is read before the whole, for better words about its
+    version.
+    """
     try:
         if not whole:
             return msgspec.json.decode(text, type=kind)

@@ -155,7 +155,8 @@ class Course:
                 f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu)
+        last = place == len(self.plan) - 1
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu, last=last)
 
 
 def next_agreement(agreed: Agreed, releases: Sequence[PublishedMoments]) -> Agreement:
@@ -224,6 +225,7 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
         form.matrix(release.sums, release.count),
         form.linear(release.sums),
         release.deviation,
+        form.squares(release.sums),
     )
 
 

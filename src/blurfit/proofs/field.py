@@ -25,23 +25,23 @@ _AT_ONCE = 2**13  # elements of a product, so that what is between stays in the 
 
 
 def is_canonical(words: WordArray) -> BoolArray:
-    """Which rows hold elements of the field alone, each in its one form."""
+    """Return which rows hold elements of the field alone, each in its one form."""
     return np.asarray((words < _P).all(axis=-1))
 
 
 def element(value: int) -> WordArray:
-    """A whole number, positive or negative, as an element."""
+    """Return a whole number, positive or negative, as an element."""
     return np.array(value % MODULUS, dtype=np.uint64)
 
 
 def inverse(value: int) -> int:
-    """1/value."""
+    """Return 1/value."""
     return pow(value, -1, MODULUS)
 
 
 @_wrapping
 def add(one: WordArray, other: WordArray) -> WordArray:
-    """one + other."""
+    """Return one + other."""
     total: WordArray = one + other
     total += _E * (total < one)  # 2⁶⁴ ≡ E
     total -= _P * (total >= _P)
@@ -50,14 +50,14 @@ def add(one: WordArray, other: WordArray) -> WordArray:
 
 @_wrapping
 def sub(one: WordArray, other: WordArray) -> WordArray:
-    """one − other."""
+    """Return one − other."""
     difference = one - other
     difference -= _E * (one < other)
     return difference
 
 
 def mul(one: WordArray, other: WordArray) -> WordArray:
-    """one · other, whose shapes may be broadcast."""
+    """Return one · other, whose shapes may be broadcast."""
     left, right = np.broadcast_arrays(one, other)
     if left.size <= _AT_ONCE or left.ndim == 0 or left.shape[0] == 1:
         return _mul(left, right)
@@ -93,7 +93,7 @@ def _mul(one: WordArray, other: WordArray) -> WordArray:
 
 
 def total(words: WordArray, axis: int) -> WordArray:
-    """The sum along an axis of fewer than 2³¹ elements."""
+    """Return the sum along an axis of fewer than 2³¹ elements."""
     high: WordArray = (words >> _HALF).sum(axis=axis, dtype=np.uint64)  # below 2⁶³
     low: WordArray = (words & _LOW).sum(axis=axis, dtype=np.uint64)
     # high·2³² = (high >> 32)·2⁶⁴ + (high mod 2³²)·2³²
@@ -103,7 +103,7 @@ def total(words: WordArray, axis: int) -> WordArray:
 
 
 def dot(one: WordArray, other: WordArray, axis: int) -> WordArray:
-    """The sum of products along an axis."""
+    """Return the sum of products along an axis."""
     return total(mul(one, other), axis)
 
 
@@ -114,7 +114,7 @@ def limbs(matrices: WordArray) -> FloatArray:
 
 
 def combine(weights: WordArray, matrices: FloatArray) -> WordArray:
-    """weights (n, m, rows) · matrices (n, rows, columns), the latter in their `limbs`.
+    """Return weights (n, m, rows) · matrices (n, rows, columns), the latter in their `limbs`.
 
     Products of limbs are below 2⁴⁴ and sums of up to 2⁹ of them below 2⁵³, so they are exact in
     floating point, and BLAS does the work.
@@ -136,7 +136,7 @@ def combine(weights: WordArray, matrices: FloatArray) -> WordArray:
 
 
 def powers(base: WordArray, count: int) -> WordArray:
-    """base⁰ … base^{count−1} along a new last axis."""
+    """Return base⁰ … base^{count−1} along a new last axis."""
     found = np.ones((*base.shape, 1), dtype=np.uint64)
     step = base[..., None]  # base to the power of as many as were found
     while found.shape[-1] < count:
@@ -146,17 +146,19 @@ def powers(base: WordArray, count: int) -> WordArray:
 
 
 def root_of_unity(order: int) -> int:
-    """The draft's root of unity of an order that is a power of two."""
+    """Return the draft's root of unity of an order that is a power of two."""
     return pow(_GENERATOR, 2**_LOG_ORDER // order, MODULUS)
 
 
 def transform(values: WordArray) -> WordArray:
-    """Σ_c values_c·ωᵏᶜ for every k: along the last axis, whose length is a power of two."""
+    """Return Σ_c values_c·ωᵏᶜ for every k: along the last axis, whose length is a power of two."""
     return _transform(values, inverse=False)
 
 
 def inverse_transform(values: WordArray) -> WordArray:
-    """The inverse of `transform`: from a polynomial's values at the roots to its coefficients."""
+    """Invert `transform`: from a polynomial's values at the roots to its
+    coefficients.
+    """
     size = values.shape[-1]
     return mul(_transform(values, inverse=True), element(inverse(size)))
 

@@ -100,20 +100,20 @@ class Circuit(Protocol):
         """How many elements must be zero."""
 
     def wires(self, inputs: WordArray, joint: WordArray) -> WordArray:
-        """What goes into the gadget: (n, calls, arity) from (n, inputs) and (n, joint)."""
+        """Return what goes into the gadget: (n, calls, arity) from (n, inputs) and (n, joint)."""
 
     def combined(
         self, inputs: WordArray, joint: WordArray, share: int, weights: WordArray
     ) -> WordArray:
-        """The wires' sums over the calls, weighted: (n, m, arity) from (n, m, calls), for m proofs
-        of the same input, with joint randomness (n, m, joint).
+        """Return the wires' sums over the calls, weighted: (n, m, arity) from (n, m, calls), for m
+        proofs of the same input, with joint randomness (n, m, joint).
         """
 
     def gadget(self, wires: WordArray) -> WordArray:
-        """The gadget of what is along the last axis."""
+        """Return the gadget of what is along the last axis."""
 
     def check(self, inputs: WordArray, results: WordArray, share: int) -> WordArray:
-        """The outputs (n, m, outputs), from inputs and the gadget's results (n, m, calls)."""
+        """Return the outputs (n, m, outputs) of inputs and the gadget's results (n, m, calls)."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Flp:
         return 1 + self.circuit.arity + 1
 
     def prove(self, inputs: WordArray, random: WordArray, joint: WordArray) -> WordArray:
-        """The proofs for some inputs, one each (draft, section 7.3.3)."""
+        """Return the proofs for some inputs, one each (draft, section 7.3.3)."""
         circuit, order = self.circuit, self.order
         values = np.zeros((len(inputs), circuit.arity, order), dtype=np.uint64)
         values[:, :, 0] = random
@@ -195,7 +195,7 @@ class Flp:
         return np.concatenate([outputs, wires, gadgets], axis=-1), usable
 
     def decide(self, verifiers: WordArray) -> BoolArray:
-        """Which verifiers, put together, are those of valid inputs (section 7.3.5)."""
+        """Return which verifiers, put together, are those of valid inputs (section 7.3.5)."""
         right = self.circuit.gadget(verifiers[..., 1:-1]) == verifiers[..., -1]
         return np.asarray((verifiers[..., 0] == 0) & right)
 
@@ -206,7 +206,7 @@ _MOST_DIGITS = 15  # so that squares stay below 2⁶³ for NumPy, and 2³² cont
 
 
 def from_digits(digits: WordArray) -> WordArray:
-    """Σ 4ˡ·digits_l along the last axis."""
+    """Return Σ 4ˡ·digits_l along the last axis."""
     found = digits[..., -1]
     for place in range(digits.shape[-1] - 2, -1, -1):
         twice = field.add(found, found)
@@ -297,7 +297,7 @@ class ShortVector:
     def combined(
         self, inputs: WordArray, joint: WordArray, share: int, weights: WordArray
     ) -> WordArray:
-        """Σ_k weights_k·(wires of the call k), without writing the wires out.
+        """Return Σ_k weights_k·(wires of the call k), without writing the wires out.
 
         The j-th digit of the call k has r^{kC + j + 1}, so its wires are
         r^{j+1}·Σ_k weights_k·Rᵏ·x with R = r^C, and Σ_k weights_k·x.
@@ -316,7 +316,7 @@ class ShortVector:
         return wires.reshape(*weights.shape[:2], self.arity)
 
     def gadget(self, wires: WordArray) -> WordArray:
-        """Σ y·(x − 1)·(x − 2)·(x − 3) over the pairs of digits, and Σ y·x over those of numbers."""
+        """Return Σ y·(x − 1)·(x − 2)·(x − 3) over digits, and Σ y·x over numbers."""
         scaled, plain = wires[..., 0::2], wires[..., 1::2].copy()
         digits = plain[..., : self.chunk]
         one = field.element(1)
@@ -326,7 +326,7 @@ class ShortVector:
         return field.dot(scaled, plain, axis=-1)
 
     def check(self, inputs: WordArray, results: WordArray, share: int) -> WordArray:  # noqa: ARG002
-        """Whether all are digits, and the norm is as it is said."""
+        """Tell whether all are digits, and the norm is as it is said."""
         said = field.dot(inputs[:, self.length * self.digits :], self.norm_weights, axis=1)
         return field.sub(field.total(results, axis=-1), said[:, None])[..., None]
 
@@ -351,19 +351,19 @@ class ShortVector:
         return np.hstack([self.digits_of(vectors), self._encoded_norms(norms)])
 
     def digits_of(self, vectors: IntArray) -> WordArray:
-        """The digits of vectors in range, however long these are."""
+        """Return the digits of vectors in range, however long these are."""
         shifted = (vectors + self.half).astype(np.uint64)
         places = 2 * np.arange(self.digits, dtype=np.uint64)
         digits: WordArray = (shifted[:, :, None] >> places) & np.uint64(_BASE - 1)
         return digits.reshape(len(vectors), -1)
 
     def truncate(self, inputs: WordArray) -> WordArray:
-        """The (shares of the) numbers, each with half its range added to it."""
+        """Return the (shares of the) numbers, each with half its range added to it."""
         digits = inputs[:, : self.length * self.digits]
         return from_digits(digits.reshape(len(inputs), self.length, self.digits))
 
     def decode(self, sums: WordArray, count: int) -> IntArray:
-        """Σv over so many vectors, from the sum of what `truncate` gives for both shares.
+        """Return Σv over so many vectors, from the sum of what `truncate` gives for both shares.
 
         |Σv| ≤ count·4ᵈ/2 < |F|/2 for up to 2³² vectors, so that its sign is known.
         """
@@ -379,11 +379,13 @@ class ShortVector:
         return fixed(np.array([*powers, self.ceiling // 3 - sum(powers)], dtype=np.uint64))
 
     def _pairs(self, calls: int) -> int:
-        """In one of so many calls: of digits, and of numbers."""
+        """Return in one of so many calls: of digits, and of numbers."""
         return -(-self.inputs // calls) - (-self.length // calls)
 
     def _in_chunks(self, inputs: WordArray, share: int) -> tuple[WordArray, WordArray]:
-        """The (shares of the) digits and of the numbers, call by call, with zeros at the end."""
+        """Return the (shares of the) digits and of the numbers, call by call, with zeros at the
+        end.
+        """
         digits = np.zeros((len(inputs), self.calls * self.chunk), dtype=np.uint64)
         digits[:, : self.inputs] = inputs
         numbers = np.zeros((len(inputs), self._weights.size), dtype=np.uint64)
@@ -400,7 +402,9 @@ class ShortVector:
         return fixed(weights)
 
     def _encoded_norms(self, norms: list[int]) -> WordArray:
-        """The lower digits say up to 4ᵐ − 1; what is beyond takes as few as can be of the last."""
+        """Return the lower digits say up to 4ᵐ − 1; what is beyond takes as few as can be of the
+        last.
+        """
         last, places = int(self.norm_weights[-1]), range(self.norm_digits - 1)
         most, rows = _BASE ** len(places) - 1, []
         for norm in norms:

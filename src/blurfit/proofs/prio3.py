@@ -33,7 +33,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from Crypto.Hash import TurboSHAKE128
 
 from blurfit.arrays import BoolArray, ByteArray, WordArray
 from blurfit.proofs import field
@@ -53,18 +52,18 @@ class Xof:
     context: bytes
 
     def seed(self, usage: int, seed: bytes, binder: bytes) -> bytes:
-        """A new seed."""
+        """Return a new seed."""
         found: bytes = self._stream(usage, seed, binder).read(SEED_BYTES)
         return found
 
     def elements(self, usage: int, seed: bytes, binder: bytes, count: int) -> WordArray:
-        """So many field elements."""
+        """Return so many field elements."""
         return _elements(self._stream(usage, seed, binder), count)
 
     def rows(
         self, usage: int, seeds: Sequence[bytes], binders: Sequence[bytes], count: int
     ) -> WordArray:
-        """So many field elements for each of some seeds, one row each."""
+        """Return so many field elements for each of some seeds, one row each."""
         found = np.empty((len(seeds), count), dtype=np.uint64)
         for row, seed, binder in zip(found, seeds, binders, strict=True):
             row[:] = self.elements(usage, seed, binder, count)
@@ -80,6 +79,8 @@ class Xof:
             )
         )
         head = len(tag).to_bytes(2, "little") + tag + bytes((len(seed),)) + seed
+        from Crypto.Hash import TurboSHAKE128  # for which only proofs wait
+
         return TurboSHAKE128.new(domain=_DOMAIN, data=head + binder)
 
 
@@ -108,7 +109,7 @@ class Halves:
     parts: WordArray
 
     def words(self) -> WordArray:
-        """As one row each."""
+        """Write as one row each."""
         return np.hstack([self.inputs, self.proofs, self.blinds, self.parts])
 
 
@@ -122,7 +123,7 @@ class Prepared:
     usable: BoolArray
 
     def words(self) -> WordArray:
-        """What the other one needs, as one row each."""
+        """Return what the other one needs, as one row each."""
         return np.hstack([self.verifiers, self.parts])
 
 
@@ -159,7 +160,8 @@ class Prio3:
     def shard(
         self, inputs: WordArray, nonces: ByteArray, random: Sequence[bytes]
     ) -> tuple[Halves, WordArray]:
-        """The shares of encoded vectors: the leader's, and the helper's as words (section 7.2.1).
+        """Return the shares of encoded vectors: the leader's, and the helper's as words (section
+        7.2.1).
 
         `random` are four seeds for each vector, one after the other: the helper's, its blind, the
         leader's blind, and the prover's. (Two for a circuit without joint randomness: the helper's
@@ -199,18 +201,18 @@ class Prio3:
     # ---- who verifies
 
     def leader_halves(self, words: WordArray) -> Halves:
-        """A leader's shares from their words."""
+        """Return a leader's shares from their words."""
         proofs = self.circuit.inputs + self.proofs * self.flp.proof_length
         ends = (self.circuit.inputs, proofs, proofs + SEED_WORDS)
         return Halves(*np.split(words, ends, axis=1))
 
     def helper_halves(self, words: WordArray) -> Halves:
-        """A helper's shares from their seeds."""
+        """Return a helper's shares from their seeds."""
         seeds, blinds, parts = np.split(words, 3, axis=1)
         return Halves(*self._helper(bytes_of(seeds)), blinds, parts)
 
     def helper_inputs(self, words: WordArray) -> WordArray:
-        """A helper's shares of the vectors alone."""
+        """Return a helper's shares of the vectors alone."""
         return self._helper_inputs(bytes_of(words[:, :SEED_WORDS]))
 
     def prepare(self, who: int, halves: Halves, nonces: ByteArray, key: bytes) -> Prepared:
@@ -231,7 +233,8 @@ class Prio3:
         return Prepared(verifiers.reshape(count, -1), own, seeds, good)
 
     def decide(self, own: Prepared, words: WordArray) -> tuple[BoolArray, WordArray]:
-        """The helper's verdicts on what the leader sent, and its answers (`prep_shares_to_prep`).
+        """Return the helper's verdicts on what the leader sent, and its answers
+        (`prep_shares_to_prep`).
 
         An answer is the seed of the joint randomness, or zeros where the vector is refused.
         """
@@ -246,11 +249,11 @@ class Prio3:
         return valid, np.where(valid[:, None], seeds, np.uint64(0))
 
     def confirm(self, own: Prepared, answers: WordArray) -> BoolArray:
-        """The leader's verdicts, from the helper's answers (`prep_next`)."""
+        """Return the leader's verdicts, from the helper's answers (`prep_next`)."""
         return np.asarray(own.usable & (answers == own.seeds).all(axis=1))
 
     def _apart(self, words: WordArray) -> WordArray:
-        """What belongs to each of the proofs: (n, proofs, …)."""
+        """Return what belongs to each of the proofs: (n, proofs, …)."""
         return words.reshape(len(words), self.proofs, words.shape[1] // self.proofs)
 
     # ---- the draft's derivations (section 7.2.6)
@@ -280,7 +283,7 @@ class Prio3:
         return words_of([self.xof.seed(_JOINT_SEED, nothing, row.tobytes()) for row in both])
 
     def joint_randomness(self, leader: WordArray, helper: WordArray) -> WordArray:
-        """What comes of both parts, for each of the proofs: (n, proofs, …)."""
+        """Return what comes of both parts, for each of the proofs: (n, proofs, …)."""
         return self._apart(self._joint(self._joint_seeds(leader, helper)))
 
     def _joint(self, seeds: WordArray) -> WordArray:

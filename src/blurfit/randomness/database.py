@@ -25,7 +25,7 @@ from blurfit.randomness.discrete_gaussian import draw
 
 
 def steps(agreement: Agreement, draws: int = 1) -> IntArray:
-    """D in steps of the grid, fresh at each call: (draws, width)."""
+    """Draw D in steps of the grid, fresh at each call: (draws, width)."""
     found = np.empty((draws, agreement.width), dtype=np.int64)
     ratios = agreement.database_ratios
     for ratio in np.unique(ratios).tolist():
@@ -35,14 +35,15 @@ def steps(agreement: Agreement, draws: int = 1) -> IntArray:
 
 
 def words(agreement: Agreement) -> WordArray:
-    """D mod 2⁶⁴, as sums of shares are; zeros where the agreement has no such noise."""
+    """Draw D mod 2⁶⁴, as sums of shares are; zeros where the agreement has no such noise."""
     if not agreement.database_noise:
         return np.zeros(agreement.width, dtype=np.uint64)
     return np.asarray(steps(agreement)[0].view(np.uint64))
 
 
 def blurred(agreement: Agreement, totals: Totals, drawn: WordArray | None = None) -> Totals:
-    """The totals of whole submissions with D in them; as they are where the agreement has none.
+    """Return the totals of whole submissions with D in them; as they are where the agreement has
+    none.
 
     `drawn` is a D that `words` drew before; without it a fresh one is drawn.
     """

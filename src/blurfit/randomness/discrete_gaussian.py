@@ -79,7 +79,7 @@ class Cells:
 
 @lru_cache(maxsize=256)
 def cells_of(ratio: float) -> Cells:
-    """The cells for s = `ratio`, between 2⁻¹⁰ and 2⁴⁵."""
+    """Return the cells for s = `ratio`, between 2⁻¹⁰ and 2⁴⁵."""
     offset_bits = max(0, math.frexp(ratio)[1] - 6)
     width = ratio / 2.0**offset_bits  # s/B, without rounding
     edges = np.arange(math.ceil(DEVIATIONS * width) + 1) / width
@@ -106,7 +106,7 @@ def cells_of(ratio: float) -> Cells:
 
 
 def _counts(peak: int, heights: np.ndarray[tuple[int], np.dtype[np.float64]]) -> IntArray:
-    """c_h, rounded up from a little more than what a float says."""
+    """Return c_h, rounded up from a little more than what a float says."""
     found = np.ceil(peak * heights[:-1] * (1 + MARGIN)).astype(np.int64)
     found[0] = peak  # exp(0) = 1 has no error
     return found
@@ -172,7 +172,7 @@ def _look(
 
 
 def _tail(cells: Cells, *, negative: bool) -> tuple[int, bool]:
-    """K steps or more, for a round that fell into the last slot, and whether they are kept."""
+    """Draw K steps or more, for a round that fell into the last slot, and whether they are kept."""
     block = 0
     while bits.whole(1):
         block += 1
@@ -185,7 +185,7 @@ def _tail(cells: Cells, *, negative: bool) -> tuple[int, bool]:
 
 
 def _below(factor: Fraction, value: int, ratio: float, coin: int, known: int) -> bool:
-    """Whether u < factor·exp(−value²/(2s²)), for u uniform in [coin, coin + 1)/2^known.
+    """Tell whether u < factor·exp(−value²/(2s²)), for u uniform in [coin, coin + 1)/2^known.
 
     Bits are drawn until the interval of u lies on one side of the bounds, 64 more of them and 20
     digits more of the bounds each time; the interval straddles them with probability 2⁻⁶⁴ each.

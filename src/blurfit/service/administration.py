@@ -16,7 +16,7 @@ from blurfit.agreement.terms import Terms
 from blurfit.dates import instant
 from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
-from blurfit.messages.shares import OVERHEAD, PART_OF, ROLES, Role
+from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import (
@@ -408,7 +408,7 @@ def _made(body: bytes, kind: type[_Kind], make: Callable[[_Kind, Schema], _Made]
 
 def _refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
     """Refuse to collect what could never be taken: one submission that is longer than a body."""
-    layout = agreement.layout if role == "whole" else agreement.share_layout(PART_OF[role])
+    layout = agreement.layout if role == "whole" else agreement.share_layout(KIND_OF[role])
     if (size := layout.size + OVERHEAD) > limit:
         raise InfeasibleError(
             f"Expected submissions of at most {limit:,} bytes, the largest body that this service "

@@ -267,7 +267,7 @@ class SubmissionPath:
             course = await run_in_threadpool(self.store.course, fingerprint)
         except BlurfitError:  # unknown, or the store is away: others will say so
             return ()
-        return tuple(one.url for one in course.databases)
+        return tuple(one.url for one in course.document.databases)
 
     async def _collection(self, fingerprint: str) -> Collection:
         if (known := self.store.known(fingerprint)) is not None:

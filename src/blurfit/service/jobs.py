@@ -103,7 +103,7 @@ class Jobs:
                 remedy = "Ask for the same again when it is back; nothing is done twice."
                 if error.status == 401:
                     remedy = "Start both services with the same --peer-token-file."
-                name = course.databases[1].name
+                name = course.document.databases[1].name
                 raise ServiceError(
                     f"{name} did not help: {error} {remedy}", error.status
                 ) from error

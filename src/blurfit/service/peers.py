@@ -118,7 +118,7 @@ class RemotePeer:
         sums = 2**12 + _BYTES_FOR_A_NUMBER * course.document.first().width
         bound = {"most_bytes": max(2**20, 16 * IDENTIFIERS_AT_ONCE, sums)}
         token = tokens.for_agreement(secret, course.fingerprint)
-        self._exchange = Exchange(course.databases[1].url, token=token, **bound | options)
+        self._exchange = Exchange(course.document.databases[1].url, token=token, **bound | options)
         self._store, self._secret, self._signing = store, secret, signing
         self._held: dict[str, ByteArray] = {}  # whose shares it has, by wave
 

@@ -12,7 +12,7 @@ import msgspec
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed
 from blurfit.errors import BlurfitError, ConflictError
-from blurfit.messages.shares import PART_OF, Role
+from blurfit.messages.shares import KIND_OF, Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol import tokens
@@ -145,7 +145,7 @@ def refuse_if_uneven(agreement: Agreement, counts: Counts) -> None:
     if len(known) < len(counts):
         return
     common = min(known)  # at most: those at both
-    for database, role, held in zip(agreement.databases, PART_OF, known, strict=True):
+    for database, role, held in zip(agreement.databases, KIND_OF, known, strict=True):
         missing = held - common
         if missing > (most := most_left_out(agreement, role, held)):
             raise ConflictError(

@@ -203,9 +203,12 @@ def draw_wave(
     if isinstance(chart, ResidualMap):
         z = chart.vectors(values, target)
         return WaveSums(len(z), _blurred(z.T @ z, deviation, generator), None, deviation)
-    matrix, linear = chart.sums(values, target)
-    noise = generator.normal(size=len(linear)) * deviation * chart.loss.balance
-    return WaveSums(len(values), _blurred(matrix, deviation, generator), linear + noise, deviation)
+    matrix, linear, squares = chart.sums(values, target)
+    linear = linear + generator.normal(size=len(linear)) * deviation * chart.loss.balance
+    matrix = _blurred(matrix, deviation, generator)
+    if squares is not None:
+        squares = _blurred(squares, deviation / chart.loss.robust_weight, generator)
+    return WaveSums(len(values), matrix, linear, deviation, squares)
 
 
 def _blurred(matrix: FloatArray, deviation: float, generator: np.random.Generator) -> FloatArray:

@@ -21,7 +21,7 @@ come one after the other, in whichever process.
 
 **Dates.** From a moment on, by the clock of the database, nothing is taken any more. No timer
 closes anything: the row holds the date, and whoever asks for the state, above all the transaction
-that takes submissions, compares it with the database's clock: a service that hangs, was stopped
+that takes submissions, compares that with the database's clock: a service that hangs, was stopped
 or has a wrong clock takes nothing late, and several services on one PostgreSQL have one clock.
 (SQLite's is the machine's.) While submissions are taken the date may be moved, earlier or later, or
 be taken away. Once it has come a course by hand is closed for good, as if by hand. A course at
@@ -45,7 +45,7 @@ is written down when a course is opened, and never changed.
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -53,9 +53,8 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.databases import Database
-from blurfit.agreement.plan import Plan
+from blurfit.agreement.agreement import Agreement, Kind
+from blurfit.agreement.plan import Agreed, read_agreed
 from blurfit.arrays import AnyArray, ByteArray
 from blurfit.dates import in_words
 from blurfit.errors import (
@@ -68,15 +67,13 @@ from blurfit.errors import (
     UnknownCollectionError,
 )
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
-from blurfit.messages.shares import PART_OF, ROLES, Role, ShareLayout, sum_of_masks
+from blurfit.messages.shares import KIND_OF, ROLES, Role, ShareLayout, sum_of_masks
 from blurfit.messages.submissions import Layout
 from blurfit.store import outbox, tables
 from blurfit.store.database import Transactions
 from blurfit.store.tables import Clock, courses, invitations, waves
-from blurfit.theory.planning import StageKind
 from blurfit.validate import one_of
 
-Document = Agreement | Plan
 Numbers = AnyArray  # float64, or uint64 for shares
 CourseState = Literal["collecting", "paused", "held", "ended"]
 State = Literal["collecting", "paused", "held", "closed", "published", "ended"]
@@ -86,6 +83,10 @@ LARGEST = 4096  # rows of a block
 LARGEST_PROVED = 1024  # where rows have proofs, of 11 to 18 kB each
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 _c, _w, _i = courses.c, waves.c, invitations.c
+_BY_PLAN = (
+    "publishes each wave when its quorum is reached. Hold the plan, or end it early (`blurfit "
+    "hold`, `blurfit publish` with the plan)."
+)
 
 
 # ---- what never changes
@@ -93,37 +94,22 @@ _c, _w, _i = courses.c, waves.c, invitations.c
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What never changes about a course."""
+    """What never changes about a course: the document that was opened, and in which role."""
 
     key: int
     fingerprint: str
     text: str  # of the document
     role: Role
-    by_hand: bool
 
     @property
-    def document(self) -> Document:
+    def document(self) -> Agreed:
         """Return the agreement, or the plan."""
-        return _agreement_in(self.text) if self.by_hand else _plan_in(self.text)
+        return _read(self.text)
 
     @property
-    def stages(self) -> list[tuple[StageKind, int]]:
-        """Return what each wave sends, and how many people it waits for."""
-        found = self.document
-        if isinstance(found, Agreement):
-            return [("joint", found.quorum)]
-        return list(zip(found.kinds, found.quorums, strict=True))
-
-    @property
-    def first(self) -> Agreement:
-        """Return the agreement of the first wave."""
-        found = self.document
-        return found if isinstance(found, Agreement) else found.first()
-
-    @property
-    def databases(self) -> tuple[Database, ...]:
-        """Return the two databases, where trust is shared."""
-        return tuple(self.document.databases)
+    def by_hand(self) -> bool:
+        """Tell whether it is released by hand, and not at quorum by itself."""
+        return self.document.release == "by hand"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +128,7 @@ class Collection:
     def of(cls, key: int, number: int, course: Course, agreement: Agreement) -> "Collection":
         """Return the collection of an agreement, with what follows from it worked out once."""
         if course.role != "whole":
-            layout = agreement.share_layout(PART_OF[course.role])
+            layout = agreement.share_layout(KIND_OF[course.role])
             most = LARGEST_PROVED if agreement.proofs else LARGEST
             return cls(key, number, course, agreement, None, most, layout)
         screen = Screen.of(agreement)
@@ -188,89 +174,72 @@ class Collection:
 
     def require_role(self, role: Role) -> None:
         """Refuse what is for another database."""
-        if self.role == role:
-            return
-        if role == "whole":
+        if self.role != role and role == "whole":
             raise InfeasibleError(
                 "Expected a collection of whole submissions: this one holds shares, and is "
                 "published together with the agreement's other database, through the service."
             )
-        raise InfeasibleError(
-            f"Expected the {role} of an agreement's two databases, and this one was opened as "
-            f"{self.role!r}. Is the address right?"
-        )
+        if self.role != role:
+            raise InfeasibleError(
+                f"Expected the {role} of an agreement's two databases, and this one was opened as "
+                f"{self.role!r}. Is the address right?"
+            )
 
 
 @lru_cache(maxsize=64)
-def _agreement_in(text: str) -> Agreement:
+def _read(text: str) -> Agreed:
     """Read what never changes once, although everybody asks for it."""
-    return Agreement.from_json(text)
-
-
-@lru_cache(maxsize=64)
-def _plan_in(text: str) -> Plan:
-    return Plan.from_json(text)
-
-
-def is_fingerprint(text: str) -> bool:
-    """Tell whether a text may be a fingerprint at all: 64 hexadecimal digits."""
-    return _FINGERPRINT.fullmatch(text) is not None
+    return read_agreed(text)
 
 
 def find_course(connection: Connection, fingerprint: str) -> Course:
     """Return the course that was opened under a fingerprint, or that one of its waves has."""
-    query = sa.select(_c.key, _c.fingerprint, _c.document, _c.role, _c.release)
-    row = None
-    if is_fingerprint(fingerprint):  # others are no text that every database takes
-        row = connection.execute(query.where(_c.fingerprint == fingerprint)).first()
-        if row is None:
-            joined = query.join(waves, _w.course == _c.key)
-            row = connection.execute(joined.where(_w.fingerprint == fingerprint)).first()
-    if row is None:
-        raise _unknown(fingerprint)
-    return Course(row.key, row.fingerprint, row.document, row.role, row.release == "by hand")
-
-
-def find(connection: Connection, fingerprint: str) -> Collection:
-    """Return the wave whose agreement has a fingerprint."""
-    course = find_course(connection, fingerprint)
-    query = sa.select(_w.key, _w.number, _w.agreement).where(_w.fingerprint == fingerprint)
-    row = connection.execute(query).first()
-    if row is None:
-        raise _unknown(fingerprint)
-    return Collection.of(row.key, row.number, course, _agreement_in(row.agreement))
-
-
-def newest(connection: Connection, course: Course) -> Collection:
-    """Return the newest wave of a course."""
-    query = sa.select(_w.key, _w.number, _w.agreement).where(_w.course == course.key)
-    row = connection.execute(query.order_by(_w.number.desc()).limit(1)).one()
-    return Collection.of(row.key, row.number, course, _agreement_in(row.agreement))
-
-
-def _unknown(fingerprint: str) -> UnknownCollectionError:
-    return UnknownCollectionError(
+    query = sa.select(_c.key, _c.fingerprint, _c.document, _c.role)
+    of_wave = query.join(waves, _w.course == _c.key).where(_w.fingerprint == fingerprint)
+    if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
+        for one in (query.where(_c.fingerprint == fingerprint), of_wave):
+            if (row := connection.execute(one).first()) is not None:
+                return Course(*row)
+    raise UnknownCollectionError(
         f"Nothing is collected under fingerprint={fingerprint!r} here. Is this the service that "
         "you were invited to, and has the collection been opened?"
     )
 
 
+def find(connection: Connection, fingerprint: str) -> Collection:
+    """Return the wave whose agreement has a fingerprint."""
+    return _wave(connection, find_course(connection, fingerprint), _w.fingerprint == fingerprint)
+
+
+def newest(connection: Connection, course: Course) -> Collection:
+    """Return the newest wave of a course."""
+    return _wave(connection, course, _w.course == course.key)
+
+
+def _wave(connection: Connection, course: Course, where: sa.ColumnElement[bool]) -> Collection:
+    query = sa.select(_w.key, _w.number, _w.agreement).where(where).order_by(_w.number.desc())
+    row = connection.execute(query.limit(1)).first()
+    if row is None:
+        raise UnknownCollectionError(
+            f"{course.fingerprint} is a plan, and submissions are for one of its waves."
+        )
+    return Collection.of(row.key, row.number, course, _read(row.agreement).first())
+
+
 # ---- how a course stands
 
-_PAST = sa.func.coalesce(_c.closes <= Clock(), sa.false())
+_PAST = sa.func.coalesce(_c.closes <= Clock(), sa.false()).label("past")
 # For whoever closes a course: a date that has not come means nothing any more.
 CLOSES_IF_PAST = sa.case((_c.closes <= Clock(), _c.closes), else_=None)
-_ALONE = sa.select(_c.key).where(_c.key == sa.bindparam("course")).with_for_update()
-_SHARED = sa.select(_c.key).where(_c.key == sa.bindparam("course")).with_for_update(read=True)
+_THIS = _c.key == sa.bindparam("course")
+_ALONE = sa.select(_c.key).where(_THIS).with_for_update()
+_SHARED = sa.select(_c.key).where(_THIS).with_for_update(read=True)
 _COURSE = sa.select(
-    _c.state, _c.told, _c.reason, _c.opened, _c.closes, _PAST.label("past"), Clock().label("now")
-).where(_c.key == sa.bindparam("course"))
+    _c.state, _c.told, _c.reason, _c.opened, _c.closes, _PAST, Clock().label("now")
+).where(_THIS)
 _WAVES = (
     sa.select(
-        _w.key,
-        _w.number,
-        _w.fingerprint,
-        _w.state,
+        *(_w.key, _w.number, _w.fingerprint, _w.state),
         _w.moments.is_not(None).label("sums"),
         _w.model.is_not(None).label("model"),
         _w.digest.is_not(None).label("chosen"),
@@ -278,16 +247,13 @@ _WAVES = (
     .where(_w.course == sa.bindparam("course"))
     .order_by(_w.number)
 )
-_COUNTS = (
-    sa.select(_w.key, sa.func.sum(tables.blocks.c.count))
-    .join(tables.blocks, tables.blocks.c.wave == _w.key)
-    .where(_w.course == sa.bindparam("course"))
-    .group_by(_w.key)
-)
 _WAVE = (
-    sa.select(_w.state.label("wave"), _c.state, _c.closes, _PAST.label("past"))
+    sa.select(_w.state.label("wave"), _c.state, _c.closes, _PAST)
     .join(courses, _c.key == _w.course)
     .where(_w.key == sa.bindparam("wave"))
+)
+_COUNT = sa.select(sa.func.coalesce(sa.func.sum(tables.blocks.c.count), 0)).where(
+    tables.blocks.c.wave == sa.bindparam("wave")
 )
 
 
@@ -328,9 +294,8 @@ class Standing:
             if self.newest.model:
                 return "published"
             return "closed" if self.is_fixed or self.state == "ended" else self.state
-        if self.state == "collecting" and self.course.role == "second":
-            return self.told or self.state
-        return self.state
+        leads = self.course.role != "second" or self.state != "collecting"
+        return self.state if leads else self.told or self.state
 
     @property
     def released(self) -> int:
@@ -367,14 +332,9 @@ def looked_at(connection: Connection, wave: Collection) -> Any:
     return connection.execute(_WAVE, {"wave": wave.key}).one()
 
 
-def update(connection: Connection, course: Course, **values: Any) -> None:
-    """Write something into a course's row, which the caller holds."""
-    connection.execute(sa.update(courses).where(_c.key == course.key).values(values))
-
-
-def update_wave(connection: Connection, wave: int, **values: Any) -> None:
-    """Write something into a wave's row, whose course the caller holds."""
-    connection.execute(sa.update(waves).where(_w.key == wave).values(values))
+def come(connection: Connection, wave: int) -> int:
+    """Return how many submissions a wave holds."""
+    return int(connection.scalar(_COUNT, {"wave": wave}) or 0)
 
 
 def refuse_if_past(closes: int | None) -> None:
@@ -386,135 +346,47 @@ def refuse_if_past(closes: int | None) -> None:
         )
 
 
-def refuse_by_hand(course: Course) -> None:
+def require_open(now: Standing) -> None:
+    """Refuse once a course takes nothing any more."""
+    if now.state == "ended":
+        raise ClosedError(
+            "The plan has come to its end, and nothing more is collected. "
+            + (now.reason or "All of its waves have been released.")
+        )
+    refuse_if_past(now.closes if now.past else None)
+
+
+def require_by_hand(course: Course) -> None:
     """Refuse what is done to a course that is released by hand, where it is at quorum."""
     if not course.by_hand:
-        raise InfeasibleError(
-            f"The plan {course.fingerprint} closes and publishes each wave when its quorum is "
-            "reached. Hold the plan, or end it early (`blurfit hold`, `blurfit publish` with the "
-            "plan)."
-        )
+        raise InfeasibleError(f"The plan {course.fingerprint} {_BY_PLAN}")
 
 
-def call_when_due(connection: Connection, now: Standing, come: int) -> None:
-    """Write down when a course at quorum is to be taken forward, `come` being how many have come
-    to its open wave.
-    """
-    course = now.course
+# ---- changing it: the caller holds the course's row
+
+
+def update(connection: Connection, course: Course, **values: Any) -> None:
+    """Write something into a course's row."""
+    connection.execute(sa.update(courses).where(_c.key == course.key).values(values))
+
+
+def update_wave(connection: Connection, wave: int, **values: Any) -> None:
+    """Write something into a wave's row."""
+    connection.execute(sa.update(waves).where(_w.key == wave).values(values))
+
+
+def call_when_due(connection: Connection, course: Course) -> None:
+    """Write down when a course at quorum is to be taken forward."""
+    now = standing(connection, course)
     if course.by_hand or course.role == "second":
         return
-    _, quorum = course.stages[now.newest.number - 1]
+    quorum = course.document.quorums[now.newest.number - 1]
     if now.state != "collecting":
         outbox.schedule(connection, course.key, None)
-    elif now.past or now.is_fixed or come >= quorum:
+    elif now.past or now.is_fixed or come(connection, now.newest.key) >= quorum:
         outbox.schedule(connection, course.key, 0)
     else:
         outbox.schedule(connection, course.key, now.closes, quorum)
-
-
-# ---- opening
-
-
-def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
-    """Refuse whole submissions where there are two databases, and shares where there is one."""
-    one_of(ROLES, role=role)
-    if not agreement.databases and role != "whole":
-        raise InvalidValueError(
-            f"Expected role={role!r} to be 'whole': the agreement names no second database."
-        )
-    if agreement.databases and role == "whole":
-        raise InvalidValueError(
-            f"Expected role={role!r} to be first or second, because the agreement is between two "
-            "databases: say which of them this is, like `--as first`."
-        )
-
-
-def begin(connection: Connection, document: Document, role: Role, closes: int | None) -> bool:
-    """Keep a course, and open its first wave, unless it is open already; tell whether it is new."""
-    by_hand = isinstance(document, Agreement)
-    first = document if isinstance(document, Agreement) else document.first()
-    in_plan = sa.select(_c.key).join(waves, _w.course == _c.key).where(~(_c.release == "by hand"))
-    if by_hand and connection.scalar(in_plan.where(_w.fingerprint == first.fingerprint)):
-        return False  # a wave, which its plan has opened
-    values = {
-        "fingerprint": document.fingerprint,
-        "document": document.to_json(),
-        "role": role,
-        "release": "by hand" if by_hand else "at quorum",
-        "state": "collecting",
-        "opened": int(time.time() // 3600),
-    }
-    insert = tables.insert_if_absent(connection, courses)
-    is_new = connection.scalar(insert.values(values).returning(_c.key)) is not None
-    course = find_course(connection, document.fingerprint)
-    if course.role != role:
-        raise ConflictError(
-            f"Expected role={role!r} to be {course.role!r}, as when the collection was opened: "
-            "that cannot be changed afterwards."
-        )
-    if is_new:
-        open_wave(connection, course, 1, first)
-        if closes is not None:
-            move_date(connection, course, closes)
-    elif closes is not None and (before := standing(connection, course).closes) != closes:
-        until = "at no date" if before is None else f"at {in_words(before)}"
-        raise ConflictError(
-            f"This was opened before, and closes {until}, not at {in_words(closes)}: move the date "
-            "with `blurfit until`."
-        )
-    return is_new
-
-
-def open_wave(connection: Connection, course: Course, number: int, agreement: Agreement) -> None:
-    """Collect under the agreement of a course's next wave, which was verified."""
-    values = {
-        "course": course.key,
-        "number": number,
-        "fingerprint": agreement.fingerprint,
-        "agreement": agreement.to_json(),
-        "state": "collecting",
-    }
-    insert = tables.insert_if_absent(connection, waves).values(values).returning(_w.key)
-    if connection.scalar(insert) is None:
-        # It may have been published or exported: a second release, of another set.
-        raise ConflictError(
-            f"Expected wave {number} to be opened by its plan, and {agreement.fingerprint} is "
-            "collected here by itself. Begin the plan in a store of its own, or propose another."
-        )
-
-
-# ---- steering
-
-
-def change(connection: Connection, course: Course, state: CourseState) -> None:
-    """Pause a course, hold it, or let it go on."""
-    now = standing(connection, course, alone=True)
-    if now.state == "ended" or (course.by_hand and not now.takes):
-        raise ClosedError(
-            "The collection has come to its end: there is nothing to pause, to hold or to resume."
-        )
-    if state == "held":
-        _refuse_to_hold(course)
-    update(connection, course, state=state)
-    call_when_due(connection, standing(connection, course), come(connection, now.newest.key))
-    if course.role == "first" and not course.by_hand:
-        outbox.add(connection, course.key, "tell")
-
-
-def _refuse_to_hold(course: Course) -> None:
-    if course.by_hand:
-        raise InfeasibleError(
-            "Nothing of this collection is released before its administrator publishes it, so "
-            "there is nothing to hold. To take nothing for a while, pause it (`blurfit pause`)."
-        )
-
-
-def close(connection: Connection, course: Course) -> None:
-    """Accept nothing more, and publish nothing yet."""
-    refuse_by_hand(course)
-    now = standing(connection, course, alone=True)
-    if now.state != "ended" and now.newest.state == "collecting":
-        shut(connection, now)
 
 
 def shut(connection: Connection, now: Standing) -> None:
@@ -522,6 +394,14 @@ def shut(connection: Connection, now: Standing) -> None:
     update_wave(connection, now.newest.key, state="fixed")
     if now.course.by_hand:
         update(connection, now.course, closes=CLOSES_IF_PAST)
+
+
+def close(connection: Connection, course: Course) -> None:
+    """Accept nothing more, and publish nothing yet."""
+    require_by_hand(course)
+    now = standing(connection, course, alone=True)
+    if now.state != "ended" and now.newest.state == "collecting":
+        shut(connection, now)
 
 
 def move_date(connection: Connection, course: Course, closes: int | None) -> None:
@@ -538,53 +418,62 @@ def move_date(connection: Connection, course: Course, closes: int | None) -> Non
             f"clock ({in_words(now.now)}). To close now, use `blurfit close`."
         )
     update(connection, course, closes=closes)
-    call_when_due(connection, standing(connection, course), come(connection, now.newest.key))
+    call_when_due(connection, course)
 
 
-def come(connection: Connection, wave: int) -> int:
-    """Return how many submissions a wave holds."""
-    return int(connection.scalar(_COUNT, {"wave": wave}) or 0)
-
-
-_COUNT = sa.select(sa.func.coalesce(sa.func.sum(tables.blocks.c.count), 0)).where(
-    tables.blocks.c.wave == sa.bindparam("wave")
-)
-
-
-# ---- invitations
-
-
-def invite(connection: Connection, course: Course, hashes: Iterable[bytes]) -> int:
-    """Keep the hashes of invitations; how many were new is returned."""
-    if course.first.admission != "invited":
-        raise InfeasibleError(
-            "The agreement lets anyone take part, so nobody needs an invitation. To admit only "
-            "people who are invited, make a new agreement without --anyone."
+def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
+    """Refuse whole submissions where there are two databases, and shares where there is one."""
+    one_of(ROLES, role=role)
+    if not agreement.databases and role != "whole":
+        raise InvalidValueError(
+            f"Expected role={role!r} to be 'whole': the agreement names no second database."
         )
-    if not course.by_hand:
-        still_open(standing(connection, course))
-    wanted = list(dict.fromkeys(hashes))
-    here = (_i.course == course.key) & _i.hash.in_(wanted)
-    known = set(connection.scalars(sa.select(_i.hash).where(here)))
-    new = [{"course": course.key, "hash": one} for one in wanted if one not in known]
-    if new:
-        connection.execute(tables.insert_if_absent(connection, invitations), new)
-    return len(new)
+    if agreement.databases and role == "whole":
+        raise InvalidValueError(
+            f"Expected role={role!r} to be first or second, because the agreement is between two "
+            "databases: say which of them this is, like `--as first`."
+        )
 
 
-def is_unused(connection: Connection, wave: Collection, invitation: bytes) -> bool:
-    """Tell whether an invitation, of which this is the hash, is good for this wave and unused."""
-    place = wave.agreement.wave
-    if place is not None and place.lot.group_of(invitation) != place.number:
-        return False
-    here = (_i.course == wave.course.key) & (_i.hash == invitation)
-    return connection.scalar(sa.select(_i.hash).where(here)) is not None
+def begin(connection: Connection, document: Agreed, role: Role, closes: int | None) -> bool:
+    """Keep a course, and open its first wave, unless it is open already; tell whether it is new."""
+    name = document.fingerprint
+    values: dict[str, Any] = {"fingerprint": name, "document": document.to_json(), "role": role}
+    values |= {"state": "collecting", "opened": int(time.time() // 3600)}
+    by_plan = connection.scalar(sa.select(_w.number).where(_w.fingerprint == name))
+    insert = tables.insert_if_absent(connection, courses)
+    if is_new := by_plan is None:
+        is_new = connection.scalar(insert.values(values).returning(_c.key)) is not None
+    course = find_course(connection, name)
+    if course.role != role:
+        raise ConflictError(
+            f"Expected role={role!r} to be {course.role!r}, as when the collection was opened: "
+            "that cannot be changed afterwards."
+        )
+    if is_new:
+        open_wave(connection, course, 1, document.first())
+        if closes is not None:
+            move_date(connection, course, closes)
+    elif closes is not None and (before := standing(connection, course).closes) != closes:
+        until = "at no date" if before is None else f"at {in_words(before)}"
+        raise ConflictError(
+            f"This was opened before, and closes {until}, not at {in_words(closes)}: move the date "
+            "with `blurfit until`."
+        )
+    return is_new
 
 
-def unused_invitations(connection: Connection, course: Course) -> int:
-    """Return how many invitations nobody has used yet."""
-    query = sa.select(sa.func.count()).where(_i.course == course.key)
-    return int(connection.scalar(query) or 0)
+def open_wave(connection: Connection, course: Course, number: int, agreement: Agreement) -> None:
+    """Collect under the agreement of a course's next wave, which was verified."""
+    name, text = agreement.fingerprint, agreement.to_json()
+    values = {"course": course.key, "number": number, "fingerprint": name, "agreement": text}
+    insert = tables.insert_if_absent(connection, waves).values(values | {"state": "collecting"})
+    if connection.scalar(insert.returning(_w.key)) is None:
+        # It may have been published or exported: a second release, of another set.
+        raise ConflictError(
+            f"Expected wave {number} to be opened by its plan, and {name} is collected here by "
+            "itself. Begin the plan in a store of its own, or propose another."
+        )
 
 
 # ---- what anyone may know
@@ -598,7 +487,7 @@ class WaveStatus:
     """
 
     number: int
-    kind: StageKind
+    kind: Kind
     quorum: int
     state: WaveState = "planned"
     count: int = 0
@@ -628,22 +517,26 @@ class Status:
     model: str | None = None
 
 
-def status(connection: Connection, course: Course) -> Status:
-    """Return how far a course is."""
-    now = standing(connection, course)
-    counts = {key: int(count) for key, count in connection.execute(_COUNTS, {"course": course.key})}
-    opened = [(one.state, counts.get(one.key, 0), one.fingerprint) for one in now.waves]
-    opened += [("planned", 0, None)] * (len(course.stages) - len(opened))
-    stages = enumerate(zip(course.stages, opened, strict=True), start=1)
-    known = tuple(WaveStatus(n, kind, quorum, *one) for n, ((kind, quorum), one) in stages)
+def status(connection: Connection, course: Course, fingerprint: str | None = None) -> Status:
+    """Return how far a course is; or, under the fingerprint of one of its waves, how far that is.
+
+    A wave is shown as a collection is: collecting, paused, closed, or published with its model.
+    """
+    now, document = standing(connection, course), course.document
+    opened: list[Any] = [
+        (one.state, come(connection, one.key), one.fingerprint) for one in now.waves
+    ]
+    opened += [()] * (len(document) - len(opened))
+    stages = enumerate(zip(document.kinds, document.quorums, opened, strict=True), start=1)
+    known = tuple(WaveStatus(n, kind, quorum, *one) for n, (kind, quorum, one) in stages)
     shown = [one.fingerprint for one in now.waves if one.model]
     last = known[now.newest.number - 1]
-    return Status(
+    whole = Status(
         course.fingerprint,
         now.shown,
         last.count,
         last.quorum,
-        course.first.admission == "invited",
+        document.first().admission == "invited",
         now.opened,
         now.closes,
         _awaits(connection, now),
@@ -652,29 +545,23 @@ def status(connection: Connection, course: Course) -> Status:
         now.reason,
         shown[-1] if shown else None,
     )
-
-
-def wave_status(connection: Connection, fingerprint: str) -> Status:
-    """Return how far a wave of a plan is."""
-    course = find_course(connection, fingerprint)
-    whole, now = status(connection, course), standing(connection, course)
-    place = next(n for n, one in enumerate(now.waves) if one.fingerprint == fingerprint)
-    row, wave = now.waves[place], whole.waves[place]
+    if fingerprint in (None, course.fingerprint):
+        return whole
+    ((row, wave),) = (
+        both for both in zip(now.waves, known, strict=False) if both[1].fingerprint == fingerprint
+    )
     is_open = row.state == "collecting" and not now.past
     state: State = ("paused" if now.state == "paused" else "collecting") if is_open else "closed"
-    return Status(
-        fingerprint,
-        "published" if row.model else state,
-        wave.count,
-        wave.quorum,
-        whole.invited,
-        whole.opened,
-        whole.closes,
-        None,
-        bool(row.sums),
-        (wave,),
-        whole.reason,
-        fingerprint if row.model else None,
+    return replace(
+        whole,
+        fingerprint=fingerprint,
+        state="published" if row.model else state,
+        count=wave.count,
+        quorum=wave.quorum,
+        awaits=None,
+        sums=bool(row.sums),
+        waves=(wave,),
+        model=fingerprint if row.model else None,
     )
 
 
@@ -685,36 +572,11 @@ def _awaits(connection: Connection, now: Standing) -> str | None:
     its side, and is never told of a model, would wait for ever. So whoever looks at it is told for
     whom it waits; and likewise at a first that has something to tell the second.
     """
-    role, databases = now.course.role, now.course.databases
-    if role == "second":
-        return databases[0].name if now.is_fixed else None
-    behind = role == "first" and outbox.has(connection, now.course.key, "tell")
-    return databases[1].name if behind else None
-
-
-def still_open(now: Standing) -> None:
-    """Refuse once a course takes nothing any more."""
-    if now.state == "ended":
-        raise ClosedError(
-            "The plan has come to its end, and nothing more is collected. "
-            + (now.reason or "All of its waves have been released.")
-        )
-    refuse_if_past(now.closes if now.past else None)
-
-
-def current(connection: Connection, course: Course) -> Agreement:
-    """Return the agreement of the wave that collects."""
-    now = standing(connection, course)
-    still_open(now)
-    wave = newest(connection, course)
-    if now.newest.state == "collecting":
-        return wave.agreement
-    if course.by_hand:
-        raise ClosedError("The collection is closed, and nothing more is collected.")
-    raise BetweenWavesError(
-        f"Wave {wave.number} is being published, and the next one opens in a moment. Ask again "
-        "soon; blur nothing before."
-    )
+    course = now.course
+    if course.role == "second":
+        return course.document.databases[0].name if now.is_fixed else None
+    behind = course.role == "first" and outbox.has(connection, course.key, "tell")
+    return course.document.databases[1].name if behind else None
 
 
 class Courses(Transactions):
@@ -727,7 +589,7 @@ class Courses(Transactions):
 
     def open(
         self,
-        document: Document,
+        document: Agreed,
         *,
         role: Role = "whole",
         allow_unproved: bool = False,
@@ -740,9 +602,8 @@ class Courses(Transactions):
         `allow_unproved` is as in `Agreement.verify`. From the second `closes` since 1970 on nothing
         is taken any more.
         """
-        first = document if isinstance(document, Agreement) else document.first()
-        first.verify(allow_unproved=allow_unproved)
-        refuse_unless_fitting(first, role)
+        document.first().verify(allow_unproved=allow_unproved)
+        refuse_unless_fitting(document.first(), role)
         return self.write(begin, document, role, closes)
 
     def collection(self, fingerprint: str) -> Collection:
@@ -761,22 +622,40 @@ class Courses(Transactions):
             found = self._courses[fingerprint] = self.read(find_course, fingerprint)
         return found
 
-    def status(self, fingerprint: str) -> Status:
-        """Return how far a course is; given the fingerprint of a plan's wave, how far that is."""
+    def steered(self, fingerprint: str) -> Course:
+        """Return the course under its own fingerprint: a wave of a plan is steered by its plan."""
         course = self.course(fingerprint)
         if course.fingerprint != fingerprint:
-            return self.read(wave_status, fingerprint)
-        return self.read(status, course)
+            raise InfeasibleError(
+                f"This is a wave of the plan {course.fingerprint}, which {_BY_PLAN}"
+            )
+        return course
+
+    def status(self, fingerprint: str) -> Status:
+        """Return how far a course is; given the fingerprint of a plan's wave, how far that is."""
+        return self.read(status, self.course(fingerprint), fingerprint)
 
     def statuses(self) -> list[Status]:
         """Return those of all courses, in the order of their opening."""
         query = sa.select(_c.fingerprint).order_by(_c.key)
-        names = self.read(lambda connection: list(connection.scalars(query)))
+        with self._reading() as connection:
+            names = connection.scalars(query).all()
         return [self.status(one) for one in names]
 
     def current(self, fingerprint: str) -> Agreement:
         """Return the agreement of the wave that collects."""
-        return self.read(current, self.course(fingerprint))
+        course = self.course(fingerprint)
+        with self._reading() as connection:
+            now, wave = standing(connection, course), newest(connection, course)
+        require_open(now)
+        if now.newest.state == "collecting":
+            return wave.agreement
+        if course.by_hand:
+            raise ClosedError("The collection is closed, and nothing more is collected.")
+        raise BetweenWavesError(
+            f"Wave {wave.number} is being published, and the next one opens in a moment. Ask again "
+            "soon; blur nothing before."
+        )
 
     def pause(self, fingerprint: str) -> Status:
         """Take nothing for a while; whoever is refused meanwhile may send the same again."""
@@ -791,27 +670,66 @@ class Courses(Transactions):
         return self._changed(fingerprint, "collecting")
 
     def _changed(self, fingerprint: str, state: CourseState) -> Status:
-        self.write(change, self.course(fingerprint), state)
-        return self.status(fingerprint)
+        course = self.steered(fingerprint)
+        if state == "held" and course.by_hand:
+            raise InfeasibleError(
+                "Nothing of this collection is released before its administrator publishes it, so "
+                "there is nothing to hold. To take nothing for a while, pause it (`blurfit pause`)."
+            )
+        with self._writing() as connection:
+            now = standing(connection, course, alone=True)
+            if now.state == "ended" or (course.by_hand and not now.takes):
+                raise ClosedError(
+                    "The collection has come to its end: there is nothing to pause, to hold or to "
+                    "resume."
+                )
+            update(connection, course, state=state)
+            call_when_due(connection, course)
+            if course.role == "first" and not course.by_hand:
+                outbox.add(connection, course.key, "tell")
+            return status(connection, course)
 
     def close_collection(self, fingerprint: str) -> Status:
         """Accept nothing more, and publish nothing yet; for courses that are released by hand."""
-        self.write(close, self.course(fingerprint))
+        self.write(close, self.steered(fingerprint))
         return self.status(fingerprint)
 
     def move_date(self, fingerprint: str, closes: int | None) -> Status:
         """Let an open course close or end at another moment, or at none."""
-        self.write(move_date, self.course(fingerprint), closes)
+        self.write(move_date, self.steered(fingerprint), closes)
         return self.status(fingerprint)
+
+    # ---- invitations
 
     def invite(self, fingerprint: str, hashes: Iterable[bytes]) -> int:
         """Keep the hashes of new invitations; how many were new is returned."""
-        return self.write(invite, self.course(fingerprint), hashes)
+        course, wanted = self.course(fingerprint), list(dict.fromkeys(hashes))
+        if course.document.first().admission != "invited":
+            raise InfeasibleError(
+                "The agreement lets anyone take part, so nobody needs an invitation. To admit only "
+                "people who are invited, make a new agreement without --anyone."
+            )
+        with self._writing() as connection:
+            if not course.by_hand:
+                require_open(standing(connection, course))
+            here = (_i.course == course.key) & _i.hash.in_(wanted)
+            known = set(connection.scalars(sa.select(_i.hash).where(here)))
+            new = [{"course": course.key, "hash": one} for one in wanted if one not in known]
+            if new:
+                connection.execute(tables.insert_if_absent(connection, invitations), new)
+        return len(new)
 
     def unused_invitations(self, fingerprint: str) -> int:
         """Return how many invitations nobody has used yet."""
-        return self.read(unused_invitations, self.course(fingerprint))
+        query = sa.select(sa.func.count()).where(_i.course == self.course(fingerprint).key)
+        with self._reading() as connection:
+            return int(connection.scalar(query) or 0)
 
     def is_unused(self, wave: Collection, invitation: bytes) -> bool:
         """Tell whether an invitation, of which this is the hash, is good for a wave and unused."""
-        return self.read(is_unused, wave, invitation)
+        place, here = wave.agreement.wave, _i.course == wave.course.key
+        if place is not None and place.lot.group_of(invitation) != place.number:
+            return False
+        query = sa.select(_i.hash).where(here & (_i.hash == invitation))
+        with self._reading() as connection:
+            return connection.scalar(query) is not None

@@ -404,7 +404,7 @@ def consenting(connection: Connection, wave: Collection, *, alone: bool = False)
     """
     wave.require_role("second")
     now = standing(connection, wave.course, alone=alone)
-    name = wave.course.databases[1].name
+    name = wave.course.document.databases[1].name
     if now.state == "ended":
         raise ClosedError(now.reason or "The collection has come to its end here.")
     if wave.course.by_hand and not now.is_fixed:

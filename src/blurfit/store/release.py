@@ -55,7 +55,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import Plan
+from blurfit.agreement.plan import Agreed
 from blurfit.arrays import BoolArray, ByteArray, WordArray
 from blurfit.errors import (
     BelowQuorumError,
@@ -68,13 +68,12 @@ from blurfit.errors import (
     NotPublishedError,
     ServiceError,
 )
-from blurfit.learning.sums import Totals
 from blurfit.messages.signing import Signature
+from blurfit.model.course import WRONG_SUMS, follows
 from blurfit.model.course import Course as Followed
-from blurfit.model.course import follows, learn_plan
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
-from blurfit.model.release import WITHOUT_A_MODEL, Release, alike, refuse_below_quorum
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import Release, is_model, refuse_below_quorum
 from blurfit.randomness.database import blurred, words
 from blurfit.store import blocks, identifiers, joint, outbox
 from blurfit.store.arrivals import Intake
@@ -90,7 +89,7 @@ from blurfit.store.collections import (
     find,
     newest,
     open_wave,
-    refuse_by_hand,
+    require_by_hand,
     shut,
     standing,
     update,
@@ -102,8 +101,8 @@ from blurfit.store.outbox import Task
 from blurfit.store.tables import insert_if_absent, signatures, waves
 
 Signed = Literal["model", "moments"]
+Shared = tuple[int, WordArray]  # how many are in a common set, and Σv over it
 _log = logging.getLogger(__name__)
-_WRONG = (BlurfitError, ArithmeticError, ValueError)  # what sums can be: too large, singular, …
 _w, _s = waves.c, signatures.c
 
 
@@ -118,8 +117,7 @@ class Outcome:
 
     release: Release
     following: Agreement | None = None
-    model: PublishedModel | None = None
-    text: str | None = None  # of the model, where it came from elsewhere: digits may differ
+    model: str | None = None  # its text
     reason: str | None = None
 
 
@@ -129,80 +127,70 @@ def _read(text: str) -> PublishedMoments:
     return PublishedMoments.from_json(text)
 
 
-def released_by(wave: Collection, totals: Totals) -> Release:
-    """Return a wave's sums, or the model of a collection that shows no sums; or why there are none.
-
-    Below the quorum an error is raised.
-    """
-    try:
-        if wave.agreement.mechanism == "input":
-            return Release.of(wave.agreement, totals)
-        return replace(Release.of(wave.agreement, totals, sums_alone=True), refusal=None)
-    except BelowQuorumError:
-        raise
-    except _WRONG as error:
-        return Release(refusal=_unpublishable(wave, error))
-
-
-def _unpublishable(wave: Collection, error: Exception) -> str:
-    told = "" if wave.course.by_hand else "The sums of this wave cannot be published: "
-    return f"{told}{error}"
-
-
-def best_model(
-    course: Course, published: Sequence[PublishedMoments]
-) -> tuple[PublishedModel | None, str | None]:
-    """Return the model of as many waves as allow one, or why there is none."""
-    document, refusal = course.document, "no wave was released."
-    if isinstance(document, Agreement) and document.sends != "everything":
-        return None, WITHOUT_PUBLIC_ROWS
-    if isinstance(document, Agreement) and document.is_later_wave:
-        return None, WITHOUT_A_MODEL
-    for count in range(len(published), 0, -1):
-        try:
-            if isinstance(document, Agreement):
-                return published[0].fit(), None
-            return learn_plan(document, published[:count]), None
-        except _WRONG as error:
-            refusal = str(error)
-    return None, refusal
-
-
-def following_of(
-    plan: Plan, published: Sequence[PublishedMoments]
-) -> tuple[Agreement | None, str | None]:
-    """Return the next agreement, or why there is none."""
-    try:
-        found = Followed.of(plan, published).next_agreement()
-        found.verify()
-    except _WRONG as error:
-        return None, f"No wave follows wave {len(published)} of {len(plan)}: {error}"
-    return found, None
+def followed(course: Course, texts: Sequence[str]) -> Followed:
+    """Follow a course through its releases."""
+    return Followed.of(course.document, [_read(one) for one in texts])
 
 
 def outcome_of(now: Standing, release: Release, before: Sequence[str], *, end: bool) -> Outcome:
     """Work out what follows a release, which comes after the texts `before`."""
-    course, document = now.course, now.course.document
-    texts = [*before, *([] if release.moments is None else [release.moments])]
-    published, reason = [_read(text) for text in texts], None
-    if isinstance(document, Agreement) and release.moments is None:
-        model = None if release.model is None else PublishedModel.from_json(release.model)
-        return Outcome(release, model=model, text=release.model, reason=release.refusal)
-    if isinstance(document, Plan) and len(published) < len(document):
-        following, reason = None, release.refusal
+    if release.model is not None:  # of `input`, which shows no sums
+        return Outcome(release, model=release.model)
+    document, reason = now.course.document, release.refusal
+    taught = followed(now.course, [*before, *filter(None, [release.moments])])
+    done, of = len(taught.releases), f"of its {len(document)} waves."
+    if done < len(document) and not now.course.by_hand:
         if now.past:
-            reason = f"Its date came after {len(published)} of its {len(document)} waves."
+            reason = f"Its date came after {done} {of}"
         elif end:
-            reason = f"Its administrator ended it after wave {len(published)} of {len(document)}."
+            reason = f"Its administrator ended it after wave {done} of {len(document)}."
         elif release.moments is not None:
-            following, reason = following_of(document, published)
-        if following is not None:
-            return Outcome(release, following)
-    model, refusal = best_model(course, published)
-    if model is None:
-        told = refusal if course.by_hand else f"There is no model: {refusal}"
-        reason = " ".join(filter(None, (reason, told)))
-    return Outcome(release, model=model, reason=reason)
+            try:
+                following = taught.next_agreement()
+                following.verify()
+                return Outcome(release, following)
+            except WRONG_SUMS as error:
+                reason = f"No wave follows wave {done} of {len(document)}: {error}"
+    model, refusal = taught.best_model()
+    if model is not None:
+        return Outcome(release, model=model.to_json(), reason=reason)
+    if now.course.by_hand:
+        return Outcome(release, reason=reason or refusal)
+    told = " ".join(filter(None, (reason, f"There is no model: {refusal}")))
+    return Outcome(release, reason=told)
+
+
+def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
+    """Refuse what does not follow from the documents and the releases; return what it comes to.
+
+    That the sums are right cannot be seen from here; that what follows does so from them can.
+    """
+    texts, release = list(before), Release(moments=news.moments)
+    if any(_read(one).fingerprint == news.wave and one != news.moments for one in before):
+        raise ConflictError("Expected the sums that were published before: a wave has one.")
+    if news.moments is not None and news.moments not in texts:
+        if _read(news.moments).to_json() != news.moments:
+            raise InvalidValueError("Expected the text of moments as blurfit writes it.")
+        texts.append(news.moments)
+    if news.following is not None:
+        if course.by_hand or news.moments is None:
+            raise InvalidValueError("Expected no wave but after the sums of a plan's wave.")
+        announced = Agreement.from_json(news.following)
+        so_far = texts[: texts.index(news.moments) + 1]
+        follows(course.document, [_read(one) for one in so_far], announced)
+        return Outcome(release, announced)
+    if news.state == "ended":
+        again = followed(course, texts).best_model()[0]
+        if again is None or news.model is None:
+            wrong = again is not None or news.model is not None
+        else:
+            wrong = not is_model(news.model, again)
+        if wrong:
+            raise InvalidValueError(
+                "Expected the model that follows from the releases, and this one does not. Let "
+                "both databases use releases of blurfit that learn alike."
+            )
+    return Outcome(release, model=news.model, reason=news.reason)
 
 
 # ---- transactions
@@ -220,28 +208,22 @@ class Fixed:
     end: bool
 
 
-def look(
-    connection: Connection, course: Course, *, end: bool
-) -> tuple[Standing, Collection] | None:
-    """Return the open wave, if something is to be done with it now: it is full, fixed or past its
-    date, or the course is to end.
+def look(connection: Connection, course: Course, *, end: bool) -> Standing | None:
+    """Return how a course stands, if something is to be done with its open wave now: it is full,
+    fixed or past its date, or the course is to end.
     """
-    now, wave = standing(connection, course), newest(connection, course)
-    if now.state == "ended":
+    now = standing(connection, course)
+    if now.state == "ended" or (now.state != "collecting" and not end):
         return None
-    if not end and course.by_hand:
-        return (now, wave) if outbox.has(connection, course.key, "advance") else None
-    if end or (now.state == "collecting" and _is_due(connection, now, wave)):
-        return now, wave
-    return None
-
-
-def _is_due(connection: Connection, now: Standing, wave: Collection) -> bool:
-    return now.past or now.is_fixed or come(connection, wave.key) >= wave.agreement.quorum
+    if end or outbox.has(connection, course.key, "advance"):
+        return now
+    wave = newest(connection, course)
+    full = come(connection, wave.key) >= wave.agreement.quorum
+    return now if not course.by_hand and (now.past or now.is_fixed or full) else None
 
 
 def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False) -> Fixed | None:
-    """Fix the set of the open wave; None if somebody was quicker, or the course is held.
+    """Fix the set of the open wave; None if nothing is to be done with it by now.
 
     Below the quorum an error is raised and nothing changes, unless the course ends and has released
     something, or its date has come: then the wave will be dropped. So it is with `drop`, if the
@@ -250,26 +232,23 @@ def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False
     now, wave = standing(connection, course, alone=True), newest(connection, course)
     if now.state == "ended" or (now.state != "collecting" and not end):
         return None
-    if course.by_hand:
-        refuse_if_handed_over(connection, wave)
-    short = drop or come(connection, wave.key) < wave.agreement.quorum
+    refuse_if_handed_over(connection, wave)
+    count = come(connection, wave.key)
+    short = drop or count < wave.agreement.quorum
     # Of several waves one is fixed below its quorum only to be dropped: go on with that.
     may_drop = not course.by_hand and (now.past or (end and now.released > 0) or now.is_fixed)
     if short and not may_drop:
-        refuse_below_quorum(wave.agreement, come(connection, wave.key))
+        if end:
+            refuse_below_quorum(wave.agreement, count)
+        return None
     if now.newest.state == "collecting":
         shut(connection, now)
     if not short and wave.role == "whole" and wave.agreement.database_noise:
-        _draw(connection, wave)
+        noise = words(wave.agreement).astype("<u8").tobytes()
+        absent = (_w.key == wave.key) & _w.noise.is_(None)
+        connection.execute(sa.update(waves).where(absent).values(noise=noise))
     outbox.add(connection, course.key, "advance")
     return Fixed(now, wave, short, end or short)
-
-
-def _draw(connection: Connection, wave: Collection) -> None:
-    """Draw the noise of the database itself, unless it was drawn before."""
-    noise = words(wave.agreement).astype("<u8").tobytes()
-    absent = (_w.key == wave.key) & _w.noise.is_(None)
-    connection.execute(sa.update(waves).where(absent).values(noise=noise))
 
 
 def fix_with_the_other(
@@ -283,21 +262,13 @@ def fix_with_the_other(
     return Fixed(now, wave, dropped=False, end=end), *joint.fix(connection, now, wave, theirs)
 
 
-def totals_of(connection: Connection, wave: Collection) -> tuple[Totals, WordArray | None]:
-    """Return what the set that was fixed comes to, and the noise that was drawn for it, if any."""
-    drawn = connection.scalar(sa.select(_w.noise).where(_w.key == wave.key))
-    noise = None if drawn is None else np.frombuffer(drawn, "<u8").astype(np.uint64)
-    return blocks.totals(connection, wave), noise
-
-
 def keep(connection: Connection, fixed: Fixed, found: Outcome) -> None:
     """Write down what a wave has come to, and what follows; what was written before stays."""
     course, wave = fixed.now.course, fixed.wave
     now = standing(connection, course, alone=True)
     if now.state == "ended" or now.newest.key != wave.key:
         return
-    if course.by_hand:
-        refuse_if_handed_over(connection, wave)
+    refuse_if_handed_over(connection, wave)
     _write(connection, now, found)
     if course.role == "first":
         released = found.release.moments is not None
@@ -306,38 +277,31 @@ def keep(connection: Connection, fixed: Fixed, found: Outcome) -> None:
 
 def _write(connection: Connection, now: Standing, found: Outcome) -> None:
     """Release or drop the newest wave, and open the next, or end the course."""
-    course, moments = now.course, found.release.moments
+    course, wave, moments = now.course, now.newest, found.release.moments
     if moments is not None:
-        update_wave(connection, now.newest.key, state="released", moments=moments)
+        update_wave(connection, wave.key, state="released", moments=moments)
+    elif wave.state != "released" and found.release.model is None:
+        update_wave(connection, wave.key, state="dropped")
     if found.following is not None:
-        open_wave(connection, course, now.newest.number + 1, found.following)
-        call_when_due(connection, standing(connection, course), 0)
+        open_wave(connection, course, wave.number + 1, found.following)
+        call_when_due(connection, course)
         return
-    if moments is None and found.release.model is None and now.newest.state != "released":
-        update_wave(connection, now.newest.key, state="dropped")
     update(connection, course, state="ended", reason=found.reason, closes=CLOSES_IF_PAST)
-    if found.model is not None:
-        here = (_w.course == course.key) & (_w.fingerprint == found.model.fingerprint)
-        values = {"model": found.text or found.model.to_json(), "state": "released"}
+    if found.model is not None:  # with the last wave that it is from
+        shown = PublishedModel.from_json(found.model).fingerprint
+        here = (_w.course == course.key) & (_w.fingerprint == shown)
+        values = {"model": found.model, "state": "released"}
         connection.execute(sa.update(waves).where(here).values(values))
     outbox.schedule(connection, course.key, None)
 
 
 def end(connection: Connection, now: Standing, reason: str) -> None:
     """End a course, whose row the caller holds, with what its waves have released."""
-    published = [_read(text) for text in release_texts(connection, now.course)]
-    model = best_model(now.course, published)[0] if published else None
-    _write(connection, now, Outcome(Release(), model=model, reason=reason))
+    model = followed(now.course, release_texts(connection, now.course)).best_model()[0]
+    text = None if model is None else model.to_json()
+    _write(connection, now, Outcome(Release(), model=text, reason=reason))
     if now.course.role == "first" and not now.course.by_hand:
         outbox.add(connection, now.course.key, "tell")
-
-
-def settle(connection: Connection, course: Course) -> None:
-    """Write down when a course is to be taken forward next, after it was."""
-    now = standing(connection, course, alone=True)
-    if now.state == "ended" or (course.by_hand and not now.is_fixed):
-        outbox.schedule(connection, course.key, None)
-    call_when_due(connection, now, come(connection, now.newest.key))
 
 
 # ---- two databases tell each other
@@ -347,107 +311,49 @@ def news_of(connection: Connection, course: Course, number: int) -> News:
     """Return what the second database is to be told: of one wave, or of the course."""
     now, told = standing(connection, course), News("collecting")
     if number:
-        after = next((one for one in now.waves[number:] if one.state != "dropped"), None)
-        wave = now.waves[number - 1]
-        moments, following = (
-            _text(connection, one, column)
-            for one, column in ((wave, _w.moments), (after, _w.agreement))
-        )
-        told = replace(told, wave=wave.fingerprint, moments=moments, following=following)
-        if after is not None and now.state == "ended":
-            return told  # the end is told by itself
-    ended = now.state == "ended"
-    model = model_text(connection, course) if ended else None
-    return replace(told, state=now.state, reason=now.reason if ended else None, model=model)
+        wave, *later = now.waves[number - 1 :]
+        moments = _text(connection, wave.key, _w.moments)
+        told = replace(told, wave=wave.fingerprint, moments=moments)
+        if later and later[0].state != "dropped":
+            told = replace(told, following=_text(connection, later[0].key, _w.agreement))
+            if now.state == "ended":
+                return told  # the end is told by itself
+    if now.state != "ended":
+        return replace(told, state=now.state)
+    return replace(told, state="ended", reason=now.reason, model=model_text(connection, course))
 
 
-def _text(connection: Connection, wave: Any, column: sa.Column[Any]) -> str | None:
-    if wave is None:
-        return None
-    found: str | None = connection.scalar(sa.select(column).where(_w.key == wave.key))
+def _text(connection: Connection, wave: int, column: sa.Column[Any]) -> str | None:
+    found: str | None = connection.scalar(sa.select(column).where(_w.key == wave))
     return found
-
-
-def told(connection: Connection, course: Course, task: Task) -> None:
-    """Strike off what was told; what both have now can be signed by both."""
-    outbox.done(connection, task)
-    for one in standing(connection, course).waves:
-        if course.first.signing_keys and (one.number == task.wave or one.model):
-            outbox.add(connection, course.key, "sign", one.number)
 
 
 def take(connection: Connection, course: Course, known: int, news: News, found: Outcome) -> None:
     """Write down what the first database has written down, which was checked beside the `known`
-    releases; other sums, or another model, than before are a conflict, for ever.
+    releases; another end than before is a conflict, for ever.
     """
     now = standing(connection, course, alone=True)
-    if news.moments is not None:
-        row = next((one for one in now.waves if one.fingerprint == news.wave), None)
-        if row is None or (now.state == "ended" and not row.sums):
+    row = next((one for one in now.waves if one.fingerprint == news.wave), None)
+    if news.moments is not None and (row is None or not row.sums or now.released != known):
+        if now.state == "ended" or row is None:
             raise ClosedError(now.reason or "The collection has come to its end here.")
-        if row.sums and _text(connection, row, _w.moments) != news.moments:
-            raise ConflictError("Expected the sums that were published before: a wave has one.")
-        if not row.sums:
-            _refuse_unless_chosen(connection, now, row, known, news)
-            _write(connection, now, found)
-            update(connection, course, told=news.state)
-            return
-    if now.state == "ended":
+        chosen = joint.recorded(connection, find(connection, row.fingerprint))
+        stated, is_next = _read(news.moments), now.released == known and row.key == now.newest.key
+        of_set = chosen is not None and (row.fingerprint, chosen.count)
+        if not is_next or of_set != (stated.fingerprint, stated.count):
+            raise InvalidValueError(
+                "Expected the sums of the set that was fixed here, and these are of others, or "
+                "none was fixed: begin by asking whose shares are here."
+            )
+        _write(connection, now, found)
+    elif now.state == "ended":
         same = news.state == "ended" and news.model == model_text(connection, course)
         if not same and news.following is None:
             raise ConflictError("Expected the end, and the model, that are here.")
         return
-    if news.state == "ended":
+    elif news.state == "ended":
         _write(connection, now, replace(found, release=Release()))
     update(connection, course, told=news.state)
-
-
-def _refuse_unless_chosen(
-    connection: Connection, now: Standing, row: Any, known: int, news: News
-) -> None:
-    assert news.moments is not None
-    wave, shown = find(connection, row.fingerprint), _read(news.moments)
-    chosen = joint.recorded(connection, wave)
-    is_next = row.key == now.newest.key and now.released == known
-    stated = shown.fingerprint, shown.count
-    if chosen is None or not is_next or stated != (wave.fingerprint, chosen.count):
-        raise InvalidValueError(
-            "Expected the sums of the set that was fixed here, and these are of others, or none "
-            "was fixed: begin by asking whose shares are here."
-        )
-
-
-def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
-    """Refuse what does not follow from the documents and the releases; return what it comes to.
-
-    That the sums are right cannot be seen from here; that what follows does so from them can.
-    """
-    texts = list(before)
-    if news.moments is not None and news.moments not in texts:
-        if _read(news.moments).to_json() != news.moments:
-            raise InvalidValueError("Expected the text of moments as blurfit writes it.")
-        texts.append(news.moments)
-    published, document = [_read(text) for text in texts], course.document
-    release = Release(moments=news.moments)
-    if news.following is not None:
-        announced = Agreement.from_json(news.following)
-        if isinstance(document, Agreement):
-            raise InvalidValueError("Expected no wave after that of an agreement by itself.")
-        if announced.wave is not None and announced.wave.number > len(published):
-            follows(document, published, announced)
-        return Outcome(release, announced)
-    if news.state != "ended":
-        return Outcome(release)
-    again, _ = best_model(course, published)
-    stated = None if news.model is None else PublishedModel.from_json(news.model)
-    if (again is None) != (stated is None) or (
-        again is not None and stated is not None and not alike(stated, again)
-    ):
-        raise InvalidValueError(
-            "Expected the model that follows from the releases, and this one does not. Let both "
-            "databases use releases of blurfit that learn alike."
-        )
-    return Outcome(release, model=stated, text=news.model, reason=news.reason)
 
 
 # ---- what was published
@@ -478,7 +384,7 @@ def shown_at(connection: Connection, course: Course) -> str:
     if course.by_hand:
         raise NotPublishedError(
             "The model of this collection has not been published. Its administrator does that, "
-            f"once, when at least {course.first.quorum:,} have contributed."
+            f"once, when at least {course.document.quorums[0]:,} have contributed."
         )
     if now.state != "ended":
         raise NotPublishedError(
@@ -489,14 +395,14 @@ def shown_at(connection: Connection, course: Course) -> str:
 
 
 def _published(connection: Connection, wave: Collection, column: sa.Column[Any]) -> str:
-    text = connection.scalar(sa.select(column).where(_w.key == wave.key))
+    text = _text(connection, wave.key, column)
     if text is None and (place := wave.agreement.wave) is not None:
         raise NotPublishedError(
             f"This is wave {place.number} of the plan {place.plan}. Its sums are published when "
             f"{wave.agreement.quorum:,} have contributed, and a model from all waves when the plan "
             "has come to its end."
         )
-    return shown_at(connection, wave.course) if text is None else str(text)
+    return shown_at(connection, wave.course) if text is None else text
 
 
 # ---- exports
@@ -504,8 +410,7 @@ def _published(connection: Connection, wave: Collection, column: sa.Column[Any])
 
 def refuse_if_handed_over(connection: Connection, wave: Collection) -> None:
     """Refuse to release a collection whose release was left to a file."""
-    place = connection.scalar(sa.select(_w.handed_over).where(_w.key == wave.key))
-    if place is not None:
+    if (place := _text(connection, wave.key, _w.handed_over)) is not None:
         raise InfeasibleError(
             f"This collection was exported to {place!r}, and its model is learned from that file "
             "(`blurfit learn`). Another one from here could be of other people, and the two would "
@@ -525,10 +430,10 @@ def hand_over(
     second time.
     """
     wave.require_role("whole")
-    refuse_by_hand(wave.course)
+    require_by_hand(wave.course)
     now = standing(connection, wave.course, alone=True)
     row = connection.execute(sa.select(waves).where(_w.key == wave.key)).one()
-    if row.state == "collecting" and not now.past:
+    if now.takes:
         raise NotPublishedError(
             f"Expected a collection that is closed, and {wave.fingerprint} is still collecting. "
             "Close it first (`blurfit close`); that cannot be undone."
@@ -562,13 +467,12 @@ def hand_over(
 def complete_handover(connection: Connection, wave: Collection, name: str) -> None:
     """Write down that the exported file is complete under this name: of several only the first."""
     standing(connection, wave.course, alone=True)
-    row = connection.execute(sa.select(waves).where(_w.key == wave.key)).one()
-    if row.handed_in is not None:
-        raise _handed_over(row.handed_over)
+    if _text(connection, wave.key, _w.handed_in) is not None:
+        raise _handed_over(_text(connection, wave.key, _w.handed_over))
     update_wave(connection, wave.key, handed_in=name)
 
 
-def _handed_over(place: str) -> ConflictError:
+def _handed_over(place: str | None) -> ConflictError:
     return ConflictError(
         f"This collection was exported to {place!r}, and is not exported again: models learned "
         "from two copies, each with other files, would give away whom they differ in. Learn from "
@@ -581,13 +485,12 @@ class Publishing(Intake):
 
     # ---- taking courses forward
 
-    def publish(self, document: Agreement | Plan | str) -> PublishedModel:
+    def publish(self, document: Agreed | str) -> PublishedModel:
         """End a course now, with its model: it is learned once, and is the same for ever."""
         self.publish_text(_name(document))
-        try:
-            return PublishedModel.from_json(self.model(_name(document)))
-        except NotPublishedError as error:
-            raise InfeasibleError(self._no_model(_name(document))) from error
+        if (text := self.read(model_text, self.course(_name(document)))) is None:
+            raise InfeasibleError(self._no_model(_name(document)))
+        return PublishedModel.from_json(text)
 
     def publish_text(self, fingerprint: str, peer: Peer | None = None) -> str:
         """End a course now, with the open wave if it has its quorum: the text of its model, or of
@@ -596,119 +499,121 @@ class Publishing(Intake):
         Below the quorum, if nothing was released, an error is raised and nothing changes. The
         second of two databases does not publish: by hand, this closes its side.
         """
-        course = self.course(fingerprint)
-        if course.role == "second":
-            return self._let_publish(course)
-        self._step(course, peer, end=True)
-        if course.role == "first" and peer is not None:
+        course = self.steered(fingerprint)
+        if course.role != "second":
+            self._step(course, peer, end=True)
             self._tell(course, peer)
-        try:
-            return self.model(course.fingerprint)
-        except NotPublishedError as error:
-            sums = self.releases(course.fingerprint)
-            if course.by_hand and sums:
-                return sums[0]
+        elif course.by_hand:
+            self.write(close, course)
+        if (text := self.read(model_text, course)) is not None:
+            return text
+        if sums := course.by_hand and self.releases(fingerprint):
+            return sums[0]
+        if self.read(standing, course).state == "ended":
             if course.by_hand:
-                raise InfeasibleError(self._no_model(fingerprint)) from error
-            raise
+                raise InfeasibleError(self._no_model(fingerprint))
+            return self.read(shown_at, course)  # which says why there is none
+        first = course.document.databases[0].name
+        if course.by_hand:
+            raise NotPublishedError(
+                f"The collection is closed here, and its shares may be summed. The next step is "
+                f"{first}'s: once it publishes, the model appears here too."
+            )
+        raise NotPublishedError(
+            f"{first} leads this plan, and only there can it be ended. It can be held here: then "
+            "no wave is released until it is resumed."
+        )
 
     def _no_model(self, fingerprint: str) -> str:
         status = self.status(fingerprint)
         shown = "The sums are published, and are not a model. " if status.sums else ""
         return shown + (status.reason or "There is no model.")
 
-    def _let_publish(self, course: Course) -> str:
-        """Close a second database's side; its model, or sums, if the first has sent them."""
-        first = course.databases[0].name
-        if course.by_hand:
-            self.write(close, course)
-        if (text := self.read(model_text, course)) is not None:
-            return text
-        if sums := course.by_hand and self.releases(course.fingerprint):
-            return sums[0]
-        if course.by_hand:
-            raise NotPublishedError(
-                f"The collection is closed here, and its shares may be summed. The next step is "
-                f"{first}'s: once it publishes, the model appears here too."
-            )
-        if self.status(course.fingerprint).state == "ended":
-            return self.read(shown_at, course)
-        raise NotPublishedError(
-            f"{first} leads this plan, and only there can it be ended. It can be held here: then "
-            "no wave is released until it is resumed."
-        )
-
     def advance(self, fingerprint: str, peer: Peer | None = None) -> None:
-        """Take a course as far as it goes by itself now; nothing happens where nothing is due."""
-        course = self.course(fingerprint)
-        while self._step(course, peer, end=False) and not self._has_to_tell(course):
-            pass
-        self.write(settle, course)
+        """Take a course as far as it goes by itself now; nothing happens where nothing is due.
 
-    def _has_to_tell(self, course: Course) -> bool:
-        return self.read(outbox.has, course.key, "tell")
+        What the second database has to be told comes before its next wave is summed.
+        """
+        course = self.course(fingerprint)
+        while self._step(course, peer, end=False):
+            if self.read(outbox.has, course.key, "tell"):
+                break
+        with self._writing() as connection:
+            now = standing(connection, course, alone=True)
+            if course.by_hand and not now.is_fixed:
+                outbox.schedule(connection, course.key, None)
+            call_when_due(connection, course)
 
     def _step(self, course: Course, peer: Peer | None, *, end: bool) -> bool:
         """Release or drop the open wave; whether there was anything to do is returned."""
-        found = self.read(look, course, end=end)
-        if found is None:
+        if (now := self.read(look, course, end=end)) is None:
             return False
+        fixed: Fixed | None
+        shared: Shared | None = None
         if course.role == "first":
-            done = self._fixed_with(_required(peer), course, *found, end=end)
+            fixed, shared = self._fixed_with(_required(peer), now, end=end)
         else:
-            found[1].require_role("whole")
-            done = self.write(fix, course, end=end), None
-        fixed, totals = done
+            fixed = self.write(fix, course, end=end)
         if fixed is None:
             return False
-        release = Release()
-        if not fixed.dropped:
-            release = self._released(fixed.wave, totals)
+        release = Release() if fixed.dropped else self._released(fixed.wave, shared)
         before = self.read(release_texts, course)
         self.write(keep, fixed, outcome_of(fixed.now, release, before, end=fixed.end))
         return True
 
-    def _released(self, wave: Collection, shared: tuple[int, WordArray] | None) -> Release:
-        """Return the release of a set that was fixed. This may take long."""
+    def _released(self, wave: Collection, shared: Shared | None) -> Release:
+        """Add up a set that was fixed, and learn: its sums, or the model of `input`; or why there
+        is no release. This may take long.
+        """
+        agreement = wave.agreement
+        if shared is None:
+            with self._reading() as connection:
+                found = blocks.totals(connection, wave)  # damage is an error, and not the end
+                noise = connection.scalar(sa.select(_w.noise).where(_w.key == wave.key))
+            drawn = None if noise is None else np.frombuffer(noise, "<u8").astype(np.uint64)
         try:
             if shared is not None:
-                return released_by(wave, joint.totals_of(wave.agreement, *shared))
-            totals, drawn = self.read(totals_of, wave)
-            return released_by(wave, blurred(wave.agreement, totals, drawn))
+                totals = joint.totals_of(agreement, *shared)
+            else:
+                totals = blurred(agreement, found, drawn)
+            if agreement.mechanism == "input":
+                return Release.of(agreement, totals)
+            return replace(Release.of(agreement, totals, sums_alone=True), refusal=None)
         except BelowQuorumError:
             raise
-        except InfeasibleError as error:  # too many to add exactly, or no sums of people
-            return Release(refusal=_unpublishable(wave, error))
+        except WRONG_SUMS as error:
+            told = "" if wave.course.by_hand else "The sums of this wave cannot be published: "
+            return Release(refusal=f"{told}{error}")
 
     def _fixed_with(
-        self, peer: Peer, course: Course, now: Standing, wave: Collection, *, end: bool
-    ) -> tuple[Fixed | None, tuple[int, WordArray] | None]:
+        self, peer: Peer, now: Standing, *, end: bool
+    ) -> tuple[Fixed | None, Shared | None]:
         """Fix the open wave with the second database, and add up with it; or drop the wave, where
         the course ends and the other does not help.
         """
+        course = now.course
         ending = not course.by_hand and (now.past or (end and now.released > 0))
-        short = self.read(come, wave.key) < wave.agreement.quorum
-        if short and ending and not now.newest.chosen:
-            return self.write(fix, course, end=end, drop=True), None
-        try:
-            return self._summed_with(peer, course, wave, end=end)
-        except ServiceError as error:
-            if not (ending and now.state == "held"):
-                remedy = (
-                    "Nothing has ended. Ask again when it is back; or hold the plan, and end it "
-                    "without the open wave."
-                )
-                told = f"{error} {remedy}" if end and not course.by_hand else str(error)
-                raise ServiceError(told, error.status) from error
-        except (InfeasibleError, InvalidValueError, NotCertifiedError) as refusal:
-            if not ending:
-                raise
-            _log.info("%s ends without its open wave: %s", course.fingerprint, refusal)
+        short = self.read(come, now.newest.key) < course.document.quorums[now.newest.number - 1]
+        if not (short and ending and not now.newest.chosen):
+            try:
+                return self._summed_with(peer, course, end=end)
+            except ServiceError as error:
+                if end and not course.by_hand and now.state != "held":
+                    raise ServiceError(
+                        f"{error} Nothing has ended. Ask again when it is back; or hold the plan, "
+                        "and end it without the open wave.",
+                        error.status,
+                    ) from error
+                if not (ending and now.state == "held"):
+                    raise
+            except (InfeasibleError, InvalidValueError, NotCertifiedError) as refusal:
+                if not ending:
+                    raise
+                _log.info("%s ends without its open wave: %s", course.fingerprint, refusal)
         return self.write(fix, course, end=end, drop=True), None
 
-    def _summed_with(
-        self, peer: Peer, course: Course, wave: Collection, *, end: bool
-    ) -> tuple[Fixed, tuple[int, WordArray]]:
+    def _summed_with(self, peer: Peer, course: Course, *, end: bool) -> tuple[Fixed, Shared]:
+        wave = self.read(newest, course)
         theirs = peer.identifiers(wave)
         if self.read(joint.recorded, wave) is None:
             self.read(joint.refuse_if_too_few, wave, theirs)
@@ -735,14 +640,18 @@ class Publishing(Intake):
         course = self.course(task.course)
         if task.what == "advance":
             self.advance(task.course, peer)
-        elif task.what == "tell":
-            _required(peer).tell(course, self.read(news_of, course, task.wave))
-            self.write(told, course, task)
+            return
+        rows = self.read(standing, course).waves
+        if task.what == "sign":
+            _required(peer).sign(self.collection(rows[task.wave - 1].fingerprint))
         else:
-            wave = self.status(task.course).waves[task.wave - 1].fingerprint
-            assert wave is not None
-            _required(peer).sign(self.collection(wave))
-            self.write(outbox.done, task)
+            _required(peer).tell(course, self.read(news_of, course, task.wave))
+        with self._writing() as connection:
+            outbox.done(connection, task)
+            for one in rows:  # what both have now can be signed by both
+                signed = task.what == "tell" and (one.number == task.wave or one.model)
+                if signed and course.document.first().signing_keys:
+                    outbox.add(connection, course.key, "sign", one.number)
 
     def put_off(self, task: Task, seconds: float, error: BlurfitError | None = None) -> None:
         """Try a task again later; earlier, if more people were missing and have come by then."""
@@ -751,14 +660,12 @@ class Publishing(Intake):
             wanted = error.missing + self.status(task.course).count
         self.write(outbox.put_off, task, seconds, wanted)
 
-    def _tell(self, course: Course, peer: Peer) -> None:
+    def _tell(self, course: Course, peer: Peer | None) -> None:
         """Tell the second database at once; what fails is told later."""
         try:
-            while True:
-                mine = [one for one in self.due() if one.course == course.fingerprint]
-                telling = [one for one in mine if one.what == "tell"]
-                if not telling:
-                    return
+            while telling := [
+                one for one in self.due() if one.course == course.fingerprint and one.what == "tell"
+            ]:
                 self.work(telling[0], peer)
         except BlurfitError as error:
             _log.warning("%s is not at the other database yet: %s", course.fingerprint, error)
@@ -798,8 +705,7 @@ class Publishing(Intake):
     def take_news(self, fingerprint: str, news: News) -> Status:
         """Write down what the first database tells, if it follows."""
         course = self.course(fingerprint)
-        newest_wave = self.read(newest, course)
-        newest_wave.require_role("second")
+        self.read(newest, course).require_role("second")
         before = self.read(release_texts, course)
         self.write(take, course, len(before), news, checked(course, before, news))
         return self.status(course.fingerprint)
@@ -850,10 +756,9 @@ class Publishing(Intake):
     def model(self, fingerprint: str) -> str:
         """Return the model of a course, or the one that is shown with a wave; always the same."""
         course = self.course(fingerprint)
-        shown = fingerprint
         if course.fingerprint == fingerprint:
-            shown = self.read(shown_at, course)
-        return self.read(_published, self.collection(shown), _w.model)
+            fingerprint = self.read(shown_at, course)
+        return self.read(_published, self.collection(fingerprint), _w.model)
 
     def shown_at(self, fingerprint: str) -> str:
         """Return the fingerprint of the wave with which a course's model is shown."""
@@ -890,8 +795,8 @@ class Publishing(Intake):
     def signatures(self, wave: Collection, document: Signed) -> tuple[Signature, ...]:
         """Return those of a document, in the order in which the agreement has their keys."""
         here = (_s.wave == wave.key) & (_s.document == document)
-        query = sa.select(_s.key, _s.signature).where(here)
-        rows = self.read(lambda connection: connection.execute(query).all())
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(_s.key, _s.signature).where(here)).all()
         found = {row.key: row.signature for row in rows}
         keys = wave.agreement.signing_keys
         return tuple(Signature(key, found[key]) for key in keys if key in found)
@@ -903,11 +808,8 @@ class Publishing(Intake):
         place = {"wave": wave.key, "document": document}
         rows = [place | {"key": one.key, "signature": one.signature} for one in some]
         if rows:
-            self.write(
-                lambda connection: connection.execute(
-                    insert_if_absent(connection, signatures), rows
-                )
-            )
+            with self._writing() as connection:
+                connection.execute(insert_if_absent(connection, signatures), rows)
 
 
 def _required(peer: Peer | None) -> Peer:
@@ -919,5 +821,5 @@ def _required(peer: Peer | None) -> Peer:
     return peer
 
 
-def _name(document: Agreement | Plan | str) -> str:
+def _name(document: Agreed | str) -> str:
     return document if isinstance(document, str) else document.fingerprint

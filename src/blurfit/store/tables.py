@@ -64,14 +64,12 @@ courses = sa.Table(
     sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
     sa.Column("document", sa.Text, nullable=False),
     sa.Column("role", sa.Text, nullable=False),
-    sa.Column("release", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("told", sa.Text),  # at the second of two databases: the first's state
     sa.Column("reason", sa.Text),  # why it ended early, or has no model
     sa.Column("opened", sa.Integer, nullable=False),  # since 1970: when, to the hour
     sa.Column("closes", sa.BigInteger),  # the second since 1970 from which nothing is taken
     sa.CheckConstraint("role IN ('whole', 'first', 'second')", name="known_role"),
-    sa.CheckConstraint("release IN ('by hand', 'at quorum')", name="known_release"),
     sa.CheckConstraint("state IN ('collecting', 'paused', 'held', 'ended')", name="known_state"),
 )
 waves = sa.Table(

@@ -48,17 +48,17 @@ noise is alike in all directions, and how far a record reaches in it:
 | map | numbers, in this order | count 1 | count 2 | count 1/τ² |
 | --- | --- | --- | --- | --- |
 | residual | upper triangle of zzᵀ but c² | diagonal | beside it | |
-| Newton's | upper triangle of M, then p | diagonal | beside it | p |
+| Newton's | upper triangle of M, p, if robust that of ω·ppᵀ | diagonals | beside them | p |
 
 **Whatever map is announced, a record stays within the reach.** Write ‖·‖ for that norm.
 
 * Residual. z = (c, u) with u = (a·f', b·g'), f' = f/max(‖f‖, r√p) and |g'| ≤ 1, so that ‖u‖² ≤
   a² + b² ≤ 1 for *every* f and g: nothing of m, W, β, β₀, r or the scale enters. Two records differ
   by ‖zzᵀ − z'z'ᵀ‖_F ≤ Δ(c, 1) of `theory.moments.sensitivity`, whose constant entry is 0.
-* Newton's. (M, p) = (h·uuᵀ, −g·u/max(1, ‖x‖)) with ‖u‖ ≤ 1, and (g, h) are the loss's slopes at
-  *some* score: those of logistic loss lie on one curve whatever the score is, and Poisson's are
-  clipped into a rectangle. `theory.maps` proves Δ(τ) for all such pairs, whatever x and the score
-  are, and however they depend on each other.
+* Newton's. (M, p, ppᵀ) = (h·uuᵀ, −g·u/max(1, ‖x‖), …) with ‖u‖ ≤ 1, and (g, h) are the loss's
+  slopes at *some* score: those of logistic loss lie on one curve whatever the score is, and those
+  of counts are clipped into a rectangle. `theory.maps` proves Δ(τ) for all such pairs, whatever x,
+  the radius and the score are, and however they depend on each other.
 
 So Δ follows from (c), or from the loss and τ: from a handful of numbers in the agreement, which
 `verify` checks. m, W, β and r may have been chosen by an enemy who knows everything but the noise.
@@ -419,7 +419,8 @@ class WaveForm:
         found = np.where(rows == columns, 1.0, 2.0)
         if not isinstance(self.chart, NewtonMap):
             return fixed(found)
-        return fixed(np.concatenate([found, np.full(self._rows, self.chart.loss.balance**-2)]))
+        slopes = np.full(self._rows, self.chart.loss.balance**-2)
+        return fixed(np.concatenate([found, slopes, *([found] if self.chart.robust else [])]))
 
     @property
     def size(self) -> int:
@@ -434,7 +435,9 @@ class WaveForm:
         rows, columns = self._upper
         products = [f"{labels[i]}·{labels[j]}" for i, j in zip(rows, columns, strict=True)]
         slopes = [f"slope·{label}" for label in labels] if self.is_newton else []
-        return (*products, *slopes)
+        robust = isinstance(self.chart, NewtonMap) and self.chart.robust
+        squares = [f"slope²·{one}" for one in products] if robust else []
+        return (*products, *slopes, *squares)
 
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns (…, k).
@@ -446,9 +449,11 @@ class WaveForm:
         if isinstance(self.chart, ResidualMap):
             z = self.chart.vectors(features, target)
             return np.asarray(z[..., rows] * z[..., columns])
-        u, (g, h) = self.chart.vectors(features), self.chart.slopes(features, target)
-        matrix = h[..., None] * (u[..., rows] * u[..., columns])
-        return np.concatenate([matrix, -g[..., None] * u], axis=-1)
+        u, g, h = self.chart.records(features, target)
+        matrix, p = h[..., None] * (u[..., rows] * u[..., columns]), -g[..., None] * u
+        weight = self.chart.loss.robust_weight
+        squares = [weight * (p[..., rows] * p[..., columns])] if self.chart.robust else []
+        return np.concatenate([matrix, p, *squares], axis=-1)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""
@@ -456,22 +461,35 @@ class WaveForm:
         if isinstance(self.chart, ResidualMap):
             z = self.chart.vectors(features, target)
             return np.asarray((z.T @ z)[self._upper])
-        matrix, linear = self.chart.sums(features, target)
-        return np.concatenate([matrix[self._upper], linear])
+        matrix, linear, squares = self.chart.sums(features, target)
+        weight = self.chart.loss.robust_weight
+        rest = [] if squares is None else [weight * squares[self._upper]]
+        return np.concatenate([matrix[self._upper], linear, *rest])
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""
-        rows, columns = self._upper
-        found = np.zeros((self._rows, self._rows))
-        found[rows, columns] = found[columns, rows] = np.asarray(sums)[: len(rows)]
+        found = self._symmetric(np.asarray(sums)[: len(self._upper[0])])
         if isinstance(self.chart, ResidualMap):
             found[0, 0] = self.chart.constant**2 * count
         return found
 
     def linear(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
         """Σp, where a Newton step is collected."""
-        rows, _ = self._upper
-        return np.asarray(sums)[len(rows) :] if self.is_newton else None
+        start = len(self._upper[0])
+        return np.asarray(sums)[start : start + self._rows] if self.is_newton else None
+
+    def squares(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
+        """Σppᵀ, where squared slopes are sent."""
+        if not isinstance(self.chart, NewtonMap) or not self.chart.robust:
+            return None
+        upper = np.asarray(sums)[-len(self._upper[0]) :]
+        return self._symmetric(upper / self.chart.loss.robust_weight)
+
+    def _symmetric(self, upper: FloatArray) -> FloatArray:
+        rows, columns = self._upper
+        found = np.zeros((self._rows, self._rows))
+        found[rows, columns] = found[columns, rows] = upper
+        return found
 
     def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the features and the target as the map reads them: counts as they were given."""

@@ -9,8 +9,8 @@ known), and the last model, coefficients β and intercept β₀:
 * `ResidualMap`, for numbers: g = (y − t)/scale, cut to ±`bound`; f cut to the ball ‖f‖ ≤ r√p;
   z = (c, a·f/(r√p), b·g/bound) with a² + b² ≤ 1. So ‖(z₁, …)‖ ≤ 1, and the sums of zzᵀ are those of
   `theory.moments` with ρ = 1.
-* `NewtonMap`, for labels and counts: x = (f/√p, κ)/√(1 + κ²), whose norm is 1 for a typical record,
-  and the quadratic (h·xxᵀ, −g·x)/max(1, ‖x‖²) below at the score t.
+* `NewtonMap`, for labels and counts: x = (f/(r√p), κ)/√(1 + κ²), which is inside the unit ball for
+  ‖f‖ ≤ r√p, and the quadratic (h·xxᵀ, −g·x)/max(1, ‖x‖²) below at the score t.
 
 **A map needs no trust.** What a record can move is bounded by the ball alone, whoever chose m, W, β
 and r, and for whatever reason. But that must be so in floating point as well, and an error that
@@ -53,9 +53,10 @@ in (m, A), and only extreme points of the convex hull of D count. `zero-out` is 
 
 1. D: for s ≤ 1, a = A/s and m = A(s − A) ≤ A(1 − A). For s > 1, a = As and m = a(1 − a) ≤ ¼, with A
    ≤ a. So m ≤ A(1 − A) for A ≥ ½ and m ≤ ¼ below: the hull's extreme points are (0, 0), (0, 1), (¼,
-   0) and (A(1 − A), A). The one that weighting adds, (¼, 0), is never worst: with c = 0, which is
-   best for it, (¼, ½) is farther from anything. So **the weight does not change Δ**, s = 1 is the
-   worst, and with a, b for the two |g|, k = τ²(1 − a)(1 − b),
+   0) and (A(1 − A), A), A ≥ ½. The one that weighting adds, (¼, 0), is never worst: with c = 0,
+   which is best for it, (¼, ½) is farther from anything. So **neither the weight nor the radius
+   changes Δ**: r only scales f, and D is the same for every x. s = 1 is the worst, and with a, b
+   for the two |g|, k = τ²(1 − a)(1 − b),
 
        τ²F = τ²(a²(1 − a)² + b²(1 − b)²) + a² + b² + 2ab·c(1 − kc).
 
@@ -78,14 +79,46 @@ in (m, A), and only extreme points of the convex hull of D count. `zero-out` is 
 
 `zero-out`: a²(1 − a)² + a²/τ² is largest at a = 1 or at the smaller zero of 2a² − 3a + 1 + 1/τ².
 
-**Poisson** (`bounded_sensitivity`). With t clipped to [−B, B] and y to [0, Y], h = e^t ≤ H = e^B
-and |g| = |e^t − y| ≤ G = max(e^B, Y − e^{−B}). D lies in the rectangle [0, H] × [0, G] (weighted or
-not), whose corners give, with ϱ = G²/(τ²H²),
+**Bounded slopes** (`bounded_sensitivity`), for counts. y in [0, Y] is a count, h = min(e^t, H) and
+g = e^t − y cut to ±G, where H and G are any public numbers: Newton's step stays that of Poisson's
+likelihood where nothing is cut. D lies in the rectangle [0, H] × [0, G] (weighted or not), whose
+corners give, with ϱ = G²/(τ²H²),
 
-    Δ² = H²·max((2 + ϱ)²/2 [ϱ ≤ 2], 1 + 4ϱ),
+    Δ² = H²·max((2 + ϱ)²/2 [ϱ ≤ 2], 1 + 4ϱ):
 
-as `theory.moments.sensitivity_of_multiples` proves for R_q² = H and R_p = G. It holds for any loss
-with 0 ≤ h ≤ H and |g| ≤ G. `zero-out`: H² + G²/τ².
+the corners (H, G), (H, G) give 2 − 2c² + 2ϱ(1 + c), best at c = min(1, ϱ/2): (2 + ϱ)²/2, or 4ϱ for
+ϱ > 2; (H, G), (0, G) give 1 + 2ϱ(1 + c) ≤ 1 + 4ϱ, which a short x with a large g approaches; others
+give less. The two cross at ϱ = 2 − √2, and both lie below the 2 + 4ϱ of a p without direction. It
+holds for any loss with 0 ≤ h ≤ H and |g| ≤ G. `zero-out`: H² + G²/τ².
+
+**The squared slopes, for robust errors.** Where the curve is not true, the sampling variance of Σp
+is Σppᵀ, not ΣM. A robust map sends B = ppᵀ as a third part, ω·B in the norm: ‖B‖_F = A², so that
+
+    F = m² + m'² − 2mm'c² + ω²(A⁴ + A'⁴ − 2A²A'²c²) + (A² + A'² + 2AA'c)/τ².
+
+For fixed (m', A', c) it is a sum of a function of m and one of A. The former is convex; the
+latter's second derivative is ω²(12A² − 4A'²c²) + 2/τ², which is not negative if **2ω²G² ≤ 1/τ²**, G
+the largest A. So F is still convex in (m, A), and extreme points decide.
+
+* *Logistic*, G = 1, τ ≤ 4.5 and ω² ≤ 1/(2τ²): **Δ = 2/τ, as without B.** F grows with ω and the
+  claims below get weaker as τ falls, so let ω² = 1/(2τ²) and τ = 4.5. Write
+  φ(a) = τ²a²(1 − a)² + ½a⁴ + a². On [½, 1] φ ≤ 1.6; and on [0.8, 1] φ ≤ 3/2, as with u = 1 − a it
+  is below 3/2 − 4u + 24.25u² (u ≤ 0.16) and 3/2 − 4u + 18.3u² (0.16 ≤ u ≤ 0.2).
+
+  - (0, 0) and (a(1 − a), a): τ²F = φ(a) < 4. (¼, 0): τ²F ≤ τ²/16 + φ(a) < 4.
+  - a, b ≥ ½, c = 1: τ²F = (a − b)²(τ²(1 − S)² + ½S²) + S². For a given S ≥ 1 it is largest where
+    one of them is 1, and it is at most 4 there if (1 − b)(τ²b² + ½(1 + b)²) ≤ 3 + b: the difference
+    of the two sides is least at b = 0.65, 0.17.
+  - a, b ≥ ½, c < 1 best: the terms in c are 2abc − (2k + ab)·ab·c², best at c = 1/(2k + ab) < 1,
+    where τ²F = φ(a) + φ(b) + ab/(2k + ab). The last is at most ab, and at most 1. If ab ≤ 0.8 the
+    sum is at most 3.2 + 0.8; else a, b ≥ 0.8, and it is at most 3 + 1. ∎
+
+  `zero-out`: φ(a)/τ² is largest at a = 1 or at the smaller zero of (2τ² + 1)a² − 3τ²a + τ² + 1.
+* *Bounded slopes*, with w = ωG²/H, K = 1 + w² and 2w² ≤ ϱ: the corners (H, G), (H, G) give
+  2K(1 − c²) + 2ϱ(1 + c) ≤ 2K + 2ϱ + ϱ²/(2K) (4ϱ, if ϱ > 2K); (H, G), (0, G) give 1 + 2w²(1 − c²) +
+  2ϱ(1 + c) ≤ 1 + 4ϱ, as 2w² ≤ ϱ; and the others less than one of these. Δ²/H² is the larger. At
+  τ = G/H (ϱ = 1) both are 5 for w² = (√5 − 1)/4: **B is free up to ω = 0.5559H/G².** `zero-out`:
+  H²(1 + w² + ϱ).
 
 **Squared loss.** h = 1 and g = −e, the residual, clipped to ±E: (xxᵀ, e·x) is part of zzᵀ with z =
 (c, u, ωe), which has Σe² besides, and less noise: `ResidualMap`.
@@ -94,9 +127,10 @@ Whoever sees a single submission compares any two records: `replace`, always.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,11 +139,16 @@ from scipy.special import expit
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit.theory.moments import NUDGE, sensitivity, sensitivity_of_multiples
-from blurfit.validate import finite, one_of, positive
+from blurfit.theory.moments import NUDGE, sensitivity
+from blurfit.validate import finite, nonnegative, one_of, positive
 
 FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ = 2/τ
-LARGEST_LOG_RATE = 30.0  # of a Poisson loss: rates from 1e-13 to 1e13
+FREE_SQUARES = 4.5  # τ, up to which it is so with the squared slopes as well
+LARGEST_LOG_RATE = 30.0  # rates are from 1e-13 to 1e13
+LARGEST_SLOPE = 1e13
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+LOG_RATES = (-LARGEST_LOG_RATE, LARGEST_LOG_RATE)
 LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1, 1]
 LARGEST_WHITENING = 1e12
 LARGEST_SCORE = 500.0  # of a model that is announced; its exponential is still a number
@@ -126,10 +165,16 @@ class LogisticNewton:
     2.0
     """
 
-    balance: float = 4.96
+    balance: float = FREE_SQUARES
+    gradient_bound: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         positive(balance=self.balance)
+
+    @property
+    def robust_weight(self) -> float:
+        """ω = 1/(√2·τ) of the squared slopes."""
+        return 1 / (math.sqrt(2) * self.balance)
 
     def slopes(self, score: ArrayLike, target: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(g, h); a score that is not a number counts as 0, and a label by its sign alone."""
@@ -138,84 +183,82 @@ class LogisticNewton:
         size = expit(-y * t)
         return np.asarray(-y * size), np.asarray(size * (1 - size))
 
-    def sensitivity(self, neighbours: Neighbours = "replace") -> float:
+    def sensitivity(self, neighbours: Neighbours = "replace", *, robust: bool = False) -> float:
         """Δ(τ), exactly."""
-        return logistic_sensitivity(self.balance, neighbours)
+        return logistic_sensitivity(self.balance, neighbours, robust=robust)
 
 
 @dataclass(frozen=True)
 class PoissonNewton:
-    """e^t − yt for a count y in [0, Y]: g = e^t − y, h = e^t, with t clipped to [−B, B].
+    """e^t − yt for a count y in [0, Y]: g = e^t − y, cut to ±G, and h = e^t, cut to H.
 
     Args:
         count_bound: Y, public; larger counts are cut to it.
-        score_bound: B; None for max(1, ln Y): no rate is above the largest count.
-        balance_of_noise: τ; None for G/H: the noise of p is then within 12 % of its least, 2G/μ.
+        curvature_bound: H.
+        gradient_bound: G.
+        balance: τ; at G/H the noise of p is within 12 % of its least, 2G/μ.
     """
 
     count_bound: float
-    score_bound: float | None = None
-    balance_of_noise: float | None = None
+    curvature_bound: float
+    gradient_bound: float
+    balance: float
 
     def __post_init__(self) -> None:
-        positive(count_bound=self.count_bound)
-        for name in ("score_bound", "balance_of_noise"):
-            if getattr(self, name) is not None:
-                positive(**{name: getattr(self, name)})
-        if self.reach > LARGEST_LOG_RATE:
-            raise InvalidValueError(
-                f"Expected score_bound={self.reach:g} <= {LARGEST_LOG_RATE:g}, as rates may be its "
-                "exponential; choose a smaller score_bound or count_bound."
-            )
+        for name in ("count_bound", "curvature_bound", "gradient_bound"):
+            within(1 / LARGEST_SLOPE, LARGEST_SLOPE, **{name: getattr(self, name)})
+        positive(balance=self.balance)
+
+    @classmethod
+    def of(cls, count_bound: float, curvature_bound: float, gradient_bound: float) -> Self:
+        """Return the loss with the larger of 1 and G/H for τ."""
+        balance = max(1.0, gradient_bound / curvature_bound)
+        return cls(count_bound, curvature_bound, gradient_bound, balance)
 
     @property
-    def reach(self) -> float:
-        """B."""
-        if self.score_bound is not None:
-            return self.score_bound
-        return max(1.0, math.log(self.count_bound))
-
-    @property
-    def curvature_bound(self) -> float:
-        """H = e^B."""
-        return math.exp(self.reach)
-
-    @property
-    def gradient_bound(self) -> float:
-        """G = max(e^B, Y − e^{−B})."""
-        return max(self.curvature_bound, self.count_bound - math.exp(-self.reach))
-
-    @property
-    def balance(self) -> float:
-        """τ."""
-        if self.balance_of_noise is not None:
-            return self.balance_of_noise
-        return self.gradient_bound / self.curvature_bound
+    def robust_weight(self) -> float:
+        """ω of the squared slopes: 0.55H/G², or less where τ asks for it."""
+        most = 0.55 * self.curvature_bound / self.gradient_bound**2
+        return min(most, 0.7 / (self.balance * self.gradient_bound))
 
     def slopes(self, score: ArrayLike, target: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """(g, h), with score and count inside their bounds; what is not a number counts as 0."""
-        t = np.clip(np.nan_to_num(np.asarray(score, dtype=np.float64)), -self.reach, self.reach)
+        """(g, h), inside their bounds whatever is given; what is not a number counts as 0."""
+        t = np.clip(np.nan_to_num(np.asarray(score, dtype=np.float64)), *LOG_RATES)
         y = np.clip(np.nan_to_num(np.asarray(target, dtype=np.float64)), 0.0, self.count_bound)
         rate = np.exp(t)
-        return np.asarray(rate - y), np.asarray(rate)
+        g = np.clip(rate - y, -self.gradient_bound, self.gradient_bound)
+        return np.asarray(g), np.asarray(np.minimum(rate, self.curvature_bound))
 
-    def sensitivity(self, neighbours: Neighbours = "replace") -> float:
+    def sensitivity(self, neighbours: Neighbours = "replace", *, robust: bool = False) -> float:
         """Δ for curvatures in [0, H] and gradients in [−G, G]."""
         return bounded_sensitivity(
-            self.curvature_bound, self.gradient_bound, self.balance, neighbours
+            self.curvature_bound,
+            self.gradient_bound,
+            self.balance,
+            neighbours,
+            robust_weight=self.robust_weight if robust else 0.0,
         )
 
 
-def logistic_sensitivity(balance: float, neighbours: Neighbours = "replace") -> float:
+def logistic_sensitivity(
+    balance: float, neighbours: Neighbours = "replace", *, robust: bool = False
+) -> float:
     """Δ(τ) of logistic loss: 2/τ up to τ*, and the larger of two cubics' values beyond.
+
+    `robust` counts the squared slopes too, with ω = 1/(√2·τ), for which τ is at most 4.5.
 
     >>> round(logistic_sensitivity(4.0), 6), round(logistic_sensitivity(8.0), 4)
     (0.5, 0.365)
     """
     positive(balance=balance)
     one_of(NEIGHBOURS, neighbours=neighbours)
+    if robust and balance > FREE_SQUARES:
+        raise InvalidValueError(
+            f"Expected balance={balance!r} <= {FREE_SQUARES} where squared slopes are sent: "
+            "beyond, they would cost noise."
+        )
     if neighbours == "zero-out":
-        return _zero_out(balance) * NUDGE
+        return _zero_out(balance, 0.5 if robust else 0.0) * NUDGE
     if balance <= FREE_CURVATURE:
         return 2 / balance * NUDGE
     square = balance**2
@@ -232,24 +275,39 @@ def bounded_sensitivity(
     gradient_bound: float,
     balance: float,
     neighbours: Neighbours = "replace",
+    *,
+    robust_weight: float = 0.0,
 ) -> float:
-    """Δ of any loss with 0 ≤ h ≤ H and |g| ≤ G.
+    """Δ of any loss with 0 ≤ h ≤ H and |g| ≤ G; ω is the weight of its squared slopes, if sent.
 
     >>> round(bounded_sensitivity(1.0, 1.0, 1.0) ** 2, 9)
     5.0
     """
     positive(curvature_bound=curvature_bound, gradient_bound=gradient_bound, balance=balance)
+    nonnegative(robust_weight=robust_weight)
     one_of(NEIGHBOURS, neighbours=neighbours)
+    ratio = (gradient_bound / (balance * curvature_bound)) ** 2
+    squares = (robust_weight * gradient_bound**2 / curvature_bound) ** 2
+    if 2 * squares > ratio:
+        raise InvalidValueError(
+            f"Expected robust_weight={robust_weight!r} at most 1/(√2·balance·gradient_bound)."
+        )
     if neighbours == "zero-out":
-        return math.hypot(curvature_bound, gradient_bound / balance) * NUDGE
-    return sensitivity_of_multiples(math.sqrt(curvature_bound), gradient_bound, balance)
+        return curvature_bound * math.sqrt(1 + squares + ratio) * NUDGE
+    first = 2 + 2 * squares  # 2K
+    corner = first + 2 * ratio + ratio**2 / first if ratio <= first else 0.0
+    return curvature_bound * math.sqrt(max(1 + 4 * ratio, corner)) * NUDGE
 
 
-def _zero_out(balance: float) -> float:
-    """Return the largest √(a²(1 − a)² + a²/τ²): at a = 1, or at (3 − √(1 − 8/τ²))/4 if real."""
-    inner = 1 - 8 / balance**2
-    a = np.array([1.0, (3 - math.sqrt(inner)) / 4]) if inner >= 0 else np.ones(1)
-    return float(np.sqrt(a**2 * (1 - a) ** 2 + a**2 / balance**2).max())
+def _zero_out(balance: float, squares: float) -> float:
+    """Return the largest √(a²(1 − a)² + (q·a⁴ + a²)/τ²), q = `squares` = ω²τ²: at a = 1, or at the
+    smaller zero of (2τ² + 2q)a² − 3τ²a + τ² + 1, if it is real.
+    """
+    square = balance**2
+    first = 2 * square + 2 * squares
+    inner = 9 * square**2 - 4 * first * (square + 1)
+    a = np.array([1.0, (3 * square - math.sqrt(inner)) / (2 * first)] if inner >= 0 else [1.0])
+    return float(np.sqrt(a**2 * (1 - a) ** 2 + (squares * a**4 + a**2) / square).max())
 
 
 def _inside(cubic: list[float], low: float, high: float) -> FloatArray:
@@ -384,6 +442,11 @@ def _numbers(most: float, **named: ArrayLike) -> FloatArray:
     return array
 
 
+def gaussian_mean(function: Callable[[FloatArray], FloatArray], mean: float, sd: float) -> float:
+    """E[f(t)] for t ~ N(mean, sd²), by 21 points of Gauss and Hermite."""
+    return float(_WEIGHTS @ function(mean + sd * _NODES))
+
+
 def within(low: float, high: float, **values: float) -> None:
     """Refuse a named value that is not between two numbers."""
     positive(**values)
@@ -466,59 +529,80 @@ class ResidualMap:
 
 @dataclass(frozen=True, eq=False)
 class NewtonMap:
-    """(h·xxᵀ, −g·x)/max(1, ‖x‖²) at the score t, with x = (f/√p, κ)/√(1 + κ²)."""
+    """(h·xxᵀ, −g·x)/max(1, ‖x‖²) at the score t, with x = (f/(r√p), κ)/√(1 + κ²).
+
+    Args:
+        whitening: m, W and the last model.
+        loss: What g and h are the slopes of.
+        constant: κ; not divided by r, so that the constant's noise does not grow with it.
+        radius: r ≥ 1; a record with ‖f‖ > r√p counts less.
+        robust: Whether the squared slopes are sent as well.
+    """
 
     whitening: Whitening
     loss: LogisticNewton | PoissonNewton
     constant: float = 0.3
+    radius: float = 1.0
+    robust: bool = False
 
     def __post_init__(self) -> None:
         within(0.01, 100.0, constant=self.constant)
+        within(1.0, LARGEST_RADIUS, radius=self.radius)  # so that no finite f becomes infinite
+        if not isinstance(self.robust, bool):
+            raise InvalidValueError(f"Expected robust={self.robust!r} to be true or false.")
+        self.sensitivity()  # is refused where squared slopes are not free
 
     @property
     def scale(self) -> tuple[float, float]:
         """What f and the constant 1 are multiplied by in x."""
         length = math.hypot(1.0, self.constant)
-        return 1 / (math.sqrt(self.whitening.dimension) * length), self.constant / length
+        spread = self.radius * math.sqrt(self.whitening.dimension)
+        return 1 / (spread * length), self.constant / length
+
+    @cached_property
+    def mean_curvature(self) -> float:
+        """h̄ = E[h(t)] for Gaussian features, by what the map itself says of them."""
+        white = self.whitening
+        centre = white.intercept + float(white.coefficients @ white.mean)
+        spread = float(np.linalg.norm(np.linalg.solve(white.matrix.T, white.coefficients)))
+        return gaussian_mean(lambda t: self.loss.slopes(t, 0.0)[1], centre, spread)
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
-        """Δ of (ΣM, Σp), whatever the map is: the loss's own."""
-        return self.loss.sensitivity(neighbours)
+        """Δ of (ΣM, Σp), with Σppᵀ if it is sent, whatever the map is: the loss's own."""
+        return self.loss.sensitivity(neighbours, robust=self.robust)
 
-    def vectors(self, v: ArrayLike) -> FloatArray:
-        """x of each record, divided by max(1, ‖x‖): inside the unit ball."""
+    def records(self, v: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(u, g, h) with u = x/max(1, ‖x‖) and g divided alike: (h·uuᵀ, −g·u) is sent."""
         f = self.whitening.features(v)
         of_features, constant = self.scale
         x = np.empty((*f.shape[:-1], f.shape[-1] + 1))
         x[..., :-1] = of_features * f
         x[..., -1] = constant
-        return into_ball(x, 1.0)
-
-    def slopes(self, v: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """(g, h), with g divided by max(1, ‖x‖): so that (h·uuᵀ, −g·u), u = `vectors`, is sent."""
-        f = self.whitening.features(v)
-        of_features, constant = self.scale
         length = np.hypot(of_features * norms(f), constant)
         g, h = self.loss.slopes(self.whitening.score(v), y)
-        return g / np.maximum(1.0, length), h
+        return into_ball(x, 1.0), g / np.maximum(1.0, length), h
 
-    def sums(self, v: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(ΣM, Σp) of many."""
-        u, (g, h) = self.vectors(v), self.slopes(v, y)
-        return (u * h[:, None]).T @ u, -(g @ u)
+    def sums(
+        self, v: FloatArray, y: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """(ΣM, Σp, Σppᵀ) of many; the last only if it is sent."""
+        u, g, h = self.records(v, y)
+        squares = (u * (g**2)[:, None]).T @ u if self.robust else None
+        return (u * h[:, None]).T @ u, -(g @ u), squares
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as part of an agreement."""
-        entry: dict[str, Any] = {**self.whitening.to_dict(), "constant": self.constant}
-        if isinstance(self.loss, LogisticNewton):
-            return {"kind": "logistic", **entry, "balance": self.loss.balance}
-        return {
-            "kind": "poisson",
-            **entry,
+        entry: dict[str, Any] = {
+            **self.whitening.to_dict(),
+            "constant": self.constant,
+            "radius": self.radius,
+            "robust": self.robust,
             "balance": self.loss.balance,
-            "count_bound": self.loss.count_bound,
-            "score_bound": self.loss.reach,
         }
+        if isinstance(self.loss, LogisticNewton):
+            return {"kind": "logistic", **entry}
+        names = ("count_bound", "curvature_bound", "gradient_bound")
+        return {"kind": "poisson", **entry, **{name: getattr(self.loss, name) for name in names}}
 
 
 WaveMap = ResidualMap | NewtonMap
@@ -531,10 +615,11 @@ def map_from_dict(entry: Mapping[str, Any]) -> WaveMap:
     kind = entry.get("kind")
     one_of(KINDS, kind=kind)
     common = {"kind", "mean", "whitening", "coefficients", "intercept"}
+    newton = {"constant", "radius", "robust", "balance"}
     own = {
         "residual": {"radius", "scale", "bound", "weights"},
-        "logistic": {"constant", "balance"},
-        "poisson": {"constant", "balance", "count_bound", "score_bound"},
+        "logistic": newton,
+        "poisson": {*newton, "count_bound", "curvature_bound", "gradient_bound"},
     }[str(kind)]
     if set(entry) != common | own:
         raise InvalidValueError(
@@ -550,5 +635,8 @@ def map_from_dict(entry: Mapping[str, Any]) -> WaveMap:
     if kind == "logistic":
         loss = LogisticNewton(entry["balance"])
     else:
-        loss = PoissonNewton(entry["count_bound"], entry["score_bound"], entry["balance"])
-    return NewtonMap(whitening, loss, entry["constant"])
+        count, curvature, gradient = (
+            entry[f"{one}_bound"] for one in ("count", "curvature", "gradient")
+        )
+        loss = PoissonNewton(count, curvature, gradient, entry["balance"])
+    return NewtonMap(whitening, loss, entry["constant"], entry["radius"], entry["robust"])

@@ -146,34 +146,6 @@ def submission_sensitivity(constant: float, radius: float) -> float:
     return sensitivity(constant, radius, "replace")
 
 
-def sensitivity_of_multiples(q_bound: float, p_bound: float, balance: float) -> float:
-    """Δ of (Σqqᵀ, Σp) in ‖M‖_F² + ‖p‖²/τ² where p is a multiple of q: p = κq, κ free, `replace`.
-
-    With ϱ = R_p²/(τ²R_q⁴),
-
-        Δ² = R_q⁴·max((2 + ϱ)²/2 [for ϱ ≤ 2], 1 + 4ϱ);
-
-    the two cross at ϱ = 2 − √2, and both lie below the 2 + 4ϱ of a p without direction. This is the
-    case of losses around a prior and of Newton's quadratic for any generalised linear model.
-
-    Proof. Let R_q = 1, norms a, b ≤ 1 of q and q', t ≥ 0 the absolute cosine. The p lie along the
-    q, each no longer than R_p, so ‖p − p'‖²/τ² ≤ 2ϱ(1 + t) and
-
-        F = a⁴ + b⁴ − 2a²b²t² + 2ϱ(1 + t),
-
-    which is convex in a² and in b²: its largest values are at 0 or 1. At a = b = 1 it is
-    2 − 2t² + 2ϱ(1 + t), best at t = min(1, ϱ/2): (2 + ϱ)²/2, or 4ϱ for ϱ > 2. At a = 1, b = 0 it is
-    1 + 2ϱ(1 + t) ≤ 1 + 4ϱ, approached by a short q' with a long p'. At a = b = 0 it is 4ϱ. ∎
-    """
-    positive(q_bound=q_bound, p_bound=p_bound, balance=balance)
-    energy = q_bound**2
-    ratio = (p_bound / (balance * energy)) ** 2
-    squared = 1 + 4 * ratio
-    if ratio <= 2:
-        squared = max(squared, (2 + ratio) ** 2 / 2)
-    return energy * math.sqrt(squared) * NUDGE
-
-
 def total_deviation(sigma: float, quorum: int, count: int, draws: int = 0) -> float:
     """σ√(N/n + k): the deviation of all noise in the sums of N contributors and k databases.
 

@@ -6,18 +6,20 @@
 //    is thrown for a value.
 
 import { demand, exactly, finite } from "./checks.js";
-import { logisticSlopes, poissonSlopes, within } from "./newton.js";
+import { FREE_SQUARES, logisticSlopes, poissonSlopes, within } from "./newton.js";
 import { columnsFor, isLabel } from "./schema.js";
 
 const LARGEST_NUMBER = 1e6; // of means, coefficients and scales: records lie in [−1, 1]
 const LARGEST_WHITENING = 1e12;
 const LARGEST_SCORE = 500;
-const LARGEST_LOG_RATE = 30;
+const LARGEST_RADIUS = 1000;
+const LARGEST_SLOPE = 1e13; // of counts
+const NEWTON = ["constant", "radius", "robust", "balance"];
 const COMMON = ["kind", "mean", "whitening", "coefficients", "intercept"];
 const OWN = {
   residual: ["radius", "scale", "bound", "weights"],
-  logistic: ["constant", "balance"],
-  poisson: ["constant", "balance", "count_bound", "score_bound"],
+  logistic: NEWTON,
+  poisson: [...NEWTON, "count_bound", "curvature_bound", "gradient_bound"],
 };
 
 /** The places of the columns that maps speak of: all features', but a categorical's last level. */
@@ -54,8 +56,8 @@ export function verifyMap(map, schema) {
 
 function verifyResidual({ radius, bound, scale, weights }, { target }) {
   demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
-  between("radius", radius, 0.01, 1000);
-  between("bound", bound, 0.01, 1000);
+  between("radius", radius, 0.01, LARGEST_RADIUS);
+  between("bound", bound, 0.01, LARGEST_RADIUS);
   between("scale", scale, 1 / LARGEST_NUMBER, LARGEST_NUMBER);
   demand(Array.isArray(weights) && weights.length === 3, "weights", weights, "three numbers");
   for (const weight of weights) between("weight", weight, 0.01, 1);
@@ -66,6 +68,7 @@ function verifyResidual({ radius, bound, scale, weights }, { target }) {
 function verifyLogistic(map, { target }) {
   demand(isLabel(target), `target “${target.name}”`, target.kind, "a label");
   verifyNewton(map);
+  if (map.robust) between("balance", map.balance, 1, FREE_SQUARES);
 }
 
 function verifyPoisson(map, { target }) {
@@ -73,13 +76,16 @@ function verifyPoisson(map, { target }) {
   const isCount = kind === "numeric" && !isLabel(target) && lower === 0;
   demand(isCount, `target “${name}”`, kind, "a number from 0 on");
   demand(map.count_bound === upper, "count_bound", map.count_bound, upper);
-  const { score_bound: reach } = map;
-  demand(finite(reach) && reach > 0 && reach <= LARGEST_LOG_RATE, "score_bound", reach, "0 to 30");
+  for (const bound of ["count_bound", "curvature_bound", "gradient_bound"]) {
+    between(bound, map[bound], 1 / LARGEST_SLOPE, LARGEST_SLOPE);
+  }
   verifyNewton(map);
 }
 
-function verifyNewton({ constant, balance }) {
+function verifyNewton({ constant, radius, robust, balance }) {
   between("constant", constant, 0.01, 100);
+  between("radius", radius, 1, LARGEST_RADIUS); // below 1 a finite record could become infinite
+  demand(typeof robust === "boolean", "robust", robust, "true or false");
   between("balance", balance, 1, 1e6); // below 1 the grid would be too coarse for the noise
 }
 
@@ -122,7 +128,7 @@ export function residualVector(map, v, y) {
 export function newtonRecord(map, v, y) {
   const f = featuresOf(map, v);
   const length = Math.hypot(1, map.constant);
-  const ofFeatures = 1 / (Math.sqrt(v.length) * length);
+  const ofFeatures = 1 / (map.radius * Math.sqrt(v.length) * length);
   const constant = map.constant / length;
   const x = [...f.map((one) => ofFeatures * one), constant];
   const [g, h] = (map.kind === "logistic" ? logisticSlopes : poissonSlopes)(scoreOf(map, v), y, map);

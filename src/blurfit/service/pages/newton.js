@@ -3,6 +3,8 @@
 
 const NUDGE = 1 + 1e-12;
 const FREE_CURVATURE = Math.sqrt((37 + 14 * Math.sqrt(7)) / 3); // τ*, up to which Δ = 2/τ
+export const FREE_SQUARES = 4.5; // up to which it is so with the squared slopes as well
+const LARGEST_LOG_RATE = 30;
 
 /** (g, h) of ln(1 + e^{−yt}) for a label y = ±1, at any score. */
 export function logisticSlopes(score, target) {
@@ -12,10 +14,17 @@ export function logisticSlopes(score, target) {
   return [-y * size, size * (1 - size)];
 }
 
-/** (g, h) of e^t − yt for a count, with score and count inside their bounds. */
-export function poissonSlopes(score, target, { count_bound: most, score_bound: reach }) {
-  const rate = Math.exp(within(score, -reach, reach));
-  return [rate - within(target, 0, most), rate];
+/** (g, h) of e^t − yt for a count, each cut to its bound. */
+export function poissonSlopes(score, target, map) {
+  const { count_bound: most, curvature_bound: steepest, gradient_bound: largest } = map;
+  const rate = Math.exp(within(score, -LARGEST_LOG_RATE, LARGEST_LOG_RATE));
+  return [within(rate - within(target, 0, most), -largest, largest), Math.min(rate, steepest)];
+}
+
+/** ω of the squared slopes. */
+export function robustWeight({ kind, balance, curvature_bound: steepest, gradient_bound: largest }) {
+  if (kind === "logistic") return 1 / (Math.SQRT2 * balance);
+  return Math.min((0.55 * steepest) / largest ** 2, 0.7 / (balance * largest));
 }
 
 /** Between two bounds; what is not a number counts as 0. */
@@ -24,12 +33,16 @@ export function within(value, low, high) {
 }
 
 /** Δ(τ) of logistic loss, whatever the model is: 2/τ up to τ*, the larger of two maxima beyond. */
-export function logisticSensitivity(balance, neighbours) {
+export function logisticSensitivity(balance, neighbours, robust = false) {
   const square = balance * balance;
   if (neighbours === "zero-out") {
-    const inner = 1 - 8 / square;
-    const sizes = inner >= 0 ? [1, (3 - Math.sqrt(inner)) / 4] : [1];
-    const found = sizes.map((a) => Math.hypot(a * (1 - a), a / balance));
+    const squares = robust ? 0.5 : 0;
+    const first = 2 * square + 2 * squares;
+    const inner = 9 * square ** 2 - 4 * first * (square + 1);
+    const sizes = inner >= 0 ? [1, (3 * square - Math.sqrt(inner)) / (2 * first)] : [1];
+    const found = sizes.map((a) =>
+      Math.hypot(a * (1 - a), a / balance, (Math.sqrt(squares) * a * a) / balance),
+    );
     return Math.max(...found) * NUDGE;
   }
   if (balance <= FREE_CURVATURE) return (2 / balance) * NUDGE;
@@ -43,15 +56,15 @@ export function logisticSensitivity(balance, neighbours) {
   return Math.max(...first, ...second) * NUDGE;
 }
 
-/** Δ of Poisson's: curvatures in [0, H], gradients in [−G, G]. */
+/** Δ of counts: curvatures in [0, H], gradients in [−G, G], and their squares if they are sent. */
 export function poissonSensitivity(map, neighbours) {
-  const { count_bound: most, score_bound: reach, balance } = map;
-  const curvature = Math.exp(reach);
-  const gradient = Math.max(curvature, most - Math.exp(-reach));
-  if (neighbours === "zero-out") return Math.hypot(curvature, gradient / balance) * NUDGE;
-  const ratio = (gradient / (balance * curvature)) ** 2;
-  const squared = Math.max(1 + 4 * ratio, ratio <= 2 ? (2 + ratio) ** 2 / 2 : 0);
-  return curvature * Math.sqrt(squared) * NUDGE;
+  const { curvature_bound: steepest, gradient_bound: largest, balance } = map;
+  const ratio = (largest / (balance * steepest)) ** 2;
+  const squares = map.robust ? ((robustWeight(map) * largest ** 2) / steepest) ** 2 : 0;
+  if (neighbours === "zero-out") return steepest * Math.sqrt(1 + squares + ratio) * NUDGE;
+  const first = 2 + 2 * squares;
+  const corner = ratio <= first ? first + 2 * ratio + ratio ** 2 / first : 0;
+  return steepest * Math.sqrt(Math.max(1 + 4 * ratio, corner)) * NUDGE;
 }
 
 /** The ends, and the zeros of ax³ + bx² + cx + d between them: halving, where it is monotone. */

@@ -1,11 +1,12 @@
 // The numbers that a later wave's map makes of a record: mirrors `blurfit.theory.forms`.
 //
 //   residual   upper triangle of zzᵀ but c²
-//   Newton's   upper triangle of M, then p, whose noise is τ times as large
+//   Newton's   upper triangle of M, then p, whose noise is τ times as large, and if the map is
+//              robust the upper triangle of ω·ppᵀ
 
 import { sensitivity } from "./joint.js";
 import { keptColumns, newtonRecord, residualVector } from "./maps.js";
-import { logisticSensitivity, poissonSensitivity } from "./newton.js";
+import { logisticSensitivity, poissonSensitivity, robustWeight } from "./newton.js";
 
 export { verifyMap } from "./maps.js";
 
@@ -16,12 +17,15 @@ export function waveForm({ schema, wave: { map } }) {
   const rows = kept.length + (isNewton ? 1 : 2);
   const upper = triangle(rows).slice(isNewton ? 0 : 1); // zzᵀ begins with c², which is known
   const slopes = isNewton ? Array.from({ length: rows }, (_, i) => [rows + 0.3, i]) : [];
+  const ofUpper = upper.map(([row, column]) => (row === column ? 1 : 2));
+  const squares = map.robust ? upper.map(([row, column]) => [row + rows + 1, column]) : [];
   const counts = [
-    ...upper.map(([row, column]) => (row === column ? 1 : 2)),
+    ...ofUpper,
     ...slopes.map(() => map.balance ** -2),
+    ...(map.robust ? ofUpper : []),
   ];
   return {
-    sent: [...upper, ...slopes],
+    sent: [...upper, ...slopes, ...squares],
     counts,
     size: Math.ceil(Math.sqrt(counts.reduce((sum, one) => sum + one, 0))),
     products: (values) => productsOf(map, upper, kept.map((i) => values[i]), values.at(-1)),
@@ -36,13 +40,16 @@ function productsOf(map, upper, v, target) {
   }
   const y = map.kind === "poisson" ? ((target + 1) / 2) * map.count_bound : target;
   const { u, g, h } = newtonRecord(map, v, y);
-  return [...upper.map(([row, column]) => h * (u[row] * u[column])), ...u.map((one) => -g * one)];
+  const p = u.map((one) => -g * one);
+  const weight = map.robust ? robustWeight(map) : 0;
+  const squares = map.robust ? upper.map(([row, column]) => weight * (p[row] * p[column])) : [];
+  return [...upper.map(([row, column]) => h * (u[row] * u[column])), ...p, ...squares];
 }
 
 /** Δ, whatever the map is: only the constant, or the loss and τ, decide it. */
 function reachOf(map, neighbours) {
   if (map.kind === "residual") return sensitivity(map.weights[0], 1, neighbours);
-  if (map.kind === "logistic") return logisticSensitivity(map.balance, neighbours);
+  if (map.kind === "logistic") return logisticSensitivity(map.balance, neighbours, map.robust);
   return poissonSensitivity(map, neighbours);
 }
 

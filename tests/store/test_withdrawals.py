@@ -7,10 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from blurfit.service.peer import publish
-from blurfit.store.advance import advance
-from blurfit.store.plans import begin
-from blurfit.store.withdrawal import Withdrawn, withdraw
 
 from blurfit import Store, perturb
 from blurfit.agreement.plan import Plan
@@ -23,8 +19,8 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import Submissions
-from blurfit.store import blocks, tables, taken, withdrawal
-from blurfit.store.arrivals import all_known
+from blurfit.store import arrivals, blocks, identifiers, tables
+from blurfit.store.arrivals import Withdrawn
 from support import sharing
 from support.sharing import counted, marked, opened, send
 from support.stores import PEOPLE, SCHEMA, arrival, propose, totals_of
@@ -53,11 +49,11 @@ def test_the_sums_are_those_of_the_others_and_so_is_the_model(place, mechanism) 
         store.receive(collection, [arrival(some(sent, slice(120, 130)))])  # of which nobody stays
         for start in range(130, 420, 29):
             store.receive(collection, [arrival(some(sent, slice(start, start + 29)))])
-        before = store.read(blocks.count, collection)
+        before = store.count(agreement)
         store.write(blocks.put_together, collection)
-        found = withdraw(store, collection, sent.identifiers[leaving][:9])
+        found = store.withdraw(collection, sent.identifiers[leaving][:9])
         assert found == Withdrawn(9, 9)
-        found = withdraw(store, collection, sent.identifiers[leaving])
+        found = store.withdraw(collection, sent.identifiers[leaving])
         assert found == Withdrawn(16, 7), "to withdraw again is safe"
         assert before - store.status(agreement.fingerprint).count == 16
         totals = store.read(blocks.totals, collection)
@@ -77,12 +73,12 @@ def test_what_was_moved_meanwhile_is_found_though_others_have_its_old_key(place)
         collection = store.collection(agreement.fingerprint)
         for one in range(4):
             store.receive(collection, [arrival(some(sent, slice(one, one + 1)))])
-        found = store.read(withdrawal.where, collection, sent.identifiers[3:])
+        found = store.read(arrivals.where, collection, sent.identifiers[3:])
         store.write(blocks.put_together, collection)
         for _ in range(3):
             store.add(other, perturb(other, {"age": 5, "income": 6}))
-        assert store.write(withdrawal.remove, collection, found) == 0
-        assert withdraw(store, collection, sent.identifiers[3:]) == Withdrawn(1, 1)
+        assert store.write(arrivals.remove, collection, found) == 0
+        assert store.withdraw(collection, sent.identifiers[3:]) == Withdrawn(1, 1)
         assert (store.count(agreement), store.count(other)) == (3, 3)
 
 
@@ -94,29 +90,29 @@ def test_nobody_comes_back_and_nobody_leaves_late(place, monkeypatch) -> None:
         collection = store.collection(agreement.fingerprint)
         stranger = np.full((1, 16), 7, dtype=np.uint8)
         both = np.concatenate([sent.identifiers[:1], stranger])
-        assert withdraw(store, collection, both) == Withdrawn(1, 1, (stranger.tobytes(),))
+        assert store.withdraw(collection, both) == Withdrawn(1, 1, (stranger.tobytes(),))
         for again in (some(sent, slice(0, 1)), sent):  # the same numbers, and a batch with them
             (refused,) = store.receive(collection, [arrival(again)])
             assert isinstance(refused, ConflictError)
         with pytest.raises(ConflictError, match="withdrawn"):  # told beside the writer
-            store.read(all_known, collection, arrival(sent))
+            store.is_known(collection, arrival(sent))
         (known,) = store.receive(collection, [arrival(some(sent, slice(1, None)))])
         assert known == 0, "the others are acknowledged as ever"
-        assert store.read(all_known, collection, arrival(some(sent, slice(1, None))))
+        assert store.is_known(collection, arrival(some(sent, slice(1, None))))
         other_blur = Submissions(sent.identifiers[:1], sent.fingerprint, sent.numbers[1:2])
         (refused,) = store.receive(collection, [arrival(other_blur)])
         assert isinstance(refused, ConflictError)
-        assert withdraw(store, collection, sent.identifiers[1:3]).new == 2
+        assert store.withdraw(collection, sent.identifiers[1:3]).new == 2
         with pytest.raises(BelowQuorumError):  # 37: the quorum counts who is there
             store.publish(agreement)
         store.close_collection(agreement.fingerprint)
         with pytest.raises(ClosedError, match="is fixed"):
-            withdraw(store, collection, sent.identifiers[3:5])
+            store.withdraw(collection, sent.identifiers[3:5])
         with monkeypatch.context() as patch:
-            patch.setattr(withdrawal.blocks, "holding", lambda *_: 1 / 0)
+            patch.setattr(arrivals.blocks, "holding", lambda *_: 1 / 0)
             with pytest.raises(ClosedError):  # and without a search
-                store.read(withdrawal.where, collection, sent.identifiers[3:5])
-        assert withdraw(store, collection, sent.identifiers[:3]) == Withdrawn(3, 0)
+                store.read(arrivals.where, collection, sent.identifiers[3:5])
+        assert store.withdraw(collection, sent.identifiers[:3]) == Withdrawn(3, 0)
         assert store.status(agreement.fingerprint).count == 37
 
 
@@ -131,7 +127,7 @@ def test_one_of_withdrawal_and_publication_comes_first(place) -> None:
         def leave() -> None:
             for row in range(4):
                 try:
-                    found.append(withdraw(other, collection, sent.identifiers[row : row + 1]).new)
+                    found.append(other.withdraw(collection, sent.identifiers[row : row + 1]).new)
                 except ClosedError as error:
                     found.append(error)
 
@@ -156,12 +152,12 @@ def test_two_who_withdraw_the_same_at_once_find_no_damage(place, monkeypatch) ->
         names, search = sent.identifiers[:3], blocks.holding
 
         def late(*given):
-            monkeypatch.setattr(withdrawal.blocks, "holding", search)
-            assert withdraw(other, collection, names[:2]) == Withdrawn(2, 2)
+            monkeypatch.setattr(arrivals.blocks, "holding", search)
+            assert other.withdraw(collection, names[:2]) == Withdrawn(2, 2)
             return search(*given)
 
-        monkeypatch.setattr(withdrawal.blocks, "holding", late)
-        assert withdraw(one, collection, names) == Withdrawn(3, 1)
+        monkeypatch.setattr(arrivals.blocks, "holding", late)
+        assert one.withdraw(collection, names) == Withdrawn(3, 1)
         assert one.read(blocks.totals, collection).count == 37
 
 
@@ -173,7 +169,7 @@ def test_rows_that_are_lost_are_damage(place) -> None:
         collection = store.collection(agreement.fingerprint)
         store.write(lambda connection: connection.execute(sa.delete(tables.blocks)))
         with pytest.raises(NotCertifiedError, match="3 are not there"):
-            withdraw(store, collection, sent.identifiers[:3])
+            store.withdraw(collection, sent.identifiers[:3])
 
 
 def test_killed_in_the_middle_nothing_has_happened(monkeypatch) -> None:
@@ -184,16 +180,16 @@ def test_killed_in_the_middle_nothing_has_happened(monkeypatch) -> None:
         collection = store.collection(agreement.fingerprint)
         before = store.read(blocks.totals, collection)
         with monkeypatch.context() as patch:
-            patch.setattr(withdrawal.taken, "withdraw", lambda *_: 1 / 0)
+            patch.setattr(arrivals.identifiers, "withdraw", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
-                withdraw(store, collection, sent.identifiers[:5])
+                store.withdraw(collection, sent.identifiers[:5])
         after = store.read(blocks.totals, collection)
         assert after.count == before.count
         assert np.array_equal(after.sums, before.sums)
-        assert withdraw(store, collection, sent.identifiers[:5]).new == 5
+        assert store.withdraw(collection, sent.identifiers[:5]).new == 5
 
 
-def test_blocks_that_were_put_together_meanwhile_are_looked_at_again() -> None:
+def test_blocks_that_were_put_together_meanwhile_are_looked_at_again(monkeypatch) -> None:
     agreement = propose()
     sent = perturb(agreement, PEOPLE)
     with Store() as store:
@@ -201,15 +197,16 @@ def test_blocks_that_were_put_together_meanwhile_are_looked_at_again() -> None:
         collection = store.collection(agreement.fingerprint)
         for row in range(40):
             store.receive(collection, [arrival(some(sent, slice(row, row + 1)))])
-        names = sent.identifiers[:3]
+        names, write = sent.identifiers[:3], store.write
 
-        def write(what, *given) -> int:
-            if store.read(blocks.number, collection) > 1:  # whoever writes was faster
-                store.write(blocks.put_together, collection)
-            return store.write(what, *given)
+        def late(what, *given) -> int:
+            if store.blocks(collection) > 1:  # whoever writes was faster
+                write(blocks.put_together, collection)
+            return write(what, *given)
 
+        monkeypatch.setattr(store, "write", late)
         assert len(store.read(blocks.holding, collection, names)) == 3
-        assert withdraw(store, collection, names, write) == Withdrawn(3, 3)
+        assert store.withdraw(collection, names) == Withdrawn(3, 3)
         assert store.read(blocks.totals, collection).count == 37
 
 
@@ -219,7 +216,7 @@ def scattered():
     agreement = propose(quorum=5)
     sent = people(agreement, 20)
     with Store() as store, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(withdrawal, "BLOCKS_AT_ONCE", 5)
+        patch.setattr(arrivals, "BLOCKS_AT_ONCE", 5)
         store.open(agreement)
         collection = store.collection(agreement.fingerprint)
         for row in range(20):
@@ -232,7 +229,9 @@ def whole(store: Store, collection, sent: Submissions) -> set[int]:
     withdrawn are the same.
     """
     found = store.read(blocks.totals, collection)
-    out = store.read(taken.withdrawn_among, collection, [one.tobytes() for one in sent.identifiers])
+    out = store.read(
+        identifiers.withdrawn_among, collection.key, [one.tobytes() for one in sent.identifiers]
+    )
     left = [row for row, one in enumerate(sent.identifiers) if one.tobytes() not in out]
     expected = totals_of(collection.agreement, some(sent, left))
     assert (found.count, found.sums.tolist()) == (len(left), expected.sums.tolist())
@@ -240,21 +239,25 @@ def whole(store: Store, collection, sent: Submissions) -> set[int]:
 
 
 @pytest.mark.parametrize("turn", range(3))
-def test_killed_between_any_two_transactions_the_same_is_asked_again(scattered, turn) -> None:
+def test_killed_between_any_two_transactions_the_same_is_asked_again(
+    scattered, turn, monkeypatch
+) -> None:
     store, collection, sent = scattered
-    turns = iter(range(9))
+    turns, write = iter(range(9)), store.write
 
     def killed(what, *given) -> int:
-        done = store.write(what, *given)
+        done = write(what, *given)
         if next(turns) == turn:
             raise KeyboardInterrupt
         return done
 
     names = sent.identifiers[:15]
-    with pytest.raises(KeyboardInterrupt):
-        withdraw(store, collection, names, killed)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.withdraw(collection, names)
     assert len(whole(store, collection, sent)) == 20 - 5 * (turn + 1)
-    assert withdraw(store, collection, names) == Withdrawn(15, 15 - 5 * (turn + 1))
+    assert store.withdraw(collection, names) == Withdrawn(15, 15 - 5 * (turn + 1))
     assert whole(store, collection, sent) == set(range(15, 20))
 
 
@@ -263,30 +266,31 @@ def test_each_block_is_read_and_written_once(scattered, monkeypatch) -> None:
     store.write(blocks.put_together, collection)
     written = []
     remove = blocks.remove
-    monkeypatch.setattr(
-        withdrawal.blocks, "remove", lambda *a: (written.append(a[2]), remove(*a))[1]
-    )
-    assert withdraw(store, collection, sent.identifiers[3:9]).new == 6
+    monkeypatch.setattr(arrivals.blocks, "remove", lambda *a: (written.append(a[2]), remove(*a))[1])
+    assert store.withdraw(collection, sent.identifiers[3:9]).new == 6
     assert len(written) == 1
 
 
-def test_a_collection_that_closes_in_between_keeps_the_others(scattered) -> None:
+def test_a_collection_that_closes_in_between_keeps_the_others(scattered, monkeypatch) -> None:
     """Whoever asked is told who is out, and who stays; so is whoever asks again."""
     store, collection, sent = scattered
+    write = store.write
 
     def closing(what, *given) -> int:
-        done = store.write(what, *given)
+        monkeypatch.undo()
+        done = write(what, *given)
         store.close_collection(collection.fingerprint)
         return done
 
+    monkeypatch.setattr(store, "write", closing)
     names = sent.identifiers[:12]
-    found = withdraw(store, collection, names, closing)
+    found = store.withdraw(collection, names)
     assert (found.withdrawn, found.new, len(found.staying)) == (5, 5, 7)
     left = whole(store, collection, sent)
     assert {sent.identifiers[row].tobytes() for row in left if row < 12} == set(found.staying)
-    assert withdraw(store, collection, names) == replace(found, new=0)
+    assert store.withdraw(collection, names) == replace(found, new=0)
     with pytest.raises(ClosedError):
-        withdraw(store, collection, sent.identifiers[12:])
+        store.withdraw(collection, sent.identifiers[12:])
 
 
 def test_the_row_is_overwritten(in_memory: Path) -> None:
@@ -296,7 +300,7 @@ def test_the_row_is_overwritten(in_memory: Path) -> None:
     with Store(path) as store:
         store.add(agreement, sent)
         collection = store.collection(agreement.fingerprint)
-        withdraw(store, collection, sent.identifiers[100:101])
+        store.withdraw(collection, sent.identifiers[100:101])
     held = path.read_bytes()
     assert sent.numbers[99].tobytes() in held
     assert sent.numbers[100].tobytes() not in held
@@ -312,16 +316,15 @@ def test_of_two_databases_one_is_enough(where) -> None:
         for role, store in (("first", first), ("second", second)):
             collection = store.collection(agreement.fingerprint)
             if where in (role, "both"):
-                assert withdraw(store, collection, names) == Withdrawn(2, 2)
+                assert store.withdraw(collection, names) == Withdrawn(2, 2)
         second.close_collection(agreement.fingerprint)
         if where == "first":  # the second has told whom it holds: it cannot forget any more
             with pytest.raises(ClosedError):
-                withdraw(second, second.collection(agreement.fingerprint), names)
-        publish(first, agreement.fingerprint, peer)
+                second.withdraw(second.collection(agreement.fingerprint), names)
+        first.publish_text(agreement.fingerprint, peer)
         assert counted(first, agreement) == counted(second, agreement) == {0, 1, 3, 5}
         with pytest.raises(ClosedError):
-            withdraw(
-                first,
+            first.withdraw(
                 first.collection(agreement.fingerprint),
                 marked(agreement, 0).first.identifiers,
             )
@@ -333,14 +336,13 @@ def test_a_wave_that_was_released_keeps_its_people() -> None:
     wave = plan.first()
     sent = people(wave, wave.quorum + 1)
     with Store() as store:
-        store.write(begin, plan)
+        store.open(plan)
         collection = store.collection(wave.fingerprint)
         store.receive(collection, [arrival(some(sent, slice(0, wave.quorum)))])
-        assert withdraw(store, collection, sent.identifiers[:1]).new == 1
-        with pytest.raises(BelowQuorumError):
-            store.write(advance, plan.fingerprint)
+        assert store.withdraw(collection, sent.identifiers[:1]).new == 1
+        store.advance(plan.fingerprint)
         store.receive(collection, [arrival(some(sent, slice(wave.quorum, None)))])
-        store.write(advance, plan.fingerprint)
+        store.advance(plan.fingerprint)
         with pytest.raises(WaveClosedError, match="published"):
-            withdraw(store, collection, sent.identifiers[1:2])
+            store.withdraw(collection, sent.identifiers[1:2])
         assert store.moments(wave).count == wave.quorum

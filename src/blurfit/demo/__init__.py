@@ -1,1 +1,0 @@
-"""Generated people agree, blur, send, and get a model."""
