@@ -212,11 +212,11 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
 
     rows = list(csv.DictReader(io.StringIO(made("3", "csv"))))
     assert [row["number"] for row in rows] == ["1", "2", "3"]
-    assert service.store.invitations(agreement.fingerprint) == 3
+    assert service.store.unused_invitations(agreement.fingerprint) == 3
     sheet = made("2", "qr")
     assert sheet.count("<svg") == 2
     assert len(made("12000", "links").split()) == 12_000
-    assert service.store.invitations(agreement.fingerprint) == 12_005
+    assert service.store.unused_invitations(agreement.fingerprint) == 12_005
     entry.get_by_role("button", name="Invite…").click()
     dialog = admin.get_by_role("dialog", name="Invite people")
     dialog.get_by_label("How many").fill("none")
@@ -244,7 +244,7 @@ def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> N
     ]
     assert [sum(row["group"] == one for row in rows) for one in "12"] == [60, 140]
     assert given == sorted(given)
-    assert service.store.invitations(plan.first().fingerprint) == 200
+    assert service.store.unused_invitations(plan.first().fingerprint) == 200
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_token_for_one_task_is_shown_what_it_allows(
         with page.expect_download() as download:
             dialog.get_by_role("button", name="Make them").click()
         assert len(download.value.path().read_text().split()) == 4
-        assert service.store.invitations(agreement.fingerprint) == 4
+        assert service.store.unused_invitations(agreement.fingerprint) == 4
 
 
 def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from blurfit.store.advance import learn_model
 from playwright.sync_api import Page, expect
 
 from blurfit import Submission
@@ -190,7 +189,6 @@ def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -
     page.get_by_role("link", name="The wave that collects now").click()
     expect(page.get_by_text("Wave 3, collecting now")).to_be_visible()
     come()
-    learn_model(service.store, plan.fingerprint)
     page.clock.fast_forward(5_000)  # after which it asks again
     expect(page.get_by_role("link", name="See the model")).to_be_visible()
     page.get_by_role("link", name="See the model").click()

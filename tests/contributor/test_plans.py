@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from blurfit.store.advance import advance, learn_model
 
 from blurfit import Agreement, Client, Plan, Store
 from blurfit.contributor.account import Account
@@ -24,12 +23,11 @@ from blurfit.errors import (
 )
 from blurfit.messages.shares import ShareLayout
 from blurfit.protocol.tokens import hashed
-from blurfit.service import leading
 from support.joint_plans import Both, both, joint_plan
 from support.lines import Line, answering
 from support.lots import invitations, toss
 from support.plans import people, plan, rows, written
-from support.sharing import TWO
+from support.sharing import TWO, Direct, drive
 
 PLAN = joint_plan()
 FIRST, SECOND = PLAN.quorums
@@ -55,7 +53,7 @@ class Alone:
     """One database, with the words of `Both`."""
 
     def __init__(self, agreed: Plan, store: Store) -> None:
-        self.plan, self.name, self.stores = agreed, agreed.fingerprint, (store,)
+        self.document, self.name, self.stores = agreed, agreed.fingerprint, (store,)
         store.open(agreed)
 
     def current(self) -> Agreement:
@@ -69,15 +67,14 @@ class Alone:
         drive(self.stores[0])
 
     def end(self) -> None:
-        self.stores[0].write(advance, self.name, end=True)
-        learn_model(self.stores[0], self.name)
+        self.stores[0].publish(self.name)
 
 
 @pytest.fixture(params=[1, 2], ids=["one database", "two databases"])
 def world(request) -> Iterator[Alone | Both]:
     if request.param == 2:
         with both(PLAN) as opened:
-            opened.end = lambda: leading.end(opened.first, opened.name, opened.follower)
+            opened.end = lambda: opened.first.publish_text(opened.name, opened.peer)
             yield opened
     else:
         with Store() as store:
@@ -92,7 +89,7 @@ def ways(world) -> Iterator[list[Line]]:
 
 @pytest.fixture
 def person(world, ways) -> Iterator[Client]:
-    with connected(world.plan, ways) as found:
+    with connected(world.document, ways) as found:
         yield found
 
 
@@ -104,26 +101,26 @@ def others_fill(world: Alone | Both) -> None:
 
 
 def test_one_record_goes_to_each_database_once(person, world, ways) -> None:
-    person.check(world.plan)
+    person.check(world.document)
     first = world.current()
-    receipt = person.contribute(world.plan.fingerprint, RECORD)
+    receipt = person.contribute(world.document.fingerprint, RECORD)
     assert receipt.fingerprint == first.fingerprint
     assert receipt.services == tuple(url for _, url in TWO[: len(ways)])
     for store in world.stores:
         assert store.count(first) == 1
     assert [(one.once, one.rows) for one in Account().entries()] == [(world.name, 1)]
     with pytest.raises(ConflictError, match="You took part in this plan before"):
-        person.contribute(world.plan, RECORD | {"age": 41})
+        person.contribute(world.document, RECORD | {"age": 41})
     others_fill(world)
     second = world.current()
-    for agreed in (world.plan, second):
+    for agreed in (world.document, second):
         with pytest.raises(ConflictError, match="nobody takes part twice"):
             person.contribute(agreed, RECORD)
     assert [len(way.sent) for way in ways] == [1] * len(ways)
-    another = person.contribute(world.plan, RECORD, person="Ada")  # at the same machine
+    another = person.contribute(world.document, RECORD, person="Ada")  # at the same machine
     assert another.fingerprint == second.fingerprint != first.fingerprint
     with pytest.raises(ConflictError, match="'Ada' took part"):
-        person.contribute(world.plan, RECORD, person="Ada")
+        person.contribute(world.document, RECORD, person="Ada")
 
 
 def test_a_coin_is_tossed_once_and_whoever_comes_early_comes_back(
@@ -132,10 +129,10 @@ def test_a_coin_is_tossed_once_and_whoever_comes_early_comes_back(
     toss(monkeypatch, 2, 1)  # a second toss would please
     for _ in range(3):
         with pytest.raises(OtherGroupError, match="group 2, which comes later"):
-            person.contribute(world.plan, RECORD)
+            person.contribute(world.document, RECORD)
     assert not any(way.sent for way in ways)
     others_fill(world)
-    receipt = person.contribute(world.plan, RECORD)
+    receipt = person.contribute(world.document, RECORD)
     assert receipt.fingerprint == world.current().fingerprint
 
 
@@ -145,19 +142,19 @@ def test_what_may_have_arrived_is_never_blurred_again(person, world, ways, how) 
     first = world.current()
     ways[0].fates = [how]
     with pytest.raises(ServiceError):
-        person.contribute(world.plan, RECORD)
+        person.contribute(world.document, RECORD)
     others_fill(world)
     if how == "lose answer":
-        receipt = person.contribute(world.plan, RECORD)
+        receipt = person.contribute(world.document, RECORD)
         assert receipt.fingerprint == first.fingerprint
         assert ways[0].sent[0] == ways[0].sent[1]
     else:
         with pytest.raises(WaveClosedError, match="left out"):
-            person.contribute(world.plan, RECORD)
+            person.contribute(world.document, RECORD)
     for way in ways:
         assert len(set(way.sent)) == 1, "one blur, one seed"
     with pytest.raises(ConflictError, match="took part"):
-        person.contribute(world.plan, RECORD)
+        person.contribute(world.document, RECORD)
     assert [store.count(world.current()) for store in world.stores] == [0] * len(ways)
 
 
@@ -166,14 +163,14 @@ def test_a_wave_by_itself_is_one_part_in_its_plan(person, world, ways) -> None:
     before anything is blurred."""
     first = world.current()
     assert person.contribute(first, RECORD).fingerprint == first.fingerprint
-    for agreed in (first, world.plan):
+    for agreed in (first, world.document):
         with pytest.raises(ConflictError, match="nobody takes part twice"):
             person.contribute(agreed, RECORD)
     others_fill(world)
     with pytest.raises(WaveClosedError, match="nothing was blurred or sent"):
         person.contribute(first, RECORD, person="another")
     assert [len(way.sent) for way in ways] == [1] * len(ways)
-    receipt = person.contribute(world.plan, RECORD, person="another")  # and so they may
+    receipt = person.contribute(world.document, RECORD, person="another")  # and so they may
     assert receipt.fingerprint == world.current().fingerprint
 
 
@@ -181,23 +178,23 @@ def test_after_the_end_nothing_leaves(person, world, ways) -> None:
     others_fill(world)
     world.end()
     with pytest.raises(ClosedError, match="come to its end"):
-        person.contribute(world.plan, RECORD)
+        person.contribute(world.document, RECORD)
     with pytest.raises(InvalidValueError, match="for each record, one from each database"):
-        person.contribute(world.plan, RECORD, invitations=["one", "two", "three"])
+        person.contribute(world.document, RECORD, invitations=["one", "two", "three"])
     assert not any(way.sent for way in ways)
 
 
 def test_another_plan_than_one_was_invited_to_is_refused(person, world, ways) -> None:
-    assert person.plan(world.name) == world.plan
-    ways[-1].answers = {"/plan": joint_plan(quorum=61).to_json().encode()}
-    with pytest.raises(InvalidValueError, match="Expected the plan"):
-        person.check(world.plan)
+    assert person.agreed(world.name) == world.document
+    ways[-1].answers = {"/document": joint_plan(quorum=61).to_json().encode()}
+    with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
+        person.check(world.document)
 
 
 def test_a_wave_of_one_plan_is_not_taken_for_another_plan_s(person, world, ways) -> None:
     """Although the same client has found it to follow, from its own plan."""
-    first = person.current(world.plan)
-    other = joint_plan(databases=world.plan.databases, epsilon=2.0)
+    first = person.current(world.document)
+    other = joint_plan(databases=world.document.databases, epsilon=2.0)
     for way in ways:
         way.answers = {"/agreement": first.to_json().encode()}
     with pytest.raises(NotCertifiedError):
@@ -228,11 +225,11 @@ def test_a_wave_that_closes_while_a_record_is_on_its_way() -> None:
     with Store() as store, answering(store) as ways:
         world = Alone(plan("number", waves=2, quorum=60, admission="anyone"), store)
         ways[0].fates = [lambda: others_fill(world)]
-        with connected(world.plan, ways) as client:
+        with connected(world.document, ways) as client:
             with pytest.raises(WaveClosedError, match="left out"):
-                client.contribute(world.plan, RECORD)
+                client.contribute(world.document, RECORD)
             with pytest.raises(ConflictError):
-                client.contribute(world.plan, RECORD)
+                client.contribute(world.document, RECORD)
         assert len(ways[0].sent) == 1
 
 
@@ -328,18 +325,14 @@ def test_a_table_is_resumed_where_it_was(client, two, lines, tmp_path, monkeypat
 
 def test_both_must_be_at_the_same_wave(client, two, lines) -> None:
     two.send(FIRST)
-    stuck = two.follower.wave(PLAN.first())
-    first_only = type(two.follower)(two.second, PLAN)
 
-    def away(_agreement):
-        found = type(stuck)(two.second, PLAN.first())
-        found.release = lambda *_given: (_ for _ in ()).throw(ServiceError("away"))
-        return found
+    class Away(Direct):
+        def tell(self, course, news) -> None:
+            raise ServiceError("away")
 
-    first_only.wave = away
     with pytest.raises(ServiceError):
-        two.lead(first_only)
-    assert two.states() == [["released", "collecting"], ["closing", "planned"]]
+        two.lead(Away(two.first, two.second))
+    assert two.states() == [["released", "collecting"], ["fixed", "planned"]]
     with pytest.raises(BetweenWavesError, match="opens in a moment"):
         client.contribute(PLAN, RECORD)
     assert [line.sent for line in lines] == [[], []]
@@ -400,7 +393,7 @@ def test_a_wave_that_is_said_to_collect_and_takes_nothing(
 ) -> None:
     """Nobody blurs for it again and again."""
     two.send(FIRST)
-    two.follower.wave(PLAN.first()).close_wave()
+    two.second.close_for_first(two.second.collection(PLAN.first().fingerprint))
     lines[1].answers = {"/agreement": PLAN.first().to_json().encode()}
     with pytest.raises(ClosedError, match="Wave 1 has closed"):
         if how == "record":

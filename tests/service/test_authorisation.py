@@ -73,7 +73,7 @@ def test_what_was_done_is_told_with_who_and_how_it_ended(service) -> None:
     client.post(f"{path}/publish", headers=given["publish"])
     client.post(f"{path}/publish", headers=given["open"])  # is refused: nobody was let in
     found = client.get("/audit-log", headers=given["read"]).json()
-    assert [(one["steward"], one["what"], one["outcome"]) for one in found] == [
+    assert [(one["name"], one["what"], one["outcome"]) for one in found] == [
         ("may publish", "publish", 409),
         ("may open", "open", 201),
     ]

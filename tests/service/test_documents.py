@@ -8,7 +8,8 @@ import numpy as np
 from blurfit import PublishedMoments
 from blurfit.agreement.terms import LATER_TERMS
 from blurfit.contributor.blur import perturb, perturb_table
-from blurfit.service import documents
+from blurfit.service import endpoints as documents
+from blurfit.service.intake import SubmissionDocument
 from support.stores import PEOPLE, propose
 
 
@@ -19,8 +20,8 @@ def test_the_outlines_are_those_of_the_formats() -> None:
     for text, kind in (
         (agreement.to_json(), documents.AgreementDocument),
         (propose(mechanism="input").to_json(), documents.AgreementDocument),
-        (one.to_json(), documents.SubmissionDocument),
-        (perturb_table(agreement, PEOPLE).to_json(), list[documents.SubmissionDocument]),
+        (one.to_json(), SubmissionDocument),
+        (perturb_table(agreement, PEOPLE).to_json(), list[SubmissionDocument]),
         (moments.to_json(), documents.Moments),
     ):
         found = msgspec.json.decode(text, type=kind)

@@ -187,7 +187,7 @@ def test_sooner_when_more_have_come() -> None:
 
 def test_nobody_leads_without_a_secret_nor_ends_alone() -> None:
     with both(joint_plan()) as two:
-        two.send(two.plan.quorums[0])
+        two.send(joint_plan().quorums[0])
         course = two.first.course(two.name)
         with pytest.raises(InfeasibleError, match="--peer-token-file"):
             Jobs(two.first, Signatory(two.first)).publish(course)

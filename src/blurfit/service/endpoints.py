@@ -248,6 +248,7 @@ class Papers:
     store: Store
     signing: Signatory
     shelf: Shelf
+    _shown: dict[str, str] = field(default_factory=dict, repr=False)  # which wave has the model
 
     async def document(self, request: Request, fingerprint: str) -> Response:
         """Return the agreement or the plan under a fingerprint."""
@@ -277,8 +278,9 @@ class Papers:
 
     async def model(self, request: Request, fingerprint: str) -> Response:
         """Return the model of a course."""
-        wave = await run_in_threadpool(self.store.shown_at, fingerprint)
-        return await self.published(request, wave, "model")
+        if fingerprint not in self._shown:
+            self._shown[fingerprint] = await run_in_threadpool(self.store.shown_at, fingerprint)
+        return await self.published(request, self._shown[fingerprint], "model")
 
 
 # ---- what anyone may read

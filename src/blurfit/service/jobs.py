@@ -68,7 +68,8 @@ class Jobs:
         self._closing = True
         self._wake.set()
         if self._driver is not None:
-            await asyncio.wait([self._driver], timeout=SECONDS_TO_STOP)
+            working = [self._driver, *self._running.values()]
+            await asyncio.wait(working, timeout=SECONDS_TO_STOP)
             self._driver.cancel()
 
     def wake(self) -> None:
@@ -119,15 +120,23 @@ class Jobs:
             self._wake.clear()  # before looking: who wakes it meanwhile is not missed
             wait = self.look_every
             try:
-                for task in await run_in_daemon_thread(self.store.due):
-                    if not self._closing:
-                        self._begin(task)
-                soonest = await run_in_daemon_thread(self.store.seconds_to_next)
-                wait = wait if soonest is None else min(wait, max(soonest, 0.1))
+                tasks, wait = await run_in_daemon_thread(self._due)
+                for task in () if self._closing else tasks:
+                    self._begin(task)
             except Exception:
                 _log.exception("What is to be done could not be read; this will be tried again.")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), wait)
+
+    def _due(self) -> tuple[list[Task], float]:
+        """Return what can be done now, and how long to wait for more."""
+        due, soonest = self.store.due(), self.store.seconds_to_next()
+        # Where both share no secret, somebody else leads, or nobody.
+        alone = self.secret is None
+        able = [one for one in due if not (alone and self.store.course(one.course).role == "first")]
+        if soonest is None or len(able) < len(due):
+            return able, self.look_every
+        return able, min(self.look_every, max(soonest, 0.1))
 
     def _begin(self, task: Task) -> asyncio.Task[None]:
         """Do something in a thread of its own, unless somebody is at it."""

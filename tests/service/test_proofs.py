@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from blurfit.store.taken import take
 
 from blurfit.errors import (
     BelowQuorumError,
@@ -12,12 +11,11 @@ from blurfit.errors import (
 from blurfit.messages.shares import Shares
 from blurfit.proofs import field
 from blurfit.protocol.problems import RequestError
-from blurfit.service.peers import publish, verify
-from blurfit.store import blocks, commitment, joint_publication, verdicts
+from blurfit.service.peers import judge, verify
+from blurfit.store import blocks, identifiers, joint, release
 from blurfit.store.store import Store
 from support.sharing import (
     KEY,
-    Direct,
     arrival,
     counted,
     identifier_of,
@@ -70,14 +68,26 @@ def collected(two, in_first=AS_IT_WAS, in_second=AS_IT_WAS, senders=range(8)):
 def believed(first, peer) -> set[int]:
     """Whom the first database believes once both have verified."""
     collection = first.collection(MARK)
-    verify(first, collection, peer, peer.identifiers(), KEY)
-    found = {one.tobytes() for one in first.read(verdicts.found, collection, valid=True)}
+    peer.verify(collection, peer.identifiers(collection))
+    found = {one.tobytes() for one in first.read(joint.judged, collection, valid=True)}
     return {sender for sender in range(8) if identifier_of(sender) in found}
+
+
+def fixed_with(first, fingerprint, names):
+    """The common set that the first database fixes, and whom the second leaves out."""
+    course = first.course(fingerprint)
+    return first.write(release.fix_with_the_other, course, names, end=True)[1:]
+
+
+def answers(second, names):
+    """What the second says to a half of nothing but zeros."""
+    words = np.zeros((len(names), VERIFIER), np.uint64)
+    return judge(second, second.collection(MARK), names, words, KEY)
 
 
 def test_a_flipped_bit_leaves_one_contributor_out_and_ends_nothing(two) -> None:
     first, second, peer = collected(two, flipped((3, 2)))
-    publish(first, MARK, peer, KEY)
+    first.publish_text(MARK, peer)
     assert counted(first, AGREEMENT) == counted(second, AGREEMENT) == set(range(8)) - {3}
     assert first.moments_text(MARK) == second.moments_text(MARK)
 
@@ -94,10 +104,10 @@ def test_with_noise_of_their_own_too_both_publish_one_set_once() -> None:
         for store, shares in ((first, flipped((3, 2))(shared.first)), (second, shared.second)):
             assert store.receive(store.collection(mark), [arrival(shares)]) == [8]
         second.close_collection(mark)
-        publish(first, mark, peer, KEY)
+        first.publish_text(mark, peer)
         found = first.moments_text(mark)
         assert found == second.moments_text(mark)
-        publish(first, mark, peer, KEY)
+        first.publish_text(mark, peer)
         assert first.moments_text(mark) == found
         moments = first.moments(agreement)
         (part,) = agreement.parts
@@ -108,8 +118,7 @@ def test_with_noise_of_their_own_too_both_publish_one_set_once() -> None:
         inputs = field.add(halves[0], prio3.helper_inputs(halves[1]))
         exact = (circuit.truncate(inputs).astype(np.int64) - circuit.half).sum(axis=0)
         noise = [
-            store.read(commitment.recorded, store.collection(mark)).noise
-            for store in (first, second)
+            store.read(joint.recorded, store.collection(mark)).noise for store in (first, second)
         ]
         added = sum(one.view(np.int64) for one in noise)
         assert all(one.any() for one in noise)
@@ -147,9 +156,7 @@ def test_words_that_are_no_elements_of_the_field_are_garbage(two) -> None:
 def test_where_anyone_may_come_garbage_never_ends_a_collection(two, garbage) -> None:
     first, _, peer = collected(two, flipped(*((row, row) for row in range(garbage))))
     assert believed(first, peer) == set(range(garbage, 8))
-    chosen, left_out = first.write(
-        joint_publication.fix, first.collection(MARK), peer.identifiers()
-    )
+    chosen, left_out = fixed_with(first, MARK, peer.identifiers(first.collection(MARK)))
     assert (chosen.count, len(left_out)) == (8 - garbage, garbage)
 
 
@@ -172,71 +179,70 @@ def test_where_people_are_invited_a_tenth_may_fail_or_all_but_enough(garbage, te
         collection = first.collection(agreement.fingerprint)
         words = np.zeros((10, agreement.proving.widths[0]), np.uint64)
         first.write(blocks.append, collection, names, words)
-        first.write(take, collection, names)
+        first.write(identifiers.take, collection.key, names)
         good = np.arange(10) >= garbage
-        first.write(verdicts.record, collection, names, good)
+        first.record_verdicts(collection, names, good)
         if fixed:
-            chosen, left_out = first.write(joint_publication.fix, collection, names)
+            chosen, left_out = fixed_with(first, agreement.fingerprint, names)
             assert (chosen.count, len(left_out)) == (10 - garbage, garbage)
             return
         with pytest.raises(InfeasibleError, match=f"and {garbage} failed and"):
-            first.write(joint_publication.fix, collection, names)
-        assert first.read(commitment.recorded, collection) is None
+            fixed_with(first, agreement.fingerprint, names)
+        assert first.read(joint.recorded, collection) is None
 
 
 def test_below_the_quorum_of_those_who_prove_nothing_is_published(two) -> None:
     first, _, peer = collected(two, flipped((0, 0)), senders=range(3))
     with pytest.raises(BelowQuorumError, match="there are 2"):
-        publish(first, MARK, peer, KEY)
+        first.publish_text(MARK, peer)
 
 
 def test_a_verdict_stays_whoever_asks_again(two) -> None:
     first, second, peer = collected(two)
     lied = np.frombuffer(identifier_of(4), np.uint8)[None]
-    assert not peer.verify(lied, np.zeros((1, VERIFIER), np.uint64)).any()
+    assert not answers(second, lied).any()
     assert believed(first, peer) == set(range(8)) - {4}
-    assert len(second.read(verdicts.found, second.collection(MARK), valid=True)) == 7
+    assert len(second.read(joint.judged, second.collection(MARK), valid=True)) == 7
 
 
 def test_a_set_of_people_who_proved_nothing_here_is_refused_by_the_second(two) -> None:
     first, _, peer = collected(two)
-    names = peer.identifiers()
-    first.write(verdicts.record, first.collection(MARK), names, np.ones(8, dtype=bool))
+    names = peer.identifiers(first.collection(MARK))
+    first.record_verdicts(first.collection(MARK), names, np.ones(8, dtype=bool))
     with pytest.raises(InvalidValueError, match="8 of 8 have not"):
-        publish(first, MARK, peer, KEY)
+        first.publish_text(MARK, peer)
 
 
 def test_an_unknown_contributor_has_no_answer(two) -> None:
-    _, second, peer = collected(two)
+    _, second, _ = collected(two)
     unknown = np.full((2, 16), 7, np.uint8)
-    assert not peer.verify(unknown, np.zeros((2, VERIFIER), np.uint64)).any()
-    assert len(second.read(verdicts.found, second.collection(MARK))) == 0
+    assert not answers(second, unknown).any()
+    assert len(second.verdicts(second.collection(MARK))) == 0
 
 
 def test_nothing_is_verified_before_the_second_has_closed(two) -> None:
     with pytest.raises(InfeasibleError, match="closed"):
-        two[2].verify(np.zeros((1, 16), np.uint8), np.zeros((1, VERIFIER), np.uint64))
+        answers(two[1], np.zeros((1, 16), np.uint8))
 
 
 def test_what_is_broken_off_goes_on_where_it_was(two, monkeypatch) -> None:
     monkeypatch.setattr("blurfit.service.peers.BATCH", 3)
     first, second, peer = collected(two)
-    collection, asked = first.collection(MARK), []
+    collection, there, asked = first.collection(MARK), second.collection(MARK), []
 
-    class Breaking(Direct):
-        def verify(self, names, words):
-            asked.append(len(names))
-            if len(asked) == 2:
-                raise ConnectionResetError  # killed, or the line is cut
-            return super().verify(names, words)
+    def breaking(names, words):
+        asked.append(len(names))
+        if len(asked) == 2:
+            raise ConnectionResetError  # killed, or the line is cut
+        return judge(second, there, names, words, KEY)
 
-    breaking, theirs = Breaking(second, MARK), peer.identifiers()
+    theirs = peer.identifiers(collection)
     with pytest.raises(RequestError, match="8 are still to be"):
         verify(first, collection, breaking, theirs, KEY, seconds=-1)
     with pytest.raises(ConnectionResetError):
         verify(first, collection, breaking, theirs, KEY)
-    assert len(first.read(verdicts.found, collection)) == 3
+    assert len(first.verdicts(collection)) == 3
     for _ in range(2):
         verify(first, collection, breaking, theirs, KEY)
         assert asked == [3, 3, 3, 2]
-    assert len(first.read(verdicts.found, collection, valid=True)) == 8
+    assert len(first.read(joint.judged, collection, valid=True)) == 8
