@@ -12,7 +12,6 @@ from playwright.sync_api import Page, Route, expect
 from blurfit import Agreement, Submission, perturb
 from blurfit.protocol import tokens
 from blurfit.schema.vectors import values
-from blurfit.store import publication
 from blurfit.store.arrivals import Arrival
 from support.fair import DEVIATIONS, is_standard_normal
 
@@ -332,7 +331,7 @@ def test_where_nothing_can_be_given_nothing_is_asked(visit, service, propose) ->
     )
     for one in (invited, paused, closed):
         service.open(one)
-    service.store.write(publication.pause, service.store.collection(paused.fingerprint))
+    service.store.pause(paused.fingerprint)
     service.store.close_collection(closed.fingerprint)
     visitor = visit()
     for address, words in (
