@@ -212,13 +212,19 @@ def look(connection: Connection, course: Course, *, end: bool) -> Standing | Non
     fixed or past its date, or the course is to end.
     """
     now = standing(connection, course)
-    if now.state == "ended" or (now.state != "collecting" and not end):
+    if _rests(now, end=end):
         return None
     if end or outbox.has(connection, course.key, "advance"):
         return now
     wave = newest(connection, course)
     full = come(connection, wave.key) >= wave.agreement.quorum
     return now if not course.by_hand and (now.past or now.is_fixed or full) else None
+
+
+def _rests(now: Standing, *, end: bool) -> bool:
+    """Tell whether nothing is released: the course has ended, or is held and is not to end."""
+    held = not now.course.by_hand and now.state != "collecting"
+    return now.state == "ended" or (held and not end)
 
 
 def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False) -> Fixed | None:
@@ -229,7 +235,7 @@ def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False
     other database does not help.
     """
     now, wave = standing(connection, course, alone=True), newest(connection, course)
-    if now.state == "ended" or (now.state != "collecting" and not end):
+    if _rests(now, end=end):
         return None
     refuse_if_handed_over(connection, wave)
     count = come(connection, wave.key)
@@ -255,7 +261,7 @@ def fix_with_the_other(
 ) -> tuple[Fixed, joint.Commitment, ByteArray]:
     """Fix the set of the open wave with the second database."""
     now, wave = standing(connection, course, alone=True), newest(connection, course)
-    if now.state == "ended" or (now.state != "collecting" and not end):
+    if _rests(now, end=end):
         raise ClosedError("The course is held, or has ended: no wave is released.")
     outbox.add(connection, course.key, "advance")
     return Fixed(now, wave, dropped=False, end=end), *joint.fix(connection, now, wave, theirs)
@@ -358,11 +364,13 @@ def take(connection: Connection, course: Course, known: int, news: News, found: 
 # ---- what was published
 
 
-def release_texts(connection: Connection, course: Course) -> list[str]:
+def release_texts(connection: Connection, course: Course, before: int | None = None) -> list[str]:
     """Return the published sums, in the order of the waves, as the texts whose SHA-256 later waves
-    carry.
+    carry; or those that came before a wave.
     """
     here = (_w.course == course.key) & _w.moments.is_not(None)
+    if before is not None:
+        here &= _w.number < before
     query = sa.select(_w.moments).where(here).order_by(_w.number)
     return [str(text) for text in connection.scalars(query)]
 
@@ -502,7 +510,7 @@ class Publishing(Sharing):
         if fixed is None:
             return False
         release = Release() if fixed.dropped else self._released(fixed.wave, shared)
-        before = self.read(release_texts, course)
+        before = self.read(release_texts, course, fixed.wave.number)
         self.write(keep, fixed, outcome_of(fixed.now, release, before, end=fixed.end))
         return True
 
