@@ -16,8 +16,8 @@ def asked(store, collection, left_out):
     """What a first database asks for: the sum of masks over everyone but these."""
     held = store.read(identifiers.held, collection.key)
     digest = joint.digest_of(collection, identifiers.minus(held, left_out))
-    bits = identifiers.members(held, left_out)
-    return store.sum_of_masks(collection, digest, len(held) - len(left_out), bits)[2]
+    count, bits = len(held) - len(left_out), identifiers.members(held, left_out)
+    return store.sum_of_masks(collection, digest, count, bits)[2]
 
 
 @pytest.mark.parametrize("closed_before", [True, False])

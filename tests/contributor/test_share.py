@@ -34,15 +34,13 @@ def blurred(steps: np.ndarray) -> Submissions:
     return Submissions(identifiers, AGREEMENT.fingerprint, steps.astype(np.float64) * STEP)
 
 
-def collection(role: str) -> Collection:
-    course = Course(1, AGREEMENT.fingerprint, AGREEMENT.to_json(), role, by_hand=True)
-    return Collection.of(1, 1, course, AGREEMENT)
-
-
 def from_shares(table: Submissions, seeds: np.ndarray):
     """Σ as the two databases find it: sums of shares, minus sums of masks, each mod 2⁶⁴."""
     shared = shared_with(AGREEMENT, table, seeds)
-    first, second = (collection(role) for role in ("first", "second"))
+    first, second = (
+        Collection.of(1, 1, Course(1, AGREEMENT.fingerprint, AGREEMENT.to_json(), role), AGREEMENT)
+        for role in ("first", "second")
+    )
     words = first.sums(shared.first.words) - second.sums(shared.second.words)
     return totals_of(AGREEMENT, len(table), words)
 

@@ -49,8 +49,11 @@ def test_the_administrators_is_good_for_all(place) -> None:
         first = tokens.hashed(tokens.new_token())
         store.appoint(first)
         assert store.bearer(first) == Bearer("administrator", RIGHTS)
-        store.appoint(tokens.hashed(tokens.new_token()), replace=True)
+        other = tokens.hashed(tokens.new_token())
+        assert not store.appoint(other)
+        assert store.appoint(other, replace=True)
         assert store.bearer(first) is None
+        assert store.administrator() == other
 
 
 @pytest.mark.parametrize("name", ["", "a" * 101, "two\nlines", "administrator"])

@@ -203,16 +203,6 @@ def test_moments_are_shown_for_moment_alone_and_once_published(agreement, place)
         assert shown.to_json() == kept.moments_text(agreement.fingerprint)
 
 
-def test_a_closed_collection_can_still_be_published(agreement, place) -> None:
-    with Store(place) as kept:
-        kept.add(agreement, perturb_table(agreement, PEOPLE))
-        assert kept.close_collection(agreement.fingerprint).state == "closed"
-        with pytest.raises(ClosedError):
-            kept.add(agreement, perturb_table(agreement, people(1)))
-        assert kept.publish(agreement).count == 40
-        assert kept.close_collection(agreement.fingerprint).state == "published"
-
-
 def test_a_model_that_cannot_be_had_is_refused_for_ever(place) -> None:
     # q̃ = 0 from everyone leaves no curvature but the ridge, which takes the noise's share away.
     agreement = Agreement.propose(
@@ -354,22 +344,6 @@ def test_a_full_disk_is_an_error_and_nothing_is_kept(agreement, tmp_path) -> Non
         assert kept.add(agreement, large) == 20_000
 
 
-def test_a_locked_file_is_an_error(agreement, tmp_path) -> None:
-    path = tmp_path / "collection.db"
-    with Store(path) as kept:
-        kept.open(agreement)
-        sa.event.listen(
-            kept._engine, "checkout", lambda c, *_: c.execute("PRAGMA busy_timeout = 10")
-        )
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StorageError, match="locked"):
-            kept.add(agreement, perturb_table(agreement, PEOPLE))
-        other.execute("ROLLBACK")
-        assert kept.add(agreement, perturb_table(agreement, PEOPLE)) == 40
-        other.close()
-
-
 def test_what_is_no_submission_is_refused(agreement) -> None:
     wrong = Submission("00" * 16, agreement.fingerprint, np.zeros(6))
     large = Submission("00" * 16, agreement.fingerprint, np.full(agreement.width, 2.0**40))
@@ -381,30 +355,6 @@ def test_what_is_no_submission_is_refused(agreement) -> None:
         with pytest.raises(InvalidValueError, match="a norm above"):
             kept.add(agreement, large)
         assert kept.count(agreement) == 0
-
-
-def test_the_administrators_token_is_kept_once(place) -> None:
-    with Store(place) as kept:
-        assert kept.administrator() is None
-        assert kept.appoint(hashed("one"))
-        assert not kept.appoint(hashed("two"))
-        assert kept.administrator() == hashed("one")
-        assert kept.appoint(hashed("two"), replace=True)
-    with Store(place) as kept:
-        assert kept.administrator() == hashed("two")
-
-
-def test_tidying_moves_the_log_and_changes_nothing(agreement, place, in_memory) -> None:
-    with Store(place) as kept:
-        kept.add(agreement, perturb_table(agreement, PEOPLE))
-        file = in_memory / "collection.db"
-        before = file.stat().st_size if file.exists() else 0
-        kept.tidy()
-        assert kept.count(agreement) == 40
-        if file.exists():
-            assert file.stat().st_size > before
-    with Store() as in_memory:
-        in_memory.tidy()
 
 
 # ---- two services at the same moment

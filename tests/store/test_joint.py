@@ -648,7 +648,7 @@ def test_both_go_from_wave_to_wave_and_publish_the_same(place, in_memory) -> Non
 def test_to_the_logistic_model_itself(noise) -> None:
     """Newton's wave, whose gradient has the largest numbers, and noise of both databases."""
     with both(joint_plan("label", 3, 90, database_noise=noise)) as plan:
-        for quorum in plan.document.quorums:
+        for quorum in plan.plan.quorums:
             plan.send(quorum)
             plan.lead()
             plan.check()

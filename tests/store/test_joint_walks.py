@@ -238,7 +238,7 @@ def test_a_plan_that_reaches_its_end(in_memory) -> None:
     with Store(in_memory / "first.db") as first, Store(in_memory / "second.db") as second:
         kind.stores = first, second
         walk = kind()
-        for quorum in walk.two.document.quorums:
+        for quorum in walk.two.plan.quorums:
             walk.contribute(quorum, (1, 0))
             late = walk.two.shared(1)
             for breaks in (*range(12), None, None):

@@ -110,6 +110,14 @@ def test_a_set_that_was_fixed_changes_no_more_whatever_comes_in_between(agreemen
         assert model.to_json() == expected.to_json()
 
 
+def test_what_was_paused_and_is_being_published_is_finished(agreement, store) -> None:
+    store.add(agreement, perturb_table(agreement, PEOPLE))
+    store.pause(agreement.fingerprint)
+    fix(store, agreement.fingerprint)
+    drive(store)
+    assert store.status(agreement.fingerprint).state == "published"
+
+
 def test_what_was_closed_by_hand_waits_until_it_is_published(agreement, store) -> None:
     store.add(agreement, perturb_table(agreement, PEOPLE))
     store.close_collection(agreement.fingerprint)

@@ -156,7 +156,9 @@ class Walk(RuleBasedStateMachine):
     def killed_before_the_release_is_kept(self, service: int) -> None:
         store = self.services[service]
         with suppress(InfeasibleError):
-            store.write(release.fix, store.course(self.name), end=False)
+            store.write(
+                release.fix, store.course(self.name), end=isinstance(self.course, Agreement)
+            )
 
     @rule(service=st.integers(0, 1), what=st.sampled_from(["hold", "pause", "resume", "resume"]))
     def hold_or_resume(self, service: int, what: str) -> None:

@@ -36,7 +36,7 @@ class Both:
     """The two databases of a plan, and what was sent to them."""
 
     def __init__(self, plan: Plan | Agreement, first: Store, second: Store) -> None:
-        self.document, self.name, self.stores = plan, plan.fingerprint, (first, second)
+        self.plan, self.name, self.stores = plan, plan.fingerprint, (first, second)
         self.first, self.second = first, second
         self.peer = opened(plan, first, second)
         self.at = 0  # people so far
@@ -94,7 +94,7 @@ class Both:
         releases = self.check_sums()
         if self.status().state != "ended":
             assert self.current(0) == self.current(1)
-            Course.of(self.document, releases).require(self.current())
+            Course.of(self.plan, releases).require(self.current())
 
     def check_sums(self, *, exactly: bool = True) -> list[PublishedMoments]:
         """Published are sums of some whom both hold; of all of them, if nobody lied."""

@@ -150,10 +150,12 @@ from blurfit.messages.shares import Role
 from blurfit.proofs import field
 from blurfit.randomness.database import words
 from blurfit.store import blocks, identifiers
+from blurfit.store.arrivals import Intake
 from blurfit.store.collections import (
     Collection,
     Course,
     CourseState,
+    Numbers,
     Standing,
     come,
     shut,
@@ -417,47 +419,6 @@ def consenting(connection: Connection, wave: Collection, *, alone: bool = False)
     return now
 
 
-def close(connection: Connection, wave: Collection) -> None:
-    """Close a wave that has its quorum here, for the first database, which has found it at both."""
-    now = consenting(connection, wave, alone=True)
-    if wave.course.by_hand or now.newest.key != wave.key or now.newest.state != "collecting":
-        return
-    if (count := come(connection, wave.key)) < wave.agreement.quorum:
-        raise BelowQuorumError(
-            f"Expected at least the quorum {wave.agreement.quorum} of shares here before the wave "
-            f"is closed, and there are {count}."
-        )
-    shut(connection, now)
-
-
-def accept(
-    connection: Connection,
-    wave: Collection,
-    digest: bytes,
-    count: int,
-    left_out: ByteArray,
-    here: ByteArray,
-) -> Commitment:
-    """Fix the set that the first database has fixed, if it is one that may be summed over.
-
-    `here` is who was read to be here since the wave was fixed.
-    """
-    now = consenting(connection, wave, alone=True)
-    before = recorded(connection, wave)
-    if before is not None and before.digest == digest:
-        return before
-    if not (now.is_fixed and now.newest.key == wave.key):
-        raise InfeasibleError("Expected the wave to be closed before anything is summed over it.")
-    chosen = record(connection, wave, left_out, here)
-    if (chosen.digest, chosen.count) != (digest, count):
-        raise InvalidValueError(
-            f"Expected the set {digest.hex()} of {count} to be {chosen.digest.hex()} of "
-            f"{chosen.count}, which is what is left here: it names somebody whose share is not "
-            "here, or was damaged on its way."
-        )
-    return chosen
-
-
 # ---- sums
 
 
@@ -579,41 +540,114 @@ def _plus(total: WordArray, noise: WordArray) -> WordArray:
 # ---- verdicts on proofs
 
 
-def fix_verification_key(connection: Connection, wave: Collection, key: bytes) -> None:
-    """Write the verification key down, if there is none yet; another one is a conflict."""
-    here = waves.c.key == wave.key
-    connection.execute(
-        sa.update(waves).where(here & waves.c.verification.is_(None)).values(verification=key)
-    )
-    before = connection.scalars(sa.select(waves.c.verification).where(here)).one()
-    if bytes(before) != key:
-        raise ConflictError(
-            "Expected the secret that proofs were verified with before: with another one they "
-            "could betray what they are about. Start the service with the --peer-token-file that "
-            "it had."
-        )
-
-
-def record_verdicts(
-    connection: Connection, wave: Collection, names: ByteArray, good: BoolArray
-) -> BoolArray:
-    """Write some verdicts down, and tell those that stand: what was there before stays."""
-    rows = [
-        {"wave": wave.key, "identifier": name.tobytes(), "valid": bool(one)}
-        for name, one in zip(names, good, strict=True)
-    ]
-    if rows:
-        connection.execute(insert_if_absent(connection, verdicts), rows)
-    here = verdicts.c.wave == wave.key
-    asked = verdicts.c.identifier.in_([row["identifier"] for row in rows])
-    query = sa.select(verdicts.c.identifier).where(here & asked & verdicts.c.valid)
-    stands = {bytes(one) for one in connection.scalars(query)}
-    return np.array([row["identifier"] in stands for row in rows], dtype=np.bool_)
-
-
 def judged(connection: Connection, wave: Collection, *, valid: bool | None = None) -> ByteArray:
     """Return whose proofs were found valid, or not; by default all that have a verdict."""
     query = sa.select(verdicts.c.identifier).where(verdicts.c.wave == wave.key)
     if valid is not None:
         query = query.where(verdicts.c.valid if valid else ~verdicts.c.valid)
     return identifiers.as_identifiers(b"".join(connection.scalars(query)))
+
+
+class Sharing(Intake):
+    """What a store does as one of two databases: the answers of a second, and verdicts of both."""
+
+    def require_consent(self, wave: Collection) -> None:
+        """Refuse what a second database does only if its administrator lets it."""
+        self.read(consenting, wave)
+
+    def show_identifiers(self, wave: Collection, after: bytes, most: int) -> bytes:
+        """Return the identifiers here, a part at a time."""
+        self.require_consent(wave)
+        return self.read(identifiers.page, wave.key, after, most)
+
+    def close_for_first(self, wave: Collection) -> None:
+        """Close a wave that has its quorum here, for the first, which has found it at both."""
+        quorum = wave.agreement.quorum
+        with self._writing() as connection:
+            now = consenting(connection, wave, alone=True)
+            if wave.course.by_hand or now.newest.key != wave.key or now.is_fixed:
+                return
+            if (count := come(connection, wave.key)) < quorum:
+                raise BelowQuorumError(
+                    f"Expected at least the quorum {quorum} of shares here before the wave is "
+                    f"closed, and there are {count}."
+                )
+            shut(connection, now)
+
+    def sum_of_masks(
+        self, wave: Collection, digest: bytes, count: int, bits: bytes
+    ) -> tuple[bytes, int, WordArray]:
+        """Commit to the set that the first has fixed, if it is one that may be summed over, for
+        ever; and return the sum of its masks.
+
+        `bits` has one for each of those who are here, in order: whether it is in the set.
+        """
+        self._commit(wave, digest, count, bits)  # what it takes of memory is given back
+        chosen, found = self.read(sums_over, wave)
+        return chosen.digest, chosen.count, found
+
+    def _commit(self, wave: Collection, digest: bytes, count: int, bits: bytes) -> None:
+        now = self.read(consenting, wave)
+        if not now.is_fixed and now.newest.key == wave.key:
+            raise InfeasibleError("Expected the wave to be closed before it is summed.")
+        here = self.read(identifiers.held, wave.key)  # which never changes from then on
+        left_out = identifiers.left_out_by(here, bits)
+        with self._writing() as connection:
+            consenting(connection, wave, alone=True)
+            before = recorded(connection, wave)
+            if before is not None and before.digest == digest:
+                return
+            chosen = record(connection, wave, left_out, here)
+            if (chosen.digest, chosen.count) != (digest, count):
+                raise InvalidValueError(
+                    f"Expected the set {digest.hex()} of {count} to be {chosen.digest.hex()} of "
+                    f"{chosen.count}, which is what is left here: it names somebody whose share is "
+                    "not here, or was damaged on its way."
+                )
+
+    def fix_verification_key(self, wave: Collection, key: bytes) -> None:
+        """Write the verification key down, if there is none yet; another one is a conflict."""
+        here, written = waves.c.key == wave.key, waves.c.verification
+        fresh = sa.update(waves).where(here & written.is_(None)).values(verification=key)
+        with self._writing() as connection:
+            connection.execute(fresh)
+            before = connection.scalars(sa.select(written).where(here)).one()
+        if bytes(before) != key:
+            raise ConflictError(
+                "Expected the secret that proofs were verified with before: with another one they "
+                "could betray what they are about. Start the service with the --peer-token-file "
+                "that it had."
+            )
+
+    def verdicts(self, wave: Collection) -> ByteArray:
+        """Return who has a verdict."""
+        return self.read(judged, wave)
+
+    def record_verdicts(self, wave: Collection, names: ByteArray, good: BoolArray) -> BoolArray:
+        """Write some verdicts down, and tell those that stand: what was there before stays."""
+        keys = [name.tobytes() for name in names]
+        rows = [
+            {"wave": wave.key, "identifier": key, "valid": bool(one)}
+            for key, one in zip(keys, good, strict=True)
+        ]
+        v = verdicts.c
+        query = sa.select(v.identifier).where(
+            (v.wave == wave.key) & v.identifier.in_(keys) & v.valid
+        )
+        with self._writing() as connection:
+            if rows:
+                connection.execute(insert_if_absent(connection, verdicts), rows)
+            stands = {bytes(one) for one in connection.scalars(query)}
+        return np.array([key in stands for key in keys], dtype=np.bool_)
+
+    def block_keys(self, wave: Collection) -> list[int]:
+        """Return the keys of a wave's blocks."""
+        return self.read(blocks.keys, wave)
+
+    def rows_of(self, wave: Collection, block: int) -> tuple[ByteArray, Numbers] | None:
+        """Return the rows of a block; None if it was put together with others meanwhile."""
+        return self.read(blocks.rows_of, wave, block)
+
+    def rows_among(self, wave: Collection, names: ByteArray) -> tuple[ByteArray, Numbers]:
+        """Return the rows of those of some contributors who are here, in order."""
+        return self.read(blocks.rows_among, wave, names)

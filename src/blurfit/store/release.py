@@ -56,7 +56,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed
-from blurfit.arrays import BoolArray, ByteArray, WordArray
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import (
     BelowQuorumError,
     BlurfitError,
@@ -75,8 +75,7 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import Release, is_model, refuse_below_quorum
 from blurfit.randomness.database import blurred, words
-from blurfit.store import blocks, identifiers, joint, outbox
-from blurfit.store.arrivals import Intake
+from blurfit.store import blocks, joint, outbox
 from blurfit.store.collections import (
     CLOSES_IF_PAST,
     Collection,
@@ -96,7 +95,7 @@ from blurfit.store.collections import (
     update_wave,
 )
 from blurfit.store.halves import Comparison, compared
-from blurfit.store.joint import News, Peer, TooFewError
+from blurfit.store.joint import News, Peer, Sharing, TooFewError
 from blurfit.store.outbox import Task
 from blurfit.store.tables import insert_if_absent, signatures, waves
 
@@ -213,13 +212,19 @@ def look(connection: Connection, course: Course, *, end: bool) -> Standing | Non
     fixed or past its date, or the course is to end.
     """
     now = standing(connection, course)
-    if now.state == "ended" or (now.state != "collecting" and not end):
+    if _rests(now, end=end):
         return None
     if end or outbox.has(connection, course.key, "advance"):
         return now
     wave = newest(connection, course)
     full = come(connection, wave.key) >= wave.agreement.quorum
     return now if not course.by_hand and (now.past or now.is_fixed or full) else None
+
+
+def _rests(now: Standing, *, end: bool) -> bool:
+    """Tell whether nothing is released: the course has ended, or is held and is not to end."""
+    held = not now.course.by_hand and now.state != "collecting"
+    return now.state == "ended" or (held and not end)
 
 
 def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False) -> Fixed | None:
@@ -230,7 +235,7 @@ def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False
     other database does not help.
     """
     now, wave = standing(connection, course, alone=True), newest(connection, course)
-    if now.state == "ended" or (now.state != "collecting" and not end):
+    if _rests(now, end=end):
         return None
     refuse_if_handed_over(connection, wave)
     count = come(connection, wave.key)
@@ -256,7 +261,7 @@ def fix_with_the_other(
 ) -> tuple[Fixed, joint.Commitment, ByteArray]:
     """Fix the set of the open wave with the second database."""
     now, wave = standing(connection, course, alone=True), newest(connection, course)
-    if now.state == "ended" or (now.state != "collecting" and not end):
+    if _rests(now, end=end):
         raise ClosedError("The course is held, or has ended: no wave is released.")
     outbox.add(connection, course.key, "advance")
     return Fixed(now, wave, dropped=False, end=end), *joint.fix(connection, now, wave, theirs)
@@ -359,11 +364,13 @@ def take(connection: Connection, course: Course, known: int, news: News, found: 
 # ---- what was published
 
 
-def release_texts(connection: Connection, course: Course) -> list[str]:
+def release_texts(connection: Connection, course: Course, before: int | None = None) -> list[str]:
     """Return the published sums, in the order of the waves, as the texts whose SHA-256 later waves
-    carry.
+    carry; or those that came before a wave.
     """
     here = (_w.course == course.key) & _w.moments.is_not(None)
+    if before is not None:
+        here &= _w.number < before
     query = sa.select(_w.moments).where(here).order_by(_w.number)
     return [str(text) for text in connection.scalars(query)]
 
@@ -418,60 +425,6 @@ def refuse_if_handed_over(connection: Connection, wave: Collection) -> None:
         )
 
 
-def hand_over(
-    connection: Connection, wave: Collection, place: str
-) -> tuple[Release | None, str | None]:
-    """Return what was published, to be told in the exported file; None if the release is left to
-    it. Beside it, the name of a complete file that an export was killed with before it was renamed.
-
-    Refused while more may come; where a model was tried and could not be, which is for good; where
-    it was left to a file before, unless that was never completed, at the same place; and before
-    publication where the database adds noise of its own, which a second export could have drawn a
-    second time.
-    """
-    wave.require_role("whole")
-    require_by_hand(wave.course)
-    now = standing(connection, wave.course, alone=True)
-    row = connection.execute(sa.select(waves).where(_w.key == wave.key)).one()
-    if now.takes:
-        raise NotPublishedError(
-            f"Expected a collection that is closed, and {wave.fingerprint} is still collecting. "
-            "Close it first (`blurfit close`); that cannot be undone."
-        )
-    if row.model is not None:
-        return Release(row.model, row.moments), None
-    if now.state == "ended":
-        raise InfeasibleError(now.reason or "There is no model.")
-    if wave.agreement.database_noise:
-        raise InfeasibleError(
-            "This agreement has the database add noise of its own, once: publish here. Whoever "
-            "learned from an exported file, and again from another export of it, would draw that "
-            "noise twice for the same people."
-        )
-    if row.handed_over not in (None, place):
-        raise ConflictError(
-            f"Expected {place!r} to be {row.handed_over!r}, where this collection was exported "
-            "before: models learned from two exports, each with other files, would give away whom "
-            "they differ in. Learn from that file."
-        )
-    if row.handed_in is not None:
-        if not Path(place).with_name(row.handed_in).exists():
-            raise _handed_over(row.handed_over)
-        return None, row.handed_in
-    # For good, also where a date closed it.
-    update_wave(connection, wave.key, handed_over=place, state="fixed")
-    outbox.schedule(connection, wave.course.key, None)
-    return None, None
-
-
-def complete_handover(connection: Connection, wave: Collection, name: str) -> None:
-    """Write down that the exported file is complete under this name: of several only the first."""
-    standing(connection, wave.course, alone=True)
-    if _text(connection, wave.key, _w.handed_in) is not None:
-        raise _handed_over(_text(connection, wave.key, _w.handed_over))
-    update_wave(connection, wave.key, handed_in=name)
-
-
 def _handed_over(place: str | None) -> ConflictError:
     return ConflictError(
         f"This collection was exported to {place!r}, and is not exported again: models learned "
@@ -480,7 +433,7 @@ def _handed_over(place: str | None) -> ConflictError:
     )
 
 
-class Publishing(Intake):
+class Publishing(Sharing):
     """What a store releases, alone or with the other database."""
 
     # ---- taking courses forward
@@ -557,7 +510,7 @@ class Publishing(Intake):
         if fixed is None:
             return False
         release = Release() if fixed.dropped else self._released(fixed.wave, shared)
-        before = self.read(release_texts, course)
+        before = self.read(release_texts, course, fixed.wave.number)
         self.write(keep, fixed, outcome_of(fixed.now, release, before, end=fixed.end))
         return True
 
@@ -670,38 +623,6 @@ class Publishing(Intake):
         except BlurfitError as error:
             _log.warning("%s is not at the other database yet: %s", course.fingerprint, error)
 
-    # ---- the answers of a second database
-
-    def require_consent(self, wave: Collection) -> None:
-        """Refuse what a second database does only if its administrator lets it."""
-        self.read(joint.consenting, wave)
-
-    def show_identifiers(self, wave: Collection, after: bytes, most: int) -> bytes:
-        """Return the identifiers here, a part at a time."""
-        self.require_consent(wave)
-        return self.read(identifiers.page, wave.key, after, most)
-
-    def close_for_first(self, wave: Collection) -> None:
-        """Close a wave, for the first database, which has found enough people at both."""
-        self.write(joint.close, wave)
-
-    def sum_of_masks(
-        self, wave: Collection, digest: bytes, count: int, bits: bytes
-    ) -> tuple[bytes, int, WordArray]:
-        """Commit to one set of contributors, for ever, and return the sum of their masks.
-
-        `bits` has one for each of those who are here, in order: whether it is in the set.
-        """
-        self.require_consent(wave)
-        self._accept(wave, digest, count, bits)  # what it takes of memory is given back
-        chosen, found = self.read(joint.sums_over, wave)
-        return chosen.digest, chosen.count, found
-
-    def _accept(self, wave: Collection, digest: bytes, count: int, bits: bytes) -> None:
-        here = self.read(identifiers.held, wave.key)
-        left_out = identifiers.left_out_by(here, bits)
-        self.write(joint.accept, wave, digest, count, left_out, here)
-
     def take_news(self, fingerprint: str, news: News) -> Status:
         """Write down what the first database tells, if it follows."""
         course = self.course(fingerprint)
@@ -709,32 +630,6 @@ class Publishing(Intake):
         before = self.read(release_texts, course)
         self.write(take, course, len(before), news, checked(course, before, news))
         return self.status(course.fingerprint)
-
-    # ---- proofs
-
-    def fix_verification_key(self, wave: Collection, key: bytes) -> None:
-        """Write the verification key down, if there is none yet; another one is a conflict."""
-        self.write(joint.fix_verification_key, wave, key)
-
-    def verdicts(self, wave: Collection) -> ByteArray:
-        """Return who has a verdict."""
-        return self.read(joint.judged, wave)
-
-    def record_verdicts(self, wave: Collection, names: ByteArray, good: BoolArray) -> BoolArray:
-        """Write some verdicts down, and tell those that stand."""
-        return self.write(joint.record_verdicts, wave, names, good)
-
-    def block_keys(self, wave: Collection) -> list[int]:
-        """Return the keys of a wave's blocks."""
-        return self.read(blocks.keys, wave)
-
-    def rows_of(self, wave: Collection, block: int) -> tuple[ByteArray, Any] | None:
-        """Return the rows of a block; None if it was put together with others meanwhile."""
-        return self.read(blocks.rows_of, wave, block)
-
-    def rows_among(self, wave: Collection, names: ByteArray) -> tuple[ByteArray, Any]:
-        """Return the rows of those of some contributors who are here, in order."""
-        return self.read(blocks.rows_among, wave, names)
 
     # ---- what was published
 
@@ -782,13 +677,60 @@ class Publishing(Intake):
         """Compare those who came first with those who came later, for the administrator alone."""
         return self.read(compared, self.collection(fingerprint))
 
+    # ---- exports
+
     def hand_over(self, wave: Collection, place: str) -> tuple[Release | None, str | None]:
-        """Leave a collection's release to an exported file, unless it was published."""
-        return self.write(hand_over, wave, place)
+        """Return what was published, to be told in the exported file; None if the release is left
+        to it. Beside it, the name of a complete file that an export was killed with before it was
+        renamed.
+
+        Refused while more may come; where a model was tried and could not be, which is for good;
+        where it was left to a file before, unless that was never completed, at the same place; and
+        before publication where the database adds noise of its own, which a second export could
+        have drawn a second time.
+        """
+        wave.require_role("whole")
+        require_by_hand(wave.course)
+        with self._writing() as connection:
+            now = standing(connection, wave.course, alone=True)
+            row = connection.execute(sa.select(waves).where(_w.key == wave.key)).one()
+            if now.takes:
+                raise NotPublishedError(
+                    f"Expected a collection that is closed, and {wave.fingerprint} is still "
+                    "collecting. Close it first (`blurfit close`); that cannot be undone."
+                )
+            if row.model is not None:
+                return Release(row.model, row.moments), None
+            if now.state == "ended":
+                raise InfeasibleError(now.reason or "There is no model.")
+            if wave.agreement.database_noise:
+                raise InfeasibleError(
+                    "This agreement has the database add noise of its own, once: publish here. "
+                    "Whoever learned from an exported file, and again from another export of it, "
+                    "would draw that noise twice for the same people."
+                )
+            if row.handed_over not in (None, place):
+                raise ConflictError(
+                    f"Expected {place!r} to be {row.handed_over!r}, where this collection was "
+                    "exported before: models learned from two exports, each with other files, "
+                    "would give away whom they differ in. Learn from that file."
+                )
+            if row.handed_in is not None:
+                if not Path(place).with_name(row.handed_in).exists():
+                    raise _handed_over(row.handed_over)
+                return None, row.handed_in
+            # For good, also where a date closed it.
+            update_wave(connection, wave.key, handed_over=place, state="fixed")
+            outbox.schedule(connection, wave.course.key, None)
+            return None, None
 
     def complete_handover(self, wave: Collection, name: str) -> None:
-        """Write down that the exported file is complete under this name."""
-        self.write(complete_handover, wave, name)
+        """Write down that the exported file is complete under this name, of several the first."""
+        with self._writing() as connection:
+            standing(connection, wave.course, alone=True)
+            if _text(connection, wave.key, _w.handed_in) is not None:
+                raise _handed_over(_text(connection, wave.key, _w.handed_over))
+            update_wave(connection, wave.key, handed_in=name)
 
     # ---- signatures
 
