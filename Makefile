@@ -102,7 +102,6 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/shares.py
 
 figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figures, and write their page
-	$(BIN)/python lab/experiments/calibration.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/blurfit-lab reproduce --page lab/docs/experiments.md
 
@@ -116,7 +115,7 @@ hashes: $(DEVELOPMENT)  ## Write requirements/container.txt and build.txt: the w
 	$(BIN)/python release/hashes.py
 
 errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
-	$(BIN)/python lab/experiments/errata.py
+	$(BIN)/blurfit-lab errata
 
 clean:  ## Remove what was built, and the environment
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

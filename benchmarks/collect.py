@@ -16,8 +16,7 @@ from typing import Any, cast
 import click
 import numpy as np
 import uvicorn
-from rich.console import Console
-from rich.table import Table
+from measure import table
 from served import running
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
@@ -268,14 +267,12 @@ def main(server: tuple[str, str, str, str] | None, rounds: int, fraction: float)
     if server:
         serve(server[0], server[1], server[2], int(server[3]))
         return
-    table = Table("mechanism", "what", "submissions a second", "against", "ratio")
+    rows: list[tuple[str, ...]] = []
     with tempfile.TemporaryDirectory() as folder:
         for mechanism in ("input", "moment"):
-            for row in measure(folder, mechanism, rounds, fraction):
-                table.add_row(*row)
-        for row in against_fastapi(folder, rounds, fraction):
-            table.add_row(*row)
-    Console().print(table)
+            rows += measure(folder, mechanism, rounds, fraction)
+        rows += against_fastapi(folder, rounds, fraction)
+    table("Collecting", ("mechanism", "what", "submissions a second", "against", "ratio"), rows)
 
 
 if __name__ == "__main__":

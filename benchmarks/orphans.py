@@ -14,8 +14,7 @@ from pathlib import Path
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from measure import table
 from served import Served, free_port, watched
 
 from blurfit import Agreement, Numeric, Schema, Store
@@ -118,14 +117,16 @@ def main(orphans: tuple[int, ...], path: Path | None) -> None:
     for count in orphans:
         with tempfile.TemporaryDirectory() as folder:
             found.append(publish(Path(folder), count))
-        Console().print(found[-1])
-    table = Table("orphans", "close", "publish", "memory: first", "second", "in the model")
-    for one in found:
-        table.add_row(
+        click.echo(found[-1], err=True)
+    rows = [
+        [
             *(f"{one.orphans:,}", f"{one.closing:.2f} s", f"{one.publishing:.1f} s"),
             *(f"{one.first:.0f} MB", f"{one.second:.0f} MB", str(one.count)),
-        )
-    Console().print(table)
+        ]
+        for one in found
+    ]
+    heads = ("orphans", "close", "publish", "memory: first", "second", "in the model")
+    table("Publishing beside orphans", heads, rows)
     if path is not None:
         path.write_text(json.dumps([asdict(one) for one in found], indent=2) + "\n")
 

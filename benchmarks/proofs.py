@@ -5,15 +5,13 @@ others on the machine matter less; ratios are against blurring and sharing witho
 against one AES-256 mask, in the same run.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from measure import best_times, table
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.contributor.blur import share
@@ -27,14 +25,9 @@ SCHEMA = Schema(
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
 
 
-def timed(work: Callable[[], object], rounds: int = 5) -> float:
+def timed(work: Callable[[], object]) -> float:
     """Processor seconds of the best round."""
-    best = float("inf")
-    for _ in range(rounds):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best
+    return best_times(work, processor=True)[0]
 
 
 @click.command()
@@ -77,8 +70,11 @@ def main(quorum: int, rows: int) -> None:
     sizes = [
         len(part) for part in (share(proved, one).first.to_bytes(), leader.words()[:1].tobytes())
     ]
-    table_of = Table("what", "seen", "against", "ratio", box=None)
-    show = table_of.add_row
+    told: list[tuple[str, ...]] = []
+
+    def show(*row: str) -> None:
+        told.append(row)
+
     show("prove one record", f"{1e3 * proving:.1f} ms", "share it", f"{proving / without:.1f}")
     show(
         f"prove {rows} records, each",
@@ -110,7 +106,7 @@ def main(quorum: int, rows: int) -> None:
     show("a lie is believed", f"2^{proved.proving.soundness:.1f}", "", "")
     noises = [each.parts[0].deviations[0] for each in (proved, plain)]
     show("noise", f"{noises[0]:.4g}", "without proofs", f"{noises[0] / noises[1]:.4f}")
-    Console(width=100).print(table_of)
+    table("Proofs", ("what", "seen", "against", "ratio"), told)
 
 
 if __name__ == "__main__":

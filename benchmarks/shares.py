@@ -7,7 +7,6 @@ own; they take turns, and the best round counts.
 """
 
 import tempfile
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import uvicorn
 from collect import SCHEMA, SERVER, run, send
-from rich.console import Console
-from rich.table import Table
+from measure import best_times, table
 from served import running
 
 from blurfit import Agreement, Store, perturb_table
@@ -126,20 +124,10 @@ def filled(folder: str, role: Role, count: int, left_out: int) -> tuple[Store, s
     return store, agreed.fingerprint
 
 
-def timed(work: Any, rounds: int) -> float:
-    """The best of some rounds, in seconds."""
-    best = np.inf
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return float(best)
-
-
 def plain_sum(count: int, rounds: int) -> float:
     """Seconds for a plain sum of as many numbers in memory."""
     plain = np.random.default_rng(2).integers(0, 2**64, (count, WIDTH), dtype=np.uint64)
-    return timed(lambda: plain.sum(axis=0, dtype=np.uint64), rounds)
+    return best_times(lambda: plain.sum(axis=0, dtype=np.uint64), rounds=rounds)[0]
 
 
 def sums(folder: str, rounds: int, count: int) -> Iterator[tuple[str, ...]]:
@@ -151,7 +139,8 @@ def sums(folder: str, rounds: int, count: int) -> Iterator[tuple[str, ...]]:
         store, fingerprint = filled(folder, role, count, left_out)
         with store:
             collection = store.collection(fingerprint)
-            seconds = timed(partial(store.read, joint.sums_over, collection), rounds)
+            reading = partial(store.read, joint.sums_over, collection)
+            (seconds,) = best_times(reading, rounds=rounds)
         yield (
             f"{role}: sums of {count:,} shares, {left_out:,} left out",
             f"{seconds:.3f} s",
@@ -161,7 +150,7 @@ def sums(folder: str, rounds: int, count: int) -> Iterator[tuple[str, ...]]:
     words: npt.NDArray[np.uint64] = np.random.default_rng(3).integers(
         0, 2**64, (count // 16, 4), dtype=np.uint64
     )
-    seconds = timed(lambda: sum_of_masks(words, WIDTH), 1)
+    (seconds,) = best_times(lambda: sum_of_masks(words, WIDTH), rounds=1)
     yield (
         "second: expand and add masks, on one core",
         f"{count // 16 / seconds:,.0f} a second",
@@ -193,11 +182,9 @@ def main(server: tuple[str, str, str] | None, rounds: int, shares: int, fraction
     if server:
         serve(server[0], server[1], int(server[2]))  # type: ignore[arg-type]
         return
-    table = Table("what", "measured", "against", "ratio")
     with tempfile.TemporaryDirectory() as folder:
-        for row in (*sizes(), *ingest(folder, rounds, fraction), *sums(folder, rounds, shares)):
-            table.add_row(*row)
-    Console(width=120).print(table)
+        rows = [*sizes(), *ingest(folder, rounds, fraction), *sums(folder, rounds, shares)]
+    table("Shares", ("what", "measured", "against", "ratio"), rows)
 
 
 if __name__ == "__main__":

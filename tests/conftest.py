@@ -3,8 +3,8 @@ repeated, and stores of both kinds."""
 
 import gc
 import itertools
-import logging
 import os
+import sys
 from collections.abc import Generator
 
 import pytest
@@ -51,14 +51,15 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 def pytest_collection() -> Generator[None, object, object]:
     """Thousands of modules and tests stay until the end: nobody looks for garbage among them.
 
-    Some library's handler of logs would close the standard error that it found when it was
-    imported, which is pytest's own, as soon as a test configures logging: it is forgotten.
+    As soon as a test configures logging, absl would close the standard error that it found when it
+    was imported, which is pytest's own: it gets the process's, which it leaves open.
     """
     gc.disable()
     try:
         return (yield)
     finally:
-        logging._handlerList.clear()
+        if (absl := sys.modules.get("absl.logging")) is not None:
+            absl.get_absl_handler().python_handler.stream = sys.__stderr__
         gc.freeze()
         gc.set_threshold(20_000)  # most of what tests make is gone long before
         gc.enable()

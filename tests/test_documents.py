@@ -44,7 +44,7 @@ def test_the_readme_can_be_pasted(tmp_path) -> None:
     typed = [line for line in commands(ROOT / "README.md") if line != ["blurfit", "demo"]]
     said = run(typed, tmp_path, tmp_path / "home")
     assert said.startswith("owns_home ~ age + income\n")
-    assert ["blurfit", "demo"] in commands(ROOT / "README.md")  # which tests/demo runs, smaller
+    assert ["blurfit", "demo"] in commands(ROOT / "README.md")  # test_demo.py runs it
 
 
 def test_the_first_steps_can_be_pasted_and_lead_to_the_page_about_moments(tmp_path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from blurfit_lab.cli import main
-from blurfit_lab.experiments.page import EXPERIMENTS
+from blurfit_lab.experiments.pages import EXPERIMENTS
 
 SMALL = ["--trials", "2", "--workers", "1", "--rows", "5000"]
 

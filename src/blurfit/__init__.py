@@ -10,155 +10,51 @@ real data sets and experiments are a distribution of their own, `blurfit-lab`.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from blurfit.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from blurfit.agreement.agreement import Agreement
-    from blurfit.agreement.plan import Plan
-    from blurfit.agreement.terms import Terms
-    from blurfit.audit.agreements import audit_agreement
-    from blurfit.audit.estimators import audit_estimator
-    from blurfit.budget import Budget, BudgetExceededError
-    from blurfit.contributor.blur import perturb, perturb_table
-    from blurfit.contributor.client import Client
-    from blurfit.errors import (
-        BelowQuorumError,
-        BetweenWavesError,
-        BlurfitError,
-        ClosedError,
-        ConflictError,
-        DateClosedError,
-        InfeasibleError,
-        InvalidValueError,
-        NotCertifiedError,
-        NotInvitedError,
-        NotPrivateWarning,
-        NotPublishedError,
-        OtherGroupError,
-        PausedError,
-        ServiceError,
-        StorageError,
-        UnknownCollectionError,
-        WaveClosedError,
-    )
-    from blurfit.estimators.base import FitGuarantee
-    from blurfit.estimators.classifiers import (
-        InputPerturbationClassifier,
-        MomentPerturbationClassifier,
-    )
-    from blurfit.estimators.regressors import (
-        InputPerturbationRegressor,
-        MomentPerturbationRegressor,
-    )
-    from blurfit.forecast.sweep import forecast_agreement
-    from blurfit.messages.submissions import Submission, Submissions
-    from blurfit.model.model import PublishedModel
-    from blurfit.model.moments import PublishedMoments
-    from blurfit.model.release import learn
-    from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-    from blurfit.schema.wording import About, Wording
-    from blurfit.store.store import Store
-    from blurfit.theory.guarantees import LocalGuarantee, ModelGuarantee, Setting
-    from blurfit.theory.input_calibration import InputCalibration, calibrate, guarantee
-    from blurfit.theory.moments import MomentCalibration, calibrate_moment
-
-__all__ = [
-    "About",
-    "Agreement",
-    "BelowQuorumError",
-    "BetweenWavesError",
-    "Binary",
-    "BlurfitError",
-    "Budget",
-    "BudgetExceededError",
-    "Categorical",
-    "Client",
-    "ClosedError",
-    "ConflictError",
-    "DateClosedError",
-    "FitGuarantee",
-    "InfeasibleError",
-    "InputCalibration",
-    "InputPerturbationClassifier",
-    "InputPerturbationRegressor",
-    "InvalidValueError",
-    "LocalGuarantee",
-    "ModelGuarantee",
-    "MomentCalibration",
-    "MomentPerturbationClassifier",
-    "MomentPerturbationRegressor",
-    "NotCertifiedError",
-    "NotInvitedError",
-    "NotPrivateWarning",
-    "NotPublishedError",
-    "Numeric",
-    "OtherGroupError",
-    "PausedError",
-    "Plan",
-    "PublishedModel",
-    "PublishedMoments",
-    "Schema",
-    "ServiceError",
-    "Setting",
-    "StorageError",
-    "Store",
-    "Submission",
-    "Submissions",
-    "Terms",
-    "UnknownCollectionError",
-    "WaveClosedError",
-    "Wording",
-    "audit_agreement",
-    "audit_estimator",
-    "calibrate",
-    "calibrate_moment",
-    "forecast_agreement",
-    "guarantee",
-    "learn",
-    "perturb",
-    "perturb_table",
-]
-
-# Where each name lives that is not an error: read when it is first used, so that `import blurfit`
-# takes no time.
+# The public list: where each name lives. It is read when it is first used, so that `import blurfit`
+# takes no time; `__init__.pyi` says the same to type checkers.
 _HOMES = {
-    "blurfit.agreement.agreement": ("Agreement",),
-    "blurfit.agreement.plan": ("Plan",),
-    "blurfit.audit.estimators": ("audit_estimator",),
-    "blurfit.audit.agreements": ("audit_agreement",),
-    "blurfit.contributor.client": ("Client",),
-    "blurfit.estimators": (
-        "FitGuarantee",
-        "InputPerturbationClassifier",
-        "InputPerturbationRegressor",
-        "MomentPerturbationClassifier",
-        "MomentPerturbationRegressor",
+    "blurfit.agreement.agreement": "Agreement",
+    "blurfit.agreement.plan": "Plan",
+    "blurfit.agreement.terms": "Terms",
+    "blurfit.audit.agreements": "audit_agreement",
+    "blurfit.audit.estimators": "audit_estimator",
+    "blurfit.budget": "Budget BudgetExceededError",
+    "blurfit.contributor.blur": "perturb perturb_table",
+    "blurfit.contributor.client": "Client",
+    "blurfit.errors": (
+        "BelowQuorumError BetweenWavesError BlurfitError ClosedError ConflictError "
+        "DateClosedError InfeasibleError InvalidValueError NotCertifiedError "
+        "NotInvitedError NotPrivateWarning NotPublishedError OtherGroupError PausedError "
+        "ServiceError StorageError UnknownCollectionError WaveClosedError"
     ),
-    "blurfit.forecast.sweep": ("forecast_agreement",),
-    "blurfit.schema.wording": ("About", "Wording"),
-    "blurfit.schema.schema": ("Binary", "Categorical", "Numeric", "Schema"),
-    "blurfit.messages.submissions": ("Submission", "Submissions"),
-    "blurfit.contributor.blur": ("perturb", "perturb_table"),
-    "blurfit.agreement.terms": ("Terms",),
-    "blurfit.budget": ("Budget", "BudgetExceededError"),
-    "blurfit.model.release": ("learn",),
-    "blurfit.model.moments": ("PublishedMoments",),
-    "blurfit.store.store": ("Store",),
-    "blurfit.model.model": ("PublishedModel",),
-    "blurfit.theory.moments": ("MomentCalibration", "calibrate_moment"),
-    "blurfit.theory.input_calibration": ("InputCalibration", "calibrate", "guarantee"),
-    "blurfit.theory.guarantees": ("LocalGuarantee", "ModelGuarantee", "Setting"),
+    "blurfit.estimators.base": "FitGuarantee",
+    "blurfit.estimators.classifiers": "InputPerturbationClassifier MomentPerturbationClassifier",
+    "blurfit.estimators.regressors": "InputPerturbationRegressor MomentPerturbationRegressor",
+    "blurfit.forecast.sweep": "forecast_agreement",
+    "blurfit.messages.submissions": "Submission Submissions",
+    "blurfit.model.model": "PublishedModel",
+    "blurfit.model.moments": "PublishedMoments",
+    "blurfit.model.release": "learn",
+    "blurfit.schema.derived": "Bands Condition Cross Product",
+    "blurfit.schema.schema": "Binary Categorical Numeric Schema",
+    "blurfit.schema.wording": "About Wording",
+    "blurfit.store.store": "Store",
+    "blurfit.theory.guarantees": "LocalGuarantee ModelGuarantee Setting",
+    "blurfit.theory.input_calibration": "InputCalibration calibrate guarantee",
+    "blurfit.theory.moments": "MomentCalibration calibrate_moment",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+__all__ = [*sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(_HOME.get(name, "blurfit.errors")), name)
-    globals()[name] = found
+    globals()[name] = found = getattr(import_module(_HOME[name]), name)
     return found
 
 

@@ -17,6 +17,6 @@ _Kind = TypeVar("_Kind", bound=AnyArray)
 
 
 def fixed(array: _Kind) -> _Kind:
-    """The array itself, which nobody can write to any more."""
+    """Return the array itself, which nobody can write to any more."""
     array.setflags(write=False)
     return array

@@ -122,7 +122,7 @@ class Budget:
                 budget.neighbours = neighbours
 
     def spent(self) -> Expense:
-        """What everything so far adds up to: ε at the budget's δ, and μ of its Gaussian part."""
+        """Return what all adds up to so far: ε at the budget's δ, and μ of its Gaussian part."""
         return _total("all", self.expenses, self.delta)
 
     @property
@@ -165,7 +165,7 @@ def spend(expense: Expense, neighbours: Neighbours) -> None:
 
 
 def open_in() -> int | None:
-    """The process whose open block we are in, for whatever may be sent to another."""
+    """Return the process whose open block we are in, for what may be sent to another."""
     budget = _innermost()
     return None if budget is None else budget._process
 
@@ -208,7 +208,7 @@ def _innermost() -> Budget | None:
 
 
 def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
-    """ε of all of them at δ; infinite if their own δ's exceed it."""
+    """Return ε of all of them at δ; infinite if their own δ's exceed it."""
     mu = math.sqrt(math.fsum(one.mu**2 for one in expenses)) * _ROUNDING
     epsilon = math.fsum(one.epsilon for one in expenses)
     left = delta - math.fsum(one.delta for one in expenses)

@@ -6,7 +6,7 @@ from blurfit.errors import InvalidValueError
 
 
 def instant(text: str) -> int:
-    """The second since 1970 that a text names; a date alone is the end of that day in UTC.
+    """Return the second since 1970 that a text names; a date alone is the end of its day in UTC.
 
     A time without its zone is refused: it would be another moment for each who reads it.
 
@@ -28,7 +28,7 @@ def instant(text: str) -> int:
 
 
 def in_words(second: int) -> str:
-    """A moment as people read it.
+    """Return a moment as people read it.
 
     >>> in_words(instant("2027-01-31T18:00+01:00"))
     '2027-01-31 17:00 UTC'

@@ -29,7 +29,7 @@ _Kind = TypeVar("_Kind")
 def read_json(
     text: str | bytes, kind: type[_Kind] | Any = Any, *, colons_in_values: bool = True
 ) -> Any:
-    """The values in a text, as a type that msgspec knows; raises ValueError.
+    """Read the values in a text, as a type that msgspec knows; raises ValueError.
 
     Where honest values hold no colon, a text with one is refused without the second look, which
     takes ten times as long as the first.
@@ -55,7 +55,7 @@ def read_json(
 
 
 def canonical(values: Any) -> bytes:
-    """The one text of these values (RFC 8785); refuses what has none.
+    """Return the one text of these values (RFC 8785); refuse what has none.
 
     >>> canonical({"b": 1.0, "a": [True, None]})
     b'{"a":[true,null],"b":1}'
@@ -76,7 +76,7 @@ def _read_slowly(text: str | bytes) -> Any:
 
 
 def _names(found: Any) -> float:
-    """How many names the text had at least; more than any has where that cannot be told."""
+    """Count the names that a text had at least; infinitely many where that cannot be told."""
     if isinstance(found, list | tuple):
         return sum(map(_names, found))
     if isinstance(found, dict):
@@ -89,7 +89,7 @@ def _names(found: Any) -> float:
 
 @cache
 def _names_of(kind: type[msgspec.Struct]) -> tuple[float, tuple[str, ...]]:
-    """How many fields a type has, and in which of them there may be further names.
+    """Count the fields of a type, and tell in which of them there may be further names.
 
     One that may be left out would make up for another that appears twice: then nobody knows.
     """
@@ -99,7 +99,7 @@ def _names_of(kind: type[msgspec.Struct]) -> tuple[float, tuple[str, ...]]:
 
 
 def _is_plain(kind: inspect.Type) -> bool:
-    """Whether values of a type hold no names: numbers, words, and lists of them."""
+    """Return whether values of a type hold no names: numbers, words, and lists of them."""
     if isinstance(kind, inspect.ListType):
         return _is_plain(kind.item_type)
     return isinstance(kind, inspect.FloatType | inspect.IntType | inspect.StrType)

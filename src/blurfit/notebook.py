@@ -5,7 +5,7 @@ from html import escape
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """A table without scripts, styles or outside addresses.
+    """Return a table without scripts, styles or outside addresses.
 
     >>> html_table(["a"], [["<b>"]])
     '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'

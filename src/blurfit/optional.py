@@ -39,7 +39,7 @@ def optional(module: str) -> Any:
 
 
 def axes(ax: Any, width: float, height: float) -> Any:
-    """The axes that were given, or those of a new figure, by matplotlib."""
+    """Return the axes that were given, or those of a new figure, by matplotlib."""
     if ax is None:
         size = width, height
         _, ax = optional("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
@@ -47,7 +47,7 @@ def axes(ax: Any, width: float, height: float) -> Any:
 
 
 def missing(package: str) -> BlurfitError:
-    """Says that one of `EXTRAS` is not installed, and what to run."""
+    """Return an error that says which of `EXTRAS` is not installed, and what to run."""
     return BlurfitError(
         f"Expected the package {package.replace('_', '-')} to be installed: run `pip install "
         f"'blurfit[{EXTRAS[package]}]'`."

@@ -19,7 +19,7 @@ HOME = "BLURFIT_HOME"  # the environment's word for the user's own folder
 
 
 def home() -> Path:
-    """The user's own folder, where blurfit remembers what was blurred and released."""
+    """Return the user's own folder, where blurfit remembers what was blurred and released."""
     return Path(os.environ.get(HOME) or Path.home() / ".blurfit")
 
 
@@ -37,7 +37,7 @@ def create(path: Path) -> None:
 def replacing(
     path: Path, *, only_new: bool = False, before: Callable[[str], object] | None = None
 ) -> Iterator[Path]:
-    """An empty file beside `path`, which takes its name, on disk, when the block ends well.
+    """Yield an empty file beside `path`, which takes its name, on disk, if the block ends well.
 
     Killed before, the name is as it was. With `only_new` an existing file stays, and
     FileExistsError is raised: of several processes, only one can create it. `before` is told the

@@ -6,4 +6,4 @@ Progress = Callable[..., object]
 
 
 def silent(*_done: object) -> None:
-    """For the default of a parameter `progress`: nobody watches."""
+    """Tell nobody: the default of a parameter `progress`."""

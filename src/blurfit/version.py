@@ -4,5 +4,5 @@ __version__ = "0.1.0"
 
 
 def software() -> str:
-    """The name and version that a model is stamped with."""
+    """Return the name and version that a model is stamped with."""
     return f"blurfit {__version__}"

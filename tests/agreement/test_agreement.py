@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from blurfit import (
     perturb,
     perturb_table,
 )
-from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.agreement import Agreement, plain
 from blurfit.agreement.numbers import Grid
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
@@ -381,7 +381,7 @@ def test_shares_that_the_papers_rule_has_no_use_for_pay_for_no_coarser_dither() 
     paid = {"gram": 0.0, "record": 0.0, "spectrum": 0.999999, "gradient": 0.0}
     document["calibration"]["shares"] = paid
     calibration = InputCalibration.from_dict(document["calibration"])
-    document["grid"] = asdict(Grid.of(calibration, size=5))
+    document["grid"] = plain(Grid.of(calibration, size=5))
     with pytest.raises(NotCertifiedError, match=r"shares\.spectrum"):
         Agreement.from_dict(document).verify(allow_unproved=True)
 

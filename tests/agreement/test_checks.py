@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Numeric, Schema
-from blurfit.agreement.agreement import (
-    promised_in_all,
-    refuse_narrow_bounds,
-    refuse_unless_blurrable,
-    refuse_unless_proved,
-)
+from blurfit.agreement.agreement import refuse_unless_blurrable
+from blurfit.agreement.numbers import promised_in_all
 from blurfit.errors import InfeasibleError, NotCertifiedError
 
 SCHEMA = Schema([Numeric("x", 0, 1)], Numeric("y", 0, 1))
@@ -30,22 +26,22 @@ def test_what_is_promised_is_never_less_than_what_is_kept() -> None:
 
 
 def test_the_papers_rule_is_refused_and_the_theorem_is_not() -> None:
-    refuse_unless_proved(Agreement.propose(SCHEMA, **INPUT).calibration)
+    Agreement.propose(SCHEMA, **INPUT).verify()
+    published = Agreement.propose(SCHEMA, **INPUT, rule="published")
+    published.verify(allow_unproved=True)
     with pytest.raises(NotCertifiedError, match="is what is proved"):
-        refuse_unless_proved(Agreement.propose(SCHEMA, **INPUT, rule="published").calibration)
+        published.verify()
 
 
 @pytest.mark.parametrize("bound", ["q_bound", "p_bound"])
 def test_noise_for_shorter_records_is_refused(bound) -> None:
     agreement = Agreement.propose(SCHEMA, **INPUT)
-    calibration = agreement.calibration
-    refuse_narrow_bounds(SCHEMA, calibration, agreement.loss)
-    short = replace(calibration.setting, **{bound: 0.999})
+    short = replace(agreement.calibration.setting, **{bound: 0.999})
     with pytest.raises(NotCertifiedError, match=bound):
-        refuse_narrow_bounds(SCHEMA, replace(calibration, setting=short), agreement.loss)
+        replace(agreement, calibration=replace(agreement.calibration, setting=short)).verify()
     other = Schema([Numeric("x", 0, 1), Numeric("z", 0, 1)], Numeric("y", 0, 1))
     with pytest.raises(NotCertifiedError, match="dimension"):
-        refuse_narrow_bounds(other, calibration, agreement.loss)
+        replace(agreement, schema=other).verify()
 
 
 def test_numbers_and_noise_must_fit_their_steps() -> None:

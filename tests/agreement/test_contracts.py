@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit import Agreement, Binary, Categorical, InfeasibleError, Numeric, Schema, Terms
-from blurfit.agreement.numbers import form_of, input_contract, largest_scale, moment_contract
+from blurfit.agreement.mechanisms import INPUT, MOMENT, form_of, largest_scale
 from blurfit.errors import InvalidValueError
 from blurfit.theory.forms import JointForm
 
@@ -12,14 +12,14 @@ TERMS = {"epsilon": 1.0, "delta": 1e-6, "quorum": 1000}
 
 
 def test_the_same_terms_give_the_same_contract() -> None:
-    one, other = (Agreement(**moment_contract(SCHEMA, Terms.of(**TERMS))) for _ in range(2))
+    one, other = (Agreement(**MOMENT.contract(SCHEMA, Terms.of(**TERMS))) for _ in range(2))
     assert one.fingerprint == other.fingerprint == Agreement.propose(SCHEMA, **TERMS).fingerprint
     one.verify()
 
 
 def test_an_input_contract_has_an_objective_and_no_weights() -> None:
     terms = Terms.of(**TERMS, mechanism="input", weight_bound=2.0, l2=3.0)
-    found = input_contract(SCHEMA, terms)
+    found = INPUT.contract(SCHEMA, terms)
     assert found["objective"].l2 == 3.0
     assert found["calibration"].excess_risk is None, "a penalised model has no such forecast"
     assert "weights" not in found
@@ -30,15 +30,7 @@ def test_what_input_cannot_do_is_refused() -> None:
     terms = Terms.of(**TERMS, mechanism="input", weight_bound=2.0)
     classes = Schema([Numeric("x", 0, 1)], Categorical("k", ["a", "b"]))
     with pytest.raises(InfeasibleError, match="has classes"):
-        input_contract(classes, terms)
-    shared = Terms.of(
-        **TERMS,
-        mechanism="input",
-        weight_bound=2.0,
-        databases=[("A", "https://a.example"), ("B", "https://b.example")],
-    )
-    with pytest.raises(InfeasibleError, match="only what adds"):
-        input_contract(SCHEMA, shared)
+        INPUT.contract(classes, terms)
 
 
 def test_a_form_needs_weights_or_a_map() -> None:

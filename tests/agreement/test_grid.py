@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from blurfit import (
     Agreement,
@@ -155,7 +156,7 @@ def test_all_other_grids_are_refused() -> None:
         grid.verify(found, size=3)
         for name in ("quadratic", "linear", "dither"):
             for factor in (0.25, 0.5, 2.0, 3.0, 0.0, -1.0):
-                changed = replace(grid, **{name: getattr(grid, name) * factor})
+                changed = structs.replace(grid, **{name: getattr(grid, name) * factor})
                 with pytest.raises(NotCertifiedError, match="which follows from the noise"):
                     changed.verify(found, size=3)
 

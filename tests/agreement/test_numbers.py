@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema
 from blurfit.agreement.numbers import Objective, PublicWeights
@@ -80,14 +81,14 @@ def test_an_objective_fits_its_target_or_is_refused() -> None:
         logistic.verify(SCHEMA)
     for change in ({"loss": "hinge"}, {"approximation": "none"}, {"l1": -1.0}, {"l2": math.nan}):
         with pytest.raises(InvalidValueError, match=next(iter(change))):
-            replace(squared, **change).verify(SCHEMA)
+            structs.replace(squared, **change).verify(SCHEMA)
 
 
 def test_a_penalty_is_either_of_two() -> None:
     plain = Objective("squared", "taylor", 0.0, 0.0)
     assert not plain.penalised
-    assert replace(plain, l1=0.1).penalised
-    assert replace(plain, l2=0.1).penalised
+    assert structs.replace(plain, l1=0.1).penalised
+    assert structs.replace(plain, l2=0.1).penalised
 
 
 def test_weights_are_those_of_the_terms() -> None:

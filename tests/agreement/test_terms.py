@@ -131,7 +131,7 @@ def test_a_default_that_is_written_out_and_what_nobody_knows_are_refused(value) 
     document = Agreement.propose(SCHEMA, **PROMISE).to_dict() | {"admission": value}
     with pytest.raises(InvalidValueError):
         Agreement.from_dict(document).verify()
-    with pytest.raises(InvalidValueError, match="fields"):
+    with pytest.raises(InvalidValueError, match=r"field|admission|differently"):
         Agreement.from_dict(document | {"more": 1})
 
 

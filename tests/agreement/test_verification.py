@@ -6,7 +6,6 @@ import pytest
 
 from blurfit import NotCertifiedError
 from blurfit.agreement.agreement import Agreement, require_kept
-from blurfit.agreement.databases import Database
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Numeric, Schema
 
@@ -44,13 +43,21 @@ def test_parts_of_two_contracts_do_not_make_one(agreement: Agreement) -> None:
             replace(agreement, **other).verify()
 
 
-def test_input_has_one_database() -> None:
-    two = Database("A", "https://a.example"), Database("B", "https://b.example")
-    with pytest.raises(NotCertifiedError, match="only what adds can be shared"):
-        require_kept(replace(INPUT, databases=two))
-
-
 def test_noise_for_fewer_people_is_refused() -> None:
     fewer = Agreement.propose(SCHEMA, **PROMISE | {"quorum": 6000})
     with pytest.raises(NotCertifiedError):
         require_kept(replace(MOMENT, calibration=replace(fewer.calibration, quorum=5000)))
+
+
+def test_what_was_found_to_keep_its_promise_is_not_looked_at_again() -> None:
+    """By its text: another object with the same text is the same agreement."""
+    found = Agreement.propose(SCHEMA, **PROMISE | {"quorum": 4321})
+    found.verify()
+    before = require_kept.cache_info()
+    for _ in range(3):
+        Agreement.from_dict(found.to_dict()).verify()
+    assert require_kept.cache_info().misses == before.misses
+    less = replace(found, calibration=replace(found.calibration, quorum=4322))
+    for _ in range(2):
+        with pytest.raises(NotCertifiedError):
+            less.verify()

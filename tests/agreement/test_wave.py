@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError
 from blurfit.theory.maps import ResidualMap, Whitening
@@ -16,19 +17,20 @@ PEOPLE = (30, 70)
 
 def test_a_place_survives_its_document() -> None:
     for wave in (Wave(MARK, 1, PEOPLE), Wave(MARK, 2, PEOPLE, (MARK,), CHART)):
-        read = Wave.from_dict(wave.to_dict())
+        read = Wave.read(wave.document())
         assert read == wave
         assert hash(read) == hash(wave)
         read.verify()
     assert Wave(MARK, 1, PEOPLE) != Wave(MARK, 2, PEOPLE, (MARK,), CHART)
 
 
-@pytest.mark.parametrize("entry", [None, [], {}, {"plan": MARK}, {"follows": MARK}])
+@pytest.mark.parametrize("entry", [[], {}, {"plan": MARK}, {"follows": MARK}, {"more": 1}])
 def test_another_document_is_refused(entry: object) -> None:
-    if isinstance(entry, dict) and "follows" in entry:
-        entry = Wave(MARK, 1, PEOPLE).to_dict() | entry
-    with pytest.raises(InvalidValueError):
-        Wave.from_dict(entry)
+    document = plan().first().to_dict()
+    if isinstance(entry, dict) and len(entry) == 1 and "plan" not in entry:
+        entry = document["wave"] | entry
+    with pytest.raises(InvalidValueError, match=r"field|follows|at `\$\.wave"):
+        Agreement.from_dict(document | {"wave": entry})
 
 
 def test_the_first_wave_has_no_map_and_so_no_form_of_its_own() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.errors import NotCertifiedError
 from blurfit.model.course import follows, learn_plan, next_agreement
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
@@ -63,11 +63,6 @@ def test_the_statement_tells_the_largest_mu_of_a_submission():
     mus = [release.agreement.calibration.local.mu for release in releases]
     assert mus[0] > 2.9 * mus[1]
     assert f"μ = {mus[0]:.4g}" in as_markdown(model)
-
-
-def test_a_plan_refuses_public_rows():
-    with pytest.raises(InvalidValueError, match="public_rows"):
-        Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=1000, public_rows="a" * 64)
 
 
 def test_a_plan_that_states_other_noise_than_it_promises_is_refused():

@@ -3,13 +3,14 @@
 import json
 import re
 import struct
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from blurfit import Agreement, Submission, perturb
+from blurfit import Agreement, Bands, Condition, Cross, Product, Submission, perturb
 from blurfit.protocol import tokens
 from blurfit.schema.vectors import values
 from blurfit.store.arrivals import Arrival
@@ -95,6 +96,40 @@ def test_nothing_leaves_but_one_blurred_submission(
         "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
     )
     assert not re.search(r"42\.625|61234\.5|south", left)  # nor is it kept on the device
+
+
+def test_what_is_computed_from_answers_is_said_but_not_asked(
+    visit, service, survey, fill_in
+) -> None:
+    """Columns of all four kinds: the same four questions, and what is sent holds their products."""
+    plain = survey("pay")
+    derived = [
+        Bands("pay", edges=[20_000, 40_000.5]),
+        Cross("married", "region"),
+        Product("age", "pay"),
+        Condition("older", "age", above=42),
+    ]
+    schema = replace(plain, features=[*plain.features, *derived], targets=())
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=2000, admission="anyone")
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    expect(page.locator("[data-field]")).to_have_count(4)
+    for words in (
+        "bands(pay) (computed from pay: in bands that meet at 20,000, 40,000.5)",
+        "married:region (computed from married and region: each pair of answers)",
+        "age:pay (computed from age and pay: one times the other",
+        "older (computed from age: whether it is above 42)",
+    ):
+        expect(page.locator("#agreement")).to_contain_text(words)
+    blur(page, fill_in, agreement)
+    expect(page.locator(".belief")).to_have_count(4)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    (body,) = visitor.watch.bodies
+    exact = agreement.exact(RECORD | {"pay": 61234.5})
+    noise = (Submission.from_bytes(body).numbers - exact) / deviations(agreement)
+    assert is_standard_normal(noise)
 
 
 def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose, fill_in) -> None:

@@ -12,12 +12,16 @@ from scipy import stats
 
 from blurfit import (
     Agreement,
+    Bands,
     Binary,
     BlurfitError,
     Categorical,
+    Condition,
+    Cross,
     InfeasibleError,
     NotCertifiedError,
     Numeric,
+    Product,
     Schema,
     Submission,
 )
@@ -72,6 +76,25 @@ def classes() -> Schema:
     return Schema(features, target, targets=["party", "age"])
 
 
+def richer() -> Schema:
+    """The survey with columns of all four kinds that are computed from its answers."""
+    return Schema(
+        [
+            Numeric("age", 18, 80),
+            Binary("married"),
+            Categorical("region", ["north", "south", "east"]),
+            Bands("income", edges=[0.1 + 0.2, 1e-7 * 3e11, 123456.7890123]),
+            Cross("married", "region"),
+            Cross("region", "married", "turned"),
+            Product("age", "income"),
+            Product("age", "age", "square"),
+            Condition("grown", "age", above=18),
+            Condition("southern", "region", level="south"),
+        ],
+        Numeric("income", 0, 200_000),
+    )
+
+
 @pytest.fixture(scope="session")
 def agreements(survey) -> list[Agreement]:
     """Both mechanisms, both relations, all losses, small and huge quorums, ε and δ, one database
@@ -87,10 +110,12 @@ def agreements(survey) -> list[Agreement]:
     by_input = {"mechanism": "input", "weight_bound": 1.5}
     local = {"local_epsilon": 2, "local_delta": 1e-7}
     kinds = {"number": survey(), "label": survey(above=37_000), "wide": wide(), "class": classes()}
+    kinds["derived"] = richer()
+    only_moments = "class", "derived"
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000}
     for name, schema in kinds.items():
         heavy = {schema.target.name: 3.0}  # where y² of a number costs something
-        mechanisms = ({},) if name == "class" else ({}, by_input)
+        mechanisms = ({},) if name in only_moments else ({}, by_input)
         for epsilon, delta, quorum, neighbours in cases:
             common = {"epsilon": epsilon, "delta": delta, "quorum": quorum}
             found += [
@@ -108,7 +133,7 @@ def agreements(survey) -> list[Agreement]:
             TARGETS | SHARED | {"neighbours": "zero-out"},
             TARGETS | {"constant": 0.01, "weights": dict.fromkeys(names(schema), 0.1) | heavy},
         ]
-        if name != "class":
+        if name not in only_moments:
             options += [local | by_input, by_input | {"split": 0.5, "debias": False}]
         found += [Agreement.propose(schema, **(promise | one)) for one in options]
     found.append(
@@ -245,6 +270,38 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     return made
 
 
+def hostile(agreement: Agreement) -> dict[str, dict[str, Any]]:
+    """Rules that their questions do not allow, or that say more than is known of them."""
+    changes: dict[str, list[dict[str, Any]]] = {
+        "bands(income)": [
+            {"edges": edges}
+            for edges in ([], [2, 1], [1, 1], [0, 1], [1, 200_000], [None], "12", 3, ["1"])
+        ],
+        "married:region": [{"of": ["married", "married"]}, {"of": ["married", "age"]}],
+        "age:income": [{"of": ["age"]}, {"of": ["age", "region"]}, {"of": "age"}, {"lower": -1}],
+        "grown": [{"above": 80}, {"above": 17}, {"above": None}, {"level": "south"}],
+        "southern": [{"level": "west"}, {"of": "age"}, {"of": "nobody"}, {"of": "grown"}],
+    }
+    every: list[dict[str, Any]] = [{"kind": "curve"}, {"optional": True}, {"of": None}]
+    every += [
+        {"question": 3},
+        {"surprise": 1},
+        {"name": ""},
+        {"name": "age"},
+        {"labels": {"?": "a"}},
+    ]
+    made = {}
+    for name, own in changes.items():
+        for change in (*own, *every):
+            made[f"{name} with {change}"] = document = agreement.to_dict()
+            features = document["schema"]["features"]
+            next(one for one in features if one["name"] == name).update(change)
+    silent = made["of an optional question"] = agreement.to_dict()
+    silent["schema"]["features"][0]["optional"] = True
+    silent["schema"]["targets"].remove("age")
+    return made
+
+
 def _restate(fields: dict[str, Any]) -> None:
     """What a submission keeps, and what accuracy costs, with the noise that is stated now."""
     _forecast(fields)
@@ -262,7 +319,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "two databases": SHARED,
     "proofs": {"databases": DATABASES},
     "targets": TARGETS,
+    "derived": {},
 }
+
+
+def surveyed(survey: Any, kind: str, **options: Any) -> Schema:
+    return richer() if kind == "derived" else survey(**options)
 
 
 @pytest.mark.parametrize("quorum", [2000, 8_000_000])
@@ -271,9 +333,16 @@ def test_what_python_refuses_the_page_refuses(run, survey, kind, quorum) -> None
     """Both refuse each forgery, under a fingerprint that fits it."""
     for neighbours in ("replace", "zero-out"):
         agreement = Agreement.propose(
-            survey(), epsilon=1, delta=1e-6, quorum=quorum, neighbours=neighbours, **KINDS[kind]
+            surveyed(survey, kind),
+            epsilon=1,
+            delta=1e-6,
+            quorum=quorum,
+            neighbours=neighbours,
+            **KINDS[kind],
         )
         forged = forgeries(agreement)
+        if kind == "derived":
+            forged |= hostile(agreement)
         for name, document in forged.items():
             with pytest.raises(BlurfitError):
                 Agreement.from_dict(document).verify()
@@ -346,7 +415,8 @@ def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
     two, but for the forecast of accuracy, which it does not check.
     """
     given = []
-    for schema, neighbours in ((survey(), "replace"), (survey(above=37_000), "zero-out")):
+    kinds = surveyed(survey, kind), surveyed(survey, kind, above=37_000)
+    for schema, neighbours in zip(kinds, ("replace", "zero-out"), strict=True):
         agreement = Agreement.propose(
             schema, epsilon=1, delta=1e-6, quorum=3000, neighbours=neighbours, **KINDS[kind]
         )

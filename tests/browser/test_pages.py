@@ -15,7 +15,7 @@ from blurfit import (
     Schema,
     perturb_table,
 )
-from blurfit.model.export import as_yaml
+from blurfit.model.statement import as_yaml
 
 BY_INPUT = {"mechanism": "input", "weight_bound": 2.0}
 

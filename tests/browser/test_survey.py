@@ -177,7 +177,7 @@ def test_the_ledger_adds_as_a_budget_does(run) -> None:
 
 # ---- the words
 
-MADE_FROM_PARTS = ("local.", "together.", "wave.", "problem.")
+MADE_FROM_PARTS = ("local.", "together.", "wave.", "problem.", "derived.")
 
 
 def test_no_word_is_missing_and_none_is_left_over(run) -> None:

@@ -126,6 +126,7 @@ def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator,
     assert file.read_text().split() == tokens
     links = blurfit(*asking, "--out", "links.txt", "--links", "--json")
     assert json.loads(links.stdout) == {"count": 7, "out": "links.txt"}
+    assert "which only this machine can open" in links.stderr
     for line in (blurfit.folder / "links.txt").read_text().split():
         page, _, token = line.partition("#invitation=")
         assert page == f"{service.url}/c/{agreed.fingerprint}"

@@ -139,7 +139,7 @@ def test_two_databases_are_told_with_their_condition(agree, tmp_path) -> None:
     result = agree(NUMBER, *PROMISE, *typed, "--no-proofs")
     words = " ".join(result.stdout.split())
     assert "proof" not in words
-    assert "One contributor who lies can move the sums as far as she likes" in words
+    assert "One contributor who lies can move the sums by any amount" in words
 
 
 def test_terms_of_the_file_are_taken_unless_others_are_typed(agree, tmp_path) -> None:
@@ -193,22 +193,8 @@ def test_what_cannot_be_agreed_upon_is_not_written(
     assert [path.name for path in tmp_path.iterdir()] == ["schema.toml"]
 
 
-def test_a_folder_that_is_not_there_is_a_wrong_value(agree) -> None:
-    result = agree(NUMBER, *PROMISE, "--out", "nowhere/agreement.json")
-    assert result.returncode == 2
-    assert "nowhere" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 def test_an_agreement_is_no_schema(blurfit, propose) -> None:
     propose().save(blurfit.folder / "made.json")
     refused = blurfit("agree", "made.json", *PROMISE)
     assert refused.returncode == 2
     assert "is an agreement already" in refused.stderr
-
-
-def test_a_bound_that_readers_take_differently_is_refused_with_the_remedy(agree) -> None:
-    done = agree(NUMBER.replace("upper = 1000", "upper = 9007199254740992"), *PROMISE)
-    assert done.returncode != 0
-    assert "below 2**53" in done.stderr
-    assert "Traceback" not in done.stderr

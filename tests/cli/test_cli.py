@@ -1,13 +1,10 @@
 """The command line as a whole: what it offers, and that its examples work one after the other."""
 
-import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 import click
 import pytest
@@ -18,9 +15,9 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.cli import agree
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
+from cli.conftest import Blurfit, environment
 from support import processes
 
-COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 # Whose examples are run one after the other; tests of their own run those of the others.
 IN_ORDER = [
     *("init", "calibrate", "guarantee", "agree", "serve", "open", "invite", "contribute"),
@@ -28,50 +25,15 @@ IN_ORDER = [
 ]
 
 
-def environment() -> dict[str, str]:
-    """The test's own: no proxy may stand between two processes of this machine."""
-    return {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
-
-
-def blurfit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """In a process that imports what it needs itself."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-
-
-@contextmanager
-def serving(*arguments: str, folder: Path) -> Iterator[str]:
-    """A command that serves, until the end of the block; where it serves is told."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[2]
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def command_of(name: str) -> click.Command:
-    return cli.read(name)
-
-
 def example(name: str) -> list[str]:
     """What the command's help shows as its example."""
-    epilog = command_of(name).epilog
+    epilog = cli.read(name).epilog
     assert epilog is not None, f"{name} shows no example"
     assert epilog.startswith(f"Example: blurfit {name} ")
     return shlex.split(epilog.removeprefix("Example: blurfit "))
 
 
-def test_commands_are_listed_in_groups() -> None:
+def test_commands_are_listed_in_groups(blurfit) -> None:
     result = blurfit("--help")
     assert result.returncode == 0
     listed = re.findall(r"^  (\w+) ", result.stdout.split("Show this message")[1], re.MULTILINE)
@@ -139,7 +101,7 @@ def test_help_that_is_made_from_terms_waits_for_no_numbers() -> None:
 
 @pytest.mark.parametrize("name", list(cli.COMMANDS))
 def test_every_command_and_option_says_what_it_is_for(name: str) -> None:
-    command = command_of(name)
+    command = cli.read(name)
     assert command.help
     assert example(name)[0] == name
     options = [p for p in command.params if isinstance(p, click.Option)]
@@ -148,7 +110,7 @@ def test_every_command_and_option_says_what_it_is_for(name: str) -> None:
         assert any("--json" in p.opts for p in options)
 
 
-def test_help_shows_the_example() -> None:
+def test_help_shows_the_example(blurfit) -> None:
     result = blurfit("contribute", "-h")
     assert result.returncode == 0
     assert " ".join(example("contribute")) in " ".join(result.stdout.split())
@@ -165,7 +127,7 @@ def test_the_examples_of_forecast_and_audit_work_in_the_example(tmp_path) -> Non
         assert result.stdout
 
 
-def test_version_and_an_unknown_command() -> None:
+def test_version_and_an_unknown_command(blurfit) -> None:
     assert __version__ in blurfit("--version").stdout
     unknown = blurfit("guess")
     assert unknown.returncode == 2
@@ -193,8 +155,9 @@ def test_the_examples_work_one_after_the_other(tmp_path) -> None:
         run(example(name))
         done.append(name)
     agreement = Agreement.load(folder / "agreement.json")
-    serve = [word.replace("8000", "0") for word in example("serve")]
-    with serving(*serve, folder=folder) as url:
+    served = [word for word in example("serve")[1:] if word not in ("--port", "8000")]
+    with Blurfit(folder).serving(*served) as service:
+        url = service.url
         done.append("serve")
         for name in IN_ORDER[len(done) :]:
             said = run(example(name), url)

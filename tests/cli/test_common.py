@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.cli import REFUSED, UNREACHABLE, Commands, as_exit
-from blurfit.cli._common import Answer, command, load_agreement, options
+from blurfit.cli._common import Answer, command, load_agreement
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError, ServiceError
 
 # 2: change what you typed; 3: try the same again; 4: it is not to be had as things stand.
@@ -82,16 +82,6 @@ def test_numbers_beyond_floating_point_are_wrong_values() -> None:
 def test_what_is_a_mistake_of_ours_is_not_hidden() -> None:
     result = CliRunner().invoke(raising(KeyError("oops")), ["fail"])
     assert isinstance(result.exception, KeyError)
-
-
-def test_options_are_shown_in_the_order_in_which_they_are_listed() -> None:
-    @click.command()
-    @options(click.option("--first"), click.option("--second"))
-    @click.option("--third")
-    def command(**_given: object) -> None:
-        pass
-
-    assert [p.name for p in command.params] == ["first", "second", "third"]
 
 
 def test_an_answer_is_a_sentence_or_json() -> None:

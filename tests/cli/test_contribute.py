@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from blurfit.contributor.sending import default_journal
 from blurfit.protocol import http, tokens
 from blurfit.service.remote import RemoteDatabase
 from cli.conftest import environment
@@ -50,16 +49,6 @@ def test_a_table_is_stored_and_counted_once(blurfit, collection, database, asked
     assert "a file of their own" in " ".join(changed.stderr.split())
     assert "Traceback" not in changed.stderr
     assert database.status(collection)["count"] == ROWS
-
-
-def test_a_journal_elsewhere(blurfit, collection, database, asked) -> None:
-    database.open(collection)
-    options = ["--journal", "elsewhere.journal"]
-    result = blurfit("contribute", "agreement.json", "people.csv", *asked, *options)
-    assert result.returncode == 0, result.stderr
-    assert database.status(collection)["count"] == ROWS
-    assert (blurfit.folder / "elsewhere.journal").exists()
-    assert not default_journal(blurfit.folder / "people.csv", collection).exists()
 
 
 def test_a_bad_row_is_exit_code_2_and_nothing_is_sent(blurfit, collection, database, asked) -> None:

@@ -46,14 +46,6 @@ def test_a_lost_token_file_is_not_made_up(store, tmp_path) -> None:
     assert tokens.matches(tokens.read_token(path), store.administrator())
 
 
-def test_a_new_token_without_a_file_is_shown(store) -> None:
-    first = appoint(store, None).removeprefix(ONCE)
-    second = appoint(store, None, replace=True).removeprefix(ONCE)
-    assert first != second
-    assert tokens.matches(second, store.administrator())
-    assert not tokens.matches(first, store.administrator())
-
-
 def test_the_key_is_made_once_for_its_owner_beside_the_store(tmp_path) -> None:
     path = beside(f"sqlite:///{tmp_path}/collection.db")
     assert path == tmp_path / "collection.db.signing-key"

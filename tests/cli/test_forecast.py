@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 
 from blurfit import Agreement
@@ -87,10 +86,3 @@ def test_of_a_plan_it_says_what_liars_could_do(tmp_path: Path) -> None:
     words = run(str(file)).stdout
     assert words.startswith("If 1 % of the contributors lie together, knowing everything, they can")
     assert run(str(file), "--epsilon", "1").exit_code == 2, "which the plan has fixed"
-
-
-@pytest.mark.parametrize("change", [["--contributors", "many"], ["--explained", "2"]])
-def test_mistakes_are_one_line_and_exit_code_2(change: list[str]) -> None:
-    result = run(str(SURVEY), *change)
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output

@@ -1,15 +1,10 @@
 """Options come before the proposal, and the proposal before defaults."""
 
-import pytest
-
 from blurfit import Binary, Numeric, Schema
 from blurfit.cli.agree import ProposalFile
 from blurfit.cli.forecast import (
-    population_of,
-    refuse_for_an_agreement,
     sweep_asked_for,
 )
-from blurfit.errors import InvalidValueError
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 100))
 NOTHING = dict.fromkeys(("epsilon", "delta", "local_epsilon", "local_delta", "weight_bound"))
@@ -37,17 +32,3 @@ def test_a_local_delta_counts_only_with_a_target() -> None:
     found = sweep_asked_for(proposal(local_delta=1e-6, local_epsilon=8.0), None, NOTHING)
     assert found["local_epsilons"] == (None, 8.0)
     assert found["terms"] == {"local_delta": 1e-6}
-
-
-def test_an_agreement_has_fixed_its_terms() -> None:
-    refuse_for_an_agreement(NOTHING, advising=False)
-    with pytest.raises(InvalidValueError, match="no --local-epsilon, --advise with an agreement"):
-        refuse_for_an_agreement(NOTHING | {"local_epsilon": (1.0,)}, advising=True)
-
-
-def test_there_is_one_population() -> None:
-    options = {"public_data": None, "spectrum": None, "explained": 0.4}
-    assert "R² = 0.4" in population_of(proposal(), options).name
-    assert "R² = 0.4" in population_of(proposal(), options | {"spectrum": (0.3,)}).name
-    with pytest.raises(InvalidValueError, match="--public-data or --spectrum"):
-        population_of(proposal(), options | {"public_data": "people.csv", "spectrum": (0.3,)})

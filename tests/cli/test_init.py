@@ -2,7 +2,7 @@
 
 import json
 
-from blurfit.cli.agree import PEOPLE, made_up_people, read_proposal
+from blurfit.cli.agree import PEOPLE, read_proposal
 
 
 def test_a_schema_and_people_that_fit_it(blurfit) -> None:
@@ -17,15 +17,6 @@ def test_a_schema_and_people_that_fit_it(blurfit) -> None:
     assert "Next: `cd a/survey`, then `blurfit agree schema.toml`." in done.stderr
 
 
-def test_nobody_is_outside_of_the_bounds_but_the_rich() -> None:
-    people = made_up_people(2000, 1)
-    assert people["age"].min() >= 15
-    assert people["age"].max() <= 95
-    assert people["education"].max() <= 24
-    assert set(people["marital"]) == {"single", "married", "formerly"}
-    assert (people["income"] > 150_000).mean() < 0.1
-
-
 def test_nothing_is_written_over(blurfit) -> None:
     (blurfit.folder / "schema.toml").write_text("mine")
     refused = blurfit("init", ".")
@@ -33,16 +24,6 @@ def test_nothing_is_written_over(blurfit) -> None:
     assert "nothing is overwritten" in refused.stderr
     assert (blurfit.folder / "schema.toml").read_text() == "mine"
     assert not (blurfit.folder / "people.csv").exists()
-
-
-def test_for_scripts(blurfit) -> None:
-    done = blurfit("init", "survey", "--json")
-    assert json.loads(done.stdout) == {
-        "schema": "survey/schema.toml",
-        "people": "survey/people.csv",
-        "rows": PEOPLE,
-    }
-    assert not done.stderr
 
 
 def test_from_a_survey_that_exists(blurfit) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from blurfit import Agreement, InvalidValueError, Numeric, Schema
+from blurfit import InvalidValueError, Numeric, Schema
 from blurfit.cli.agree import read_proposal
 from blurfit.cli.forecast import Numbers
 
@@ -31,14 +31,6 @@ def test_a_plan_is_a_schema_with_terms(tmp_path: Path) -> None:
     assert read_proposal(file).terms == {}
     file.write_text(PLAN + "[terms]\nepsilon = 2.0\nquorum = 9\n")
     assert read_proposal(file).terms == {"epsilon": 2.0, "quorum": 9}
-
-
-def test_an_agreement_is_verified(tmp_path: Path) -> None:
-    file = tmp_path / "agreement.json"
-    Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=100).save(file)
-    plan = read_proposal(file)
-    assert plan.agreement is not None
-    assert plan.schema == SCHEMA
 
 
 @pytest.mark.parametrize(

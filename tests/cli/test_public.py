@@ -65,30 +65,6 @@ def test_the_model_and_the_balance_are_the_librarys(blurfit, folder) -> None:
     assert (folder / "balance.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_parquet_is_read_as_csv_is(blurfit, folder) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet.write_table(pyarrow.table(ROWS), folder / "rows.parquet")
-    found = [
-        json.loads(blurfit("fit", "moments.json", FORMULA, "--public", rows, "--json").stdout)
-        for rows in ("rows.csv", "rows.parquet")
-    ]
-    assert found[0] == found[1]
-    told = found[0]["public"]
-    assert told["rows"] == 1000 >= told["effective_rows"]
-    assert told["largest_weight"] >= 1
-    assert set(told["columns"]["income"]) == {"public", "matched", "contributors"}
-
-
-def test_a_family_is_taken(blurfit, folder) -> None:
-    done = blurfit(
-        *("fit", "moments.json", "education ~ age + married", "--public", "rows.csv"),
-        *("--family", "poisson", "--json"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["method"].startswith("poisson regression with 1,000 public rows")
-
-
 @pytest.fixture
 def agreed(folder) -> str:
     """The digest of rows.csv, which the agreement of named.json names."""
@@ -171,18 +147,6 @@ def test_everyone_can_fetch_the_file_and_have_it_checked(blurfit, folder, monkey
     assert "Cannot fetch the public rows at" in missing.stderr
     assert "404" in missing.stderr
     assert not list(fetched.iterdir()), "what was fetched is gone with the command"
-
-
-def test_rows_without_the_features_are_not_agreed_on(blurfit, folder) -> None:
-    (folder / "schema.toml").write_text(TOML)
-    (folder / "other.csv").write_text("height\n180\n")
-    refused = blurfit(
-        *("agree", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "--quorum", "5000"),
-        *("--public", "other.csv"),
-    )
-    assert refused.returncode == 2
-    assert "Expected the columns age in 'other.csv'" in refused.stderr
-    assert not (folder / "agreement.json").exists()
 
 
 def test_agree_says_first_what_the_rows_are_worth(blurfit, folder) -> None:

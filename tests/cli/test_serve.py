@@ -143,13 +143,6 @@ def test_a_port_that_is_taken_is_exit_code_2(blurfit) -> None:
     assert not result.stdout
 
 
-def test_a_token_file_in_no_folder_is_a_wrong_value(blurfit) -> None:
-    result = blurfit("serve", "--port", "0", "--admin-token-file", "nowhere/token.txt")
-    assert result.returncode == 2
-    assert "nowhere/token.txt" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 # ---- TLS
 
 

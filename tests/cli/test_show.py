@@ -29,10 +29,6 @@ def test_an_agreement(show) -> None:
     assert (facts["kind"], facts["fingerprint"]) == ("agreement", MOMENTS.fingerprint)
 
 
-def test_doubts_about_an_agreement_are_told(show, propose) -> None:
-    assert "Warning: ε = 9 promises little" in show(propose(epsilon=9.0)).stderr
-
-
 def test_a_model(show) -> None:
     model = MOMENTS.fit()
     assert show(model).stdout == f"{model.summary()}\n"

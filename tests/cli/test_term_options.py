@@ -1,7 +1,6 @@
 """Options follow from `Terms`: one that is added there can be typed."""
 
 import click
-import pytest
 from click.testing import CliRunner
 
 from blurfit.agreement.terms import TERMS, Terms
@@ -71,28 +70,3 @@ def test_every_term_can_be_typed() -> None:
     }
     others = {*switched, "admission", "weights", "databases", "signing_keys"}
     assert {*typed, *others} == set(Terms.__struct_fields__)
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (("--epsilon", "1", "--delta", "1e-6"), "Missing option '--quorum'"),
-        (("--epsilon", "x"), "'x' is not a valid float"),
-        (("--quorum", "1.5"), "'1.5' is not a valid integer"),
-        (("--mechanism", "other"), "'other' is not one of 'moment', 'input'"),
-        (("--loss", "other"), "'other' is not one of 'squared', 'logistic'"),
-        (("--weight", "age"), "requires 2 arguments"),
-    ],
-)
-def test_refusals(typed: tuple[str, ...], said: str) -> None:
-    result = run(*typed)
-    assert result.exit_code == 2
-    assert said in result.output
-
-
-def test_every_term_is_explained() -> None:
-    text = " ".join(run("--help").output.split())
-    for name in TERMS:
-        assert f"--{FLAGS.get(name, name).replace('_', '-')} " in text
-    assert "η, a bound on the model's ‖w‖." in text
-    assert "[default: moment]" in text

@@ -63,6 +63,8 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
             assert "Collecting from those who are invited" in opened
             assert "The other database gives out its own" in opened
             done("invite", *options, "--count", "1", "--out", f"{role}-invitations.txt")
+        again = blurfit("open", *as_first, "--as", "first")
+        assert "--both OTHER-TOKEN-FILE --count N --links" in again.stderr
         joined = ["--count", "2", "--links", "--out", "joined.txt"]
         done("invite", *as_first, *joined, "--both", "second.txt")
         everyone = ["--count", "30", "--out", "everyone.txt", "--both", "second.txt"]

@@ -103,13 +103,6 @@ def test_a_table_that_is_refused_leaves_no_predictions_behind(blurfit) -> None:
     assert not (blurfit.folder / "p.csv").exists()
 
 
-@pytest.mark.usefixtures("number")
-def test_a_table_is_never_written_over_by_its_predictions(blurfit) -> None:
-    blurfit("predict", "model.json", "people.csv", "--out", "people.csv")
-    text = (blurfit.folder / "people.csv").read_text()
-    assert text == TEXT or len(lines(text)) == len(AGES) + 1  # refused, or at least read first
-
-
 def test_intervals_are_the_models(blurfit) -> None:
     moments = release()
     model = moments.fit("income ~ age + married")

@@ -139,7 +139,6 @@ def test_a_later_wave_is_not_learned_alone(collected) -> None:
         (["--waves", "0"], "expected auto or a number from 1 to 9"),
         (["--counts"], "Expected --waves with --counts"),
         (["--waves", "2", "--mechanism", "input"], "mechanism='moment' for waves"),
-        (["--waves", "2", "--public", "public.csv"], "no public_rows with waves"),
         (["--waves", "2", "--proofs", *TWO_DATABASES], "no proofs with waves"),
     ],
 )

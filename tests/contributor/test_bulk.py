@@ -88,15 +88,6 @@ def test_the_journal_forgets_the_numbers(people, tmp_path) -> None:
     assert not any(one.tobytes() in kept for one in identifiers)
 
 
-def test_a_table_that_is_sent_is_not_written_and_the_reverse(people, tmp_path) -> None:
-    file = TableFile(people, SCHEMA)
-    place = default_journal(people, AGREEMENT)
-    with Journal(place, AGREEMENT.fingerprint, "service", file.digest(), 1100):
-        pass
-    with pytest.raises(ConflictError, match=r"for a file \(--out\)"):
-        blur_table(AGREEMENT, people, tmp_path / "blurred.parquet")
-
-
 def test_killed_and_resumed_no_row_is_blurred_twice(tmp_path, monkeypatch) -> None:
     """What the journal holds when the run is killed is what the file holds at the end."""
     people = tmp_path / "people.csv"

@@ -4,15 +4,11 @@ import itertools
 import math
 import random
 import time
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from pathlib import Path
 
 import httpx2 as httpx
-import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor import sending as module
@@ -22,7 +18,6 @@ from blurfit.contributor.sending import default_journal
 from blurfit.errors import (
     BlurfitError,
     ClosedError,
-    ConflictError,
     InvalidValueError,
     NotCertifiedError,
     NotInvitedError,
@@ -283,21 +278,6 @@ def test_every_row_of_a_table_is_sent_in_parts(client, store, network, people) -
     assert told[-1] == (ROWS, ROWS)
 
 
-def test_what_arrives_is_what_was_sent_and_on_the_grid(client, store, network, people) -> None:
-    client.contribute_table(AGREEMENT, people)
-    sent = [one for body in network.sent for one in Submissions.from_bytes(body)]
-    assert stored(store) == {one.identifier: one for one in sent}
-    for one in sent:
-        assert (one.numbers % AGREEMENT.grid.quadratic == 0).all()
-
-
-def test_a_parquet_file_is_sent_as_well(client, store, network, tmp_path) -> None:
-    path = tmp_path / "people.parquet"
-    parquet.write_table(pa.table({"age": range(ROWS), "income": range(ROWS)}), path)
-    assert client.contribute_table(AGREEMENT, path) == ROWS
-    require_each_row_once(store, network)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_each_row_is_counted_once_whatever_the_network_does(
     client, store, network, people, seed: int
@@ -334,22 +314,6 @@ def test_an_interrupted_run_goes_on_where_it_was(
     with connected(url, network) as client:
         assert client.contribute_table(AGREEMENT, people) == ROWS
     assert network.sent[before] == network.sent[before - 1]  # not blurred again: the same bytes
-    require_each_row_once(store, network)
-
-
-def test_any_number_of_interruptions_are_survived(url, store, network, people) -> None:
-    store.open(AGREEMENT)
-    runs = 0
-    for fate in [cut_before, cut_after, cut_before, "lose request", cut_after, "fine"]:
-        network.fates[:] = [random.Random(runs).choice(FATES), fate]
-        runs += 1
-        try:
-            with connected(url, network) as client:
-                client.contribute_table(AGREEMENT, people)
-            break
-        except PowerCut:
-            continue
-    assert runs > 2
     require_each_row_once(store, network)
 
 
@@ -402,76 +366,6 @@ def test_a_service_that_is_away_is_named_and_the_next_run_goes_on(
     with connected(url, network) as client:
         client.contribute_table(AGREEMENT, people)
     require_each_row_once(store, network)
-
-
-def test_a_table_that_was_sent_is_not_sent_again(client, store, network, people) -> None:
-    client.contribute_table(AGREEMENT, people)
-    before = len(network.sent)
-    told: list[tuple[int, int]] = []
-    again = client.contribute_table(AGREEMENT, people, progress=lambda *done: told.append(done))
-    assert again == ROWS
-    assert told == [(ROWS, ROWS)]
-    assert len(network.sent) == before
-    assert store.count(AGREEMENT) == ROWS
-
-
-def test_a_table_that_has_changed_is_refused_and_nothing_is_sent(client, network, people) -> None:
-    client.contribute_table(AGREEMENT, people)
-    before = len(network.sent)
-    with people.open("a") as file:
-        file.write("5,5\n")
-    with pytest.raises(ConflictError, match="new records into a file of their own"):
-        client.contribute_table(AGREEMENT, people)
-    assert len(network.sent) == before
-
-
-def test_each_agreement_has_a_journal_of_its_own(client, store, network, people) -> None:
-    other = Agreement.propose(SCHEMA, **PROMISE | {"epsilon": 2.0})
-    store.open(other)
-    client.contribute_table(AGREEMENT, people)
-    client.contribute_table(other, people)
-    assert store.count(AGREEMENT) == store.count(other) == ROWS
-    assert default_journal(people, AGREEMENT) != default_journal(people, other)
-    assert default_journal(people, other).exists()
-    before = len(network.sent)
-    with pytest.raises(ConflictError, match="another agreement"):
-        client.contribute_table(other, people, journal=default_journal(people, AGREEMENT))
-    assert len(network.sent) == before
-
-
-def test_nothing_is_sent_of_a_table_with_a_bad_row(client, store, network, people) -> None:
-    with people.open("a") as file:
-        file.write("old,5\n")
-    with pytest.raises(InvalidValueError, match=f"Row {ROWS} has a value of 'age'"):
-        client.contribute_table(AGREEMENT, people)
-    assert not network.sent
-    assert not default_journal(people, AGREEMENT).exists()
-    people.write_text(people.read_text().replace("old,5", "5,5"))  # mended, it is a new table
-    assert client.contribute_table(AGREEMENT, people) == ROWS + 1
-
-
-def test_the_journal_keeps_no_numbers_of_a_table_that_was_sent(client, network, people) -> None:
-    client.contribute_table(AGREEMENT, people)
-    kept = default_journal(people, AGREEMENT).read_bytes()
-    for body in network.sent:
-        for one in Submissions.from_bytes(body):
-            assert bytes.fromhex(one.identifier) not in kept
-            assert one.numbers.tobytes() not in kept
-
-
-def test_many_contribute_at_once(url, store, tmp_path) -> None:
-    store.open(AGREEMENT)
-    tables = [tmp_path / f"people {number}.csv" for number in range(4)]
-    for number, path in enumerate(tables):
-        path.write_text("age,income\n" + f"{number},{number}\n" * ROWS)
-
-    def send(path: Path) -> int:
-        with Client(url) as client:
-            return client.contribute_table(AGREEMENT, path)
-
-    with ThreadPoolExecutor(len(tables)) as threads:
-        assert list(threads.map(send, tables)) == [ROWS] * len(tables)
-    assert len(stored(store)) == ROWS * len(tables)
 
 
 def test_a_service_that_limits_its_callers_gets_everything_in_the_end(
@@ -551,23 +445,6 @@ def test_a_table_uses_an_invitation_for_each_row(guest, store, network, people, 
     assert max(map(len, given)) <= AT_ONCE - 1  # so that no header is long
 
 
-def test_too_few_invitations_are_refused_before_anything_is_blurred(
-    guest, store, network, people, tokens
-) -> None:
-    for few in (tokens[:-1], [*tokens[:-1], tokens[0]]):
-        with pytest.raises(InvalidValueError, match=f"for each of {ROWS} rows"):
-            guest.contribute_table(INVITED, people, invitations=[few])
-    assert not network.sent
-    assert not default_journal(people, INVITED).exists()
-
-
-def test_an_invitation_that_is_listed_twice_is_used_once(
-    guest, store, network, people, tokens
-) -> None:
-    assert guest.contribute_table(INVITED, people, invitations=[[tokens[0], *tokens]]) == ROWS
-    require_each_row_once(store, network, agreement=INVITED)
-
-
 def test_who_forgot_the_invitations_can_go_on_with_them(
     guest, store, network, people, tokens
 ) -> None:
@@ -579,27 +456,3 @@ def test_who_forgot_the_invitations_can_go_on_with_them(
 
 
 # ---- the noise of a table
-
-
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_exact_noise_of_a_table_is_on_the_grid_and_of_the_agreed_scale(mechanism: str) -> None:
-    terms = {"weight_bound": 2.0} if mechanism == "input" else {}
-    agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism, **terms)
-    rows = 400
-    table = {name: np.full(rows, value) for name, value in RECORD.items()}
-    sent = perturb_table(agreement, table)
-    assert len({one.identifier for one in sent}) == rows
-    x, y = 2 * 0.31 - 1, 2 * 0.42 - 1
-    if mechanism == "input":
-        q = np.array([x, 1]) / math.sqrt(2)
-        clean = np.concatenate([q, y * q])
-    else:
-        (w, v), c = agreement.weights.columns, agreement.weights.constant
-        clean = np.array([c * w * x, c * v * y, (w * x) ** 2, w * x * v * y, (v * y) ** 2])
-    for part in agreement.parts:
-        numbers = sent.numbers[:, part.numbers]
-        assert (numbers % part.fine == 0).all()
-        standard = (numbers - clean[part.numbers]) / part.deviations
-        # A variance of 400 normal draws has deviation 0.07, and their mean 0.05.
-        assert (np.abs(standard.var(axis=0) - 1) < 0.5).all()
-        assert (np.abs(standard.mean(axis=0)) < 0.35).all()

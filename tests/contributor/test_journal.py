@@ -57,13 +57,6 @@ def test_what_was_recorded_is_pending_until_it_is_acknowledged(path) -> None:
         assert journal.blurred() == 7  # the fact stays
 
 
-def test_what_is_pending_is_in_the_order_of_the_table(path) -> None:
-    with opened(path) as journal:
-        for start in (4, 0, 2):
-            journal.record(Portion(start, 2, (b"%d" % start,)))
-        assert [part.start for part in journal.pending()] == [0, 2, 4]
-
-
 @pytest.mark.parametrize(
     "change", [{"digest": "c3" * 32}, {"rows": 8}, {"fingerprint": "c3" * 32}], ids=str
 )
@@ -86,20 +79,6 @@ def test_two_runs_at_once_are_refused(path, impatient, known: bool) -> None:
         opened(path)
     with opened(path) as journal:
         assert journal.blurred() == (3 if known else 0)
-
-
-def test_another_process_is_refused_too(path) -> None:
-    with opened(path) as journal:
-        journal.record(Portion(0, 3, (b"first",)))
-        script = (
-            "import sqlite3, sys\n"
-            "file = sqlite3.connect(sys.argv[1], timeout=0)\n"
-            "try: file.execute('BEGIN IMMEDIATE')\n"
-            "except sqlite3.OperationalError as error: print(error)\n"
-        )
-        asked = [sys.executable, "-c", script, str(path)]
-        answer = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=600)
-        assert "locked" in answer.stdout
 
 
 @pytest.mark.parametrize("size", [64, 5000, 300_000])
@@ -157,11 +136,6 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_is(path) -> None:
     assert path.read_bytes() == content
 
 
-def test_a_journal_in_no_folder_is_refused(tmp_path) -> None:
-    with pytest.raises(InvalidValueError, match="nowhere"):
-        opened(tmp_path / "nowhere" / "people.journal")
-
-
 def test_everything_at_once(path) -> None:
     """As for a file, which is there as a whole or not at all."""
     with opened(path) as journal:
@@ -176,18 +150,6 @@ def test_everything_at_once(path) -> None:
         assert journal.blurred() == 7
         assert not list(journal.pending())
     assert first not in on_disk(path)
-    assert second not in on_disk(path)
-
-
-def test_two_messages_of_a_part_stay_in_order_and_are_forgotten_together(path) -> None:
-    first, second = secrets.token_bytes(3000), secrets.token_bytes(40)
-    part = Portion(0, 3, (first, second))
-    with opened(path) as journal:
-        journal.record(part)
-        assert list(journal.pending()) == [part]
-        assert part.stop == 3
-        journal.acknowledge(part)
-    assert first[:16] not in on_disk(path)
     assert second not in on_disk(path)
 
 

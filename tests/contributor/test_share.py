@@ -1,4 +1,3 @@
-import inspect
 import json
 from pathlib import Path
 
@@ -149,11 +148,6 @@ def test_numbers_off_the_grid_are_refused() -> None:
         off = Submissions(table.identifiers, table.fingerprint, numbers)
         with pytest.raises(InvalidValueError, match="grid"):
             in_steps(AGREEMENT, off)
-
-
-def test_no_seed_can_be_passed_to_what_contributors_call() -> None:
-    # a secret names the submission, and nothing of the noise or the mask follows from it
-    assert set(inspect.signature(module.share).parameters) == {"agreement", "records", "secret"}
 
 
 def test_vectors() -> None:

@@ -132,20 +132,6 @@ def test_a_table_goes_on_where_it_was(agreement, stores, ways, tmp_path, away, m
     assert kept == [(6, 1)] * 4 + [(1, 1)]
 
 
-def test_the_part_that_was_shared_is_sent_again_as_it_was(
-    agreement, stores, ways, tmp_path
-) -> None:
-    people = table(tmp_path, 3)
-    ways[1].fates[:] = ["lose request"] * 1000
-    with reached(agreement, ways, patience=0.0) as client, pytest.raises(ServiceError):
-        client.contribute_table(agreement, people)
-    (journal,) = tmp_path.glob("*.journal")
-    with sqlite3.connect(journal) as file:
-        messages = file.execute("SELECT message FROM messages ORDER BY place").fetchall()
-    file.close()
-    assert [len(message) for (message,) in messages] == [16 + 3 * 104, 16 + 3 * 96], "both"
-
-
 def test_invitations_of_both_are_needed(tmp_path) -> None:
     agreement = Agreement.propose(SCHEMA, databases=TWO, **PROMISE | {"admission": "invited"})
     with Store() as first, Store() as second:

@@ -6,7 +6,7 @@ import pytest
 from blurfit.contributor import sending
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.contributor.client import Client
-from blurfit.contributor.sending import blur_table, default_journal
+from blurfit.contributor.sending import blur_table
 from blurfit.errors import (
     ClosedError,
     ConflictError,
@@ -121,16 +121,6 @@ def test_whoever_took_part_is_told_so_and_not_asked_again(url, store, network, t
     assert store.count(later) == 0
 
 
-def test_a_late_submission_to_a_released_wave_is_refused(url, store, network) -> None:
-    first = PLAN.first()
-    store.open(first)
-    second_wave(store)
-    record = rows(people(1), 0, 1)
-    with connected(url, network) as client, pytest.raises(ClosedError):
-        client.submit(perturb_table(first, record))
-    assert store.count(first) == PLAN.quorums[0]
-
-
 def test_a_file_of_one_wave_is_not_blurred_for_another(store, tmp_path) -> None:
     table = written(tmp_path / "people.csv", people(12, 8), NAMES)
     store.open(PLAN.first())
@@ -139,20 +129,6 @@ def test_a_file_of_one_wave_is_not_blurred_for_another(store, tmp_path) -> None:
     with pytest.raises(ConflictError, match="nobody takes part twice"):
         blur_table(later, table, tmp_path / "two.parquet")
     assert not (tmp_path / "two.parquet").exists()
-
-
-def test_all_waves_have_one_journal(store, tmp_path) -> None:
-    store.open(PLAN.first())
-    later = second_wave(store)
-    table = tmp_path / "people.csv"
-    assert default_journal(table, PLAN.first()) == default_journal(table, later)
-
-
-def test_a_wave_of_another_past_is_refused_before_the_record_is_read(store) -> None:
-    store.open(PLAN.first())
-    later = second_wave(store)
-    with pytest.raises(NotCertifiedError):
-        follows(PLAN, [], later)
 
 
 # ---- a table under a plan, whose waves open by themselves

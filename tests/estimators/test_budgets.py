@@ -55,7 +55,7 @@ def test_a_fit_spends_what_it_promises_and_no_more(model, y) -> None:
 
 def test_moments_spend_mu_and_input_spends_epsilon() -> None:
     with Budget(epsilon=100.0, delta=1e-5) as budget:
-        fitted = MomentPerturbationRegressor(**NUMBER).fit(X, Y)
+        fitted = MomentPerturbationRegressor(**NUMBER, waves=1).fit(X, Y)
         InputPerturbationRegressor(**NUMBER).fit(X, Y)
     gaussian, added = budget.expenses
     assert gaussian.mu == fitted.agreement_.calibration.mu

@@ -64,7 +64,9 @@ def test_the_targets_weight_beside_public_rows_makes_the_noise_on_its_products_l
 
 
 def test_what_leaves_is_the_release_and_every_model_follows_from_it() -> None:
-    estimator = MomentPerturbationRegressor(epsilon=50.0, bounds=(-5, 10), target_bounds=(0, 100))
+    estimator = MomentPerturbationRegressor(
+        epsilon=50.0, bounds=(-5, 10), target_bounds=(0, 100), waves=1
+    )
     estimator.fit(ROWS, ANSWERS)
     again = estimator.moments_.fit()
     assert again.to_json() == estimator.model_.to_json()

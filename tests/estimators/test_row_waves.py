@@ -1,17 +1,21 @@
-"""Waves in one process: who is in which, what is spent and released, and what it is good for."""
+"""Waves in one process: what is spent and released, and what it is good for."""
 
+import dp_accounting
 import numpy as np
 import pandas as pd
 import pytest
+from dp_accounting import pld
 from scipy.special import expit
 from sklearn.linear_model import PoissonRegressor
 
 from blurfit import Budget, BudgetExceededError, InvalidValueError
+from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
 from blurfit.model.course import follows, learn_plan
-from blurfit.simulation.sampler import exact_totals, operating_system_generator
-from support.plans import FEATURES, people, plan
+from blurfit.simulation.sampler import exact_totals
+from blurfit.theory.gaussian import mu_of
+from support.plans import FEATURES, people
 
 seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 SLOPES = np.array([3.0, -3.0, 6.0, 1.5, 0.0, 0.0])
@@ -28,73 +32,64 @@ def classifier(**parameters) -> MomentPerturbationClassifier:
     return MomentPerturbationClassifier(bounds=(-1, 1), classes=[0, 1], **parameters)
 
 
-# ---- who is in which wave
-
-
-def test_everybody_is_in_one_wave_and_each_wave_has_its_quorum() -> None:
-    chosen = plan("label", quorum=1000, waves=3)
-    waves = mechanisms.divide(chosen, operating_system_generator())
-    assert tuple(map(len, waves)) == chosen.quorums
-    assert sorted(np.concatenate(waves)) == list(range(1000))
-
-
-@pytest.mark.statistical
-def test_every_row_is_as_likely_as_its_neighbour_to_be_in_a_wave() -> None:
-    chosen = plan("number", quorum=50, waves=2)
-    draws, generator = 4000, np.random.default_rng(0)
-    seen, together = np.zeros(50), 0
-    for _ in range(draws):
-        first = mechanisms.divide(chosen, generator)[0]
-        seen[first] += 1
-        together += {0, 1} <= set(first.tolist())
-    share = chosen.quorums[0] / 50
-    spread = np.sqrt(draws * share * (1 - share))
-    assert np.abs(seen - draws * share).max() < 5 * spread
-    pair = share * (chosen.quorums[0] - 1) / 49  # drawn without replacement
-    assert abs(together - draws * pair) < 5 * np.sqrt(draws * pair * (1 - pair))
-
-
-@pytest.fixture
-def divisions(monkeypatch: pytest.MonkeyPatch) -> list:
-    """Who was in which wave of each fit."""
-    found: list = []
-
-    def divide(*arguments):
-        found.append(original(*arguments))
-        return found[-1]
-
-    original = mechanisms.divide
-    monkeypatch.setattr(mechanisms, "divide", divide)
-    return found
+# ---- every row is in every wave
 
 
 @seeded
-def test_no_answer_decides_anybodys_wave(divisions) -> None:
+def test_a_row_moves_every_wave_by_no_more_than_its_reach() -> None:
+    """Under the same maps: those of the first fit, applied to neighbouring rows."""
     X, y = voters()
-    for rows, labels in ((X, y), (-X[::-1], 1 - y), (np.zeros_like(X), np.zeros_like(y))):
-        classifier(waves=2, random_state=3).fit(rows, labels)
-    for other in divisions[1:]:
-        assert all(map(np.array_equal, divisions[0], other))
+    model = classifier(waves=3, random_state=5).fit(X, y)
+    other, target = X.copy(), model.agreement_.schema.target
+    other[7] = -X[7]
+    for release in model.releases_:
+        assert release.count == len(X)
+        form = release.agreement.form
+        one, two = (
+            mechanisms.clean_moment_totals(
+                release.agreement, rows, mechanisms.Signal(target, y > 0)
+            )
+            for rows in (X, other)
+        )
+        moved = one.sums - two.sums
+        assert 0 < np.sqrt(moved**2 @ form.counts) <= form.reach("replace").sums
 
 
-def test_without_a_seed_the_operating_system_casts_the_lot(divisions) -> None:
-    for _ in range(2):
-        classifier(waves=2).fit(*voters())
-    assert not np.array_equal(divisions[0][0], divisions[1][0])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 0.01), (8.0, 1e-9)])
+@pytest.mark.parametrize("kind", [MomentPerturbationClassifier, MomentPerturbationRegressor])
+def test_all_waves_together_keep_the_promise(kind, epsilon, delta) -> None:
+    """By an accountant that knows nothing of ours: Gaussian mechanisms, and their δ's besides."""
+    bounds = {"bounds": (-1, 1)}
+    bounds |= (
+        {"classes": [0, 1]} if kind is MomentPerturbationClassifier else {"target_bounds": (0, 1)}
+    )
+    X, y = voters(20_000)
+    model = kind(epsilon=epsilon, delta=delta, **bounds).fit(X, y)
+    accountant, spent = pld.PLDAccountant(), 0.0
+    for release in model.releases_:
+        found = release.agreement.calibration
+        accountant.compose(dp_accounting.GaussianDpEvent(found.sigma / found.reach.sums))
+        spent += DISCRETE_SHARE * delta
+    assert len(model.releases_) > 1
+    kept = accountant.get_delta(epsilon) + spent
+    assert kept == pytest.approx(delta, rel=2e-3)
+    assert kept <= delta * (1 + 1e-4)  # by which the accountant rounds up
+    shares = [one.agreement.calibration.mu**2 for one in model.releases_]
+    assert sum(shares) <= model.plan_.mu**2
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (epsilon, delta)
+    for release, share in zip(model.releases_, model.plan_.stages.fractions, strict=True):
+        release.agreement.verify()
+        assert release.guarantee.epsilon < epsilon
+        assert release.guarantee.delta == pytest.approx(share * delta)
 
 
-@seeded
-def test_a_row_changes_its_own_wave_and_nothing_before_it(divisions) -> None:
-    X, y = voters()
-    one = classifier(waves=2, random_state=5).fit(X, y)
-    last, other = divisions[0][-1][7], X.copy()
-    other[last] = -X[last]
-    two = classifier(waves=2, random_state=5).fit(other, y)
-    assert one.releases_[0].to_json() == two.releases_[0].to_json()
-    assert one.agreement_.fingerprint == two.agreement_.fingerprint
-    moved = one.releases_[1].sums - two.releases_[1].sums
-    form = one.agreement_.form
-    assert 0 < np.sqrt(moved**2 @ form.counts) <= form.reach("replace").sums
+def test_the_first_release_is_of_all_rows_and_a_share_of_the_promise() -> None:
+    model = classifier(waves=2).fit(*voters())
+    assert model.moments_ is model.releases_[0]
+    assert model.moments_.count == 4000
+    mu = model.moments_.agreement.calibration.mu
+    assert mu == pytest.approx(model.plan_.mu * 0.5, rel=1e-6)
+    assert mu <= model.plan_.mu * 0.5
 
 
 # ---- what is spent and released
@@ -118,8 +113,10 @@ def test_a_local_target_spends_no_more_than_it_says() -> None:
     with Budget(epsilon=1.0, delta=1e-6) as budget:
         model.fit(*voters(200))
     (expense,) = budget.expenses
-    assert all(one.agreement.calibration.mu <= expense.mu for one in model.releases_)
-    assert all(one.local.epsilon <= 300.0 for one in model.releases_)
+    spent = [one.agreement.calibration.mu for one in model.releases_]
+    assert np.linalg.norm(spent) <= expense.mu
+    local = [one.agreement.calibration.local.mu for one in model.releases_]
+    assert np.linalg.norm(local) <= mu_of(300.0, 1e-6)  # of a row that is blurred in each wave
 
 
 def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,12 +133,10 @@ def test_anybody_can_follow_the_releases(way) -> None:
     model = classifier(waves=2, **way).fit(*voters(600))
     for place, release in enumerate(model.releases_):
         follows(model.plan_, model.releases_[:place], release.agreement)
-        assert release.count == model.plan_.quorums[place]
+        assert release.count == 600
         assert release.guarantee.private
     again = learn_plan(model.plan_, model.releases_)
     assert again.to_json() == model.model_.to_json()
-    assert model.moments_ is model.releases_[0]
-    assert model.moments_.fit(target="x0").count == model.plan_.quorums[0]
 
 
 def test_the_promise_is_told_once_and_is_that_of_one_wave() -> None:
@@ -153,12 +148,14 @@ def test_the_promise_is_told_once_and_is_that_of_one_wave() -> None:
     promise = "privacy:     ε = 1, δ = 1e-06\n"
     assert promise in str(one.summary())
     assert promise in str(three.summary())
-    assert "each row in one" in str(three.summary())
+    assert "joint 16%, residual 25%, newton 59%" in str(three.summary())
+    assert "`moments_` has 16% of μ²" in str(three.summary())
+    assert "of which any further question is free" in str(one.summary())
     told = three.guarantee_.statement
     assert one.guarantee_.statement.split(" Further")[0] in told
-    assert "3 waves of 571, 1143 and 2286" in told
-    assert "holds once, for all of `releases_` together" in told
-    assert "waves" not in one.guarantee_.statement
+    assert "in each of the 3 releases" in told
+    assert "holds for all of `releases_` together" in told
+    assert "releases_" not in one.guarantee_.statement
 
 
 @seeded
@@ -224,7 +221,7 @@ def test_waves_find_the_curve_that_one_wave_cannot() -> None:
 def test_probabilities_of_waves_are_the_logistic_curve() -> None:
     X, y = voters(20_000)
     model = classifier(random_state=0).fit(X, y)
-    assert model.plan_.kinds == ("joint", "residual", "newton")
+    assert model.plan_.kinds == ("joint", "residual", "newton", "newton")
     np.testing.assert_allclose(
         model.predict_proba(X[:50])[:, 1], expit(model.decision_function(X[:50]))
     )
@@ -281,10 +278,9 @@ def test_counts_need_newtons_wave() -> None:
     X, y = np.zeros((500, 1)), np.zeros(500)
     common = {"bounds": (0, 1), "target_bounds": (0, 9), "family": "poisson"}
     with Budget(epsilon=1.0, delta=1e-6) as budget:
-        with pytest.raises(InfeasibleError, match="500 rows with epsilon=1"):
-            MomentPerturbationRegressor(**common).fit(X, y)
-        with pytest.raises(InfeasibleError, match="waves=1 have only"):
-            MomentPerturbationRegressor(waves=1, **common).fit(X, y)
+        for waves in (1, 2):
+            with pytest.raises(InfeasibleError, match=f"waves={waves} has only"):
+                MomentPerturbationRegressor(waves=waves, **common).fit(X, y)
     assert not budget.expenses
     with pytest.raises(InvalidValueError, match="lower=0"):
         MomentPerturbationRegressor(
@@ -310,8 +306,6 @@ def test_several_classes_and_public_rows_take_one_wave() -> None:
     assert classifier(public_X=X).fit(*voters()).plan_ is None
 
 
-def test_too_few_rows_to_divide_are_one_wave_whatever_the_promise() -> None:
+def test_a_handful_of_rows_is_one_wave_whatever_the_promise() -> None:
     X, y = voters(8)
     assert classifier(epsilon=1e4).fit(X, y).plan_ is None
-    with pytest.raises(InvalidValueError, match="plan fewer waves"):
-        classifier(epsilon=1e4, waves=4).fit(X, y)

@@ -61,16 +61,6 @@ def test_a_conflict_names_both_places() -> None:
         tell_apart([found], TASKS, 3)
 
 
-def test_too_many_suspects_are_not_listed(monkeypatch) -> None:
-    monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 4)
-    parts = [np.array([3, 9], dtype="<u8"), np.array([1, 4], dtype="<u8")]
-    found = suspects(parts)
-    assert found is not None
-    assert found.tolist() == [1, 3, 4, 9]
-    assert suspects([*parts, parts[0]]) is None
-    assert len(suspects([])) == 0
-
-
 def test_spilled_rows_come_back(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -81,6 +71,16 @@ def test_spilled_rows_come_back(tmp_path, monkeypatch) -> None:
         assert spill.read(1).tolist() == [0, 0, 1, 2]
         assert len(list(tmp_path.iterdir())) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_too_many_suspects_are_not_listed(monkeypatch) -> None:
+    monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 4)
+    parts = [np.array([3, 9], dtype="<u8"), np.array([1, 4], dtype="<u8")]
+    found = suspects(parts)
+    assert found is not None
+    assert found.tolist() == [1, 3, 4, 9]
+    assert suspects([*parts, parts[0]]) is None
+    assert len(suspects([])) == 0
 
 
 def test_partitions_hold_a_bounded_number() -> None:

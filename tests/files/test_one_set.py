@@ -101,26 +101,6 @@ def test_publish_export_and_learn_with_one_more(store, agreement, late, tmp_path
         assert shown(tmp_path, agreement) == text, "the very same sums"
 
 
-def test_export_learn_with_one_more_and_publish_the_store(store, agreement, late, tmp_path) -> None:
-    export(store, agreement.fingerprint, tmp_path / "a.parquet")
-    add_late(tmp_path, agreement, late)
-    assert learn(agreement, tmp_path).count == 41
-    with pytest.raises(InfeasibleError, match="was exported"):
-        store.publish(agreement)
-    assert store.status(agreement.fingerprint).state == "closed"
-
-
-def test_export_twice_and_learn_in_two_folders(store, agreement, late, tmp_path) -> None:
-    one, two = folder(tmp_path / "one"), folder(tmp_path / "two")
-    export(store, agreement.fingerprint, one / "a.parquet")
-    with pytest.raises(ConflictError, match=r"one/a\.parquet"):
-        export(store, agreement.fingerprint, two / "a.parquet")
-    assert not list(two.iterdir())
-    with pytest.raises(ConflictError, match="not exported again"):
-        export(store, agreement.fingerprint, one / "a.parquet")
-    assert learn(agreement, one).count == 40
-
-
 def test_learn_twice_with_two_receipts(agreement, late, tmp_path) -> None:
     lake = folder(tmp_path / "lake")
     with Writer(lake / "a.parquet", agreement.layout) as writer:
@@ -180,15 +160,6 @@ def test_a_published_collection_beside_another(agreement, tmp_path) -> None:
             export(kept, agreement.fingerprint, tmp_path / f"{name}.parquet")
     with pytest.raises(ConflictError, match="published from some of these"):
         learn(agreement, tmp_path)
-
-
-def test_the_same_sums_give_any_number_of_models(store, agreement, tmp_path) -> None:
-    """Published, exported and learned again and again: always the sums of the one set."""
-    published = store.publish(agreement)
-    for name in ("one", "two"):
-        export(store, agreement.fingerprint, folder(tmp_path / name) / "a.parquet")
-        assert learn(agreement, tmp_path / name).to_json() == published.to_json()
-    assert store.publish(agreement).to_json() == published.to_json()
 
 
 # ---- ways that need no copy by hand
@@ -386,3 +357,32 @@ def test_back_up_in_the_middle_of_an_export(agreed, tmp_path, monkeypatch) -> No
             again.publish(agreed)
         with pytest.raises(InfeasibleError, match="restored from a backup"):
             export(again, agreed.fingerprint, tmp_path / "a.parquet")
+
+
+def test_export_learn_with_one_more_and_publish_the_store(store, agreement, late, tmp_path) -> None:
+    export(store, agreement.fingerprint, tmp_path / "a.parquet")
+    add_late(tmp_path, agreement, late)
+    assert learn(agreement, tmp_path).count == 41
+    with pytest.raises(InfeasibleError, match="was exported"):
+        store.publish(agreement)
+    assert store.status(agreement.fingerprint).state == "closed"
+
+
+def test_export_twice_and_learn_in_two_folders(store, agreement, late, tmp_path) -> None:
+    one, two = folder(tmp_path / "one"), folder(tmp_path / "two")
+    export(store, agreement.fingerprint, one / "a.parquet")
+    with pytest.raises(ConflictError, match=r"one/a\.parquet"):
+        export(store, agreement.fingerprint, two / "a.parquet")
+    assert not list(two.iterdir())
+    with pytest.raises(ConflictError, match="not exported again"):
+        export(store, agreement.fingerprint, one / "a.parquet")
+    assert learn(agreement, one).count == 40
+
+
+def test_the_same_sums_give_any_number_of_models(store, agreement, tmp_path) -> None:
+    """Published, exported and learned again and again: always the sums of the one set."""
+    published = store.publish(agreement)
+    for name in ("one", "two"):
+        export(store, agreement.fingerprint, folder(tmp_path / name) / "a.parquet")
+        assert learn(agreement, tmp_path / name).to_json() == published.to_json()
+    assert store.publish(agreement).to_json() == published.to_json()

@@ -1,14 +1,16 @@
 """Intervals after a residual wave cover, and count what the cut leaves of the start."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from blurfit.errors import InfeasibleError
-from blurfit.learning.wave_inference import _laplace, _stretch, cut_of, wave_estimates
-from blurfit.learning.waves import WaveSums
+from blurfit.learning.wave_inference import WaveEstimate, pooled, wave_estimates
+from blurfit.learning.waves import cut_of
 from blurfit.simulation.waves import Collected, collect_in_waves, draw_wave
 from blurfit.theory.maps import ResidualMap, Whitening
-from blurfit.theory.planning import Stage, Stages
+from blurfit.theory.planning import Stage, Stages, choose_shares
 
 BETA = np.array([-0.1, 0.3, -0.2, 0.1, 0.0])
 
@@ -35,20 +37,20 @@ def test_coverage_of_95_percent(n: int, mu: float) -> None:
     hits = []
     for seed in range(40):
         got = collect(n, mu, seed)
-        told = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1]).estimates()
+        told = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1]).whole.estimates()
         hits.append([one.lower < truth < one.upper for one, truth in zip(told, BETA, strict=True)])
     assert 0.92 <= np.mean(hits) <= 0.99
 
 
 def test_the_last_wave_knows_more_than_the_first_and_less_than_everything() -> None:
     got = collect(40_000, 1.0, 1)
-    found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
+    found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1]).whole
     errors = np.sqrt(np.diagonal(found.covariance))
     v, _ = people(40_000, np.random.default_rng(1))
     x = np.column_stack([np.ones(len(v)), v])
     ideal = np.sqrt(np.diagonal(np.linalg.inv(x.T @ x))) * 0.1 * np.sqrt(2)
     assert (errors > ideal).all()
-    assert (errors[1:] < 3 * ideal[1:]).all()
+    assert (errors[1:] < 4 * ideal[1:]).all()  # noise for r and R that cut hardly anybody
     assert found.residual_variance == pytest.approx(0.02, rel=0.1)  # 2·0.1², the gamma law's
     assert found.r_squared is None
 
@@ -62,8 +64,8 @@ def test_what_an_uncut_wave_starts_from_does_not_matter() -> None:
         chart = ResidualMap(white, radius=10.0, scale=1.0, bound=10.0)
         sums = draw_wave(chart, v, y, 1e9, generator)
         got = collect(5_000, 1.0, 3)
-        found.append(wave_estimates(got.beliefs[0], chart, sums))
-        assert cut_of(chart, sums).plug_in < 1e-3
+        found.append(wave_estimates(got.beliefs[0], chart, sums).inference)
+        assert cut_of(got.beliefs[0], chart, sums).out < 0.02
     x = np.column_stack([np.ones(len(v)), v])
     exact = np.linalg.lstsq(x, y, rcond=None)[0]
     for one in found:  # least squares of the uncut rows, with its textbook covariance
@@ -73,34 +75,59 @@ def test_what_an_uncut_wave_starts_from_does_not_matter() -> None:
 
 
 def test_a_cut_wave_counts_its_start() -> None:
-    """Far from the truth and cut hard, a step stops short, and by about what is counted."""
+    """Far from the truth and cut hard, a step stops short, by less than what is counted."""
     generator = np.random.default_rng(4)
     v, y = people(200_000, generator)
     start = BETA[1:] + np.array([0.1, -0.1, 0.1, 0.1])
-    scale = np.diag([5.0, 5.0, 3.3, 3.3])
-    chart = ResidualMap(Whitening([-0.2, -0.2, 0, 0], scale, start, BETA[0]), 0.7, 0.14, 1.5)
-    sums = draw_wave(chart, v, y, 1e9, generator)
-    known = cut_of(chart, sums)
+    white = Whitening([-0.2, -0.2, 0, 0], np.diag([5.0, 5.0, 3.3, 3.3]), start, BETA[0])
     got = collect(5_000, 1.0, 3)
-    found = wave_estimates(got.beliefs[0], chart, sums)
-    missed = np.abs(found.coefficients[1:] - BETA[1:]) / 0.1
-    assert missed.max() > 0.03  # of the start's error
-    assert missed.mean() < 2 * known.plug_in
-    uncut = WaveSums(sums.count, sums.matrix, None, 1e-9)
-    assert cut_of(ResidualMap(chart.whitening, 9.0, 0.14, 9.0), uncut).plug_in < known.plug_in
+    shares = []
+    for radius, bound in ((0.7, 1.0), (9.0, 9.0)):
+        chart = ResidualMap(white, radius, 0.14, bound)
+        sums = draw_wave(chart, v, y, 1e9, generator)
+        found = wave_estimates(got.beliefs[0], chart, sums)
+        missed = np.abs(found.inference.coefficients[1:] - BETA[1:]) / 0.1
+        shares.append(cut_of(got.beliefs[0], chart, sums).out)
+        assert missed.max() < max(shares[-1], 0.03)
+    assert shares[0] > 0.2 > 10 * shares[1]
 
 
-def test_the_laws_of_the_cut() -> None:
-    generator = np.random.default_rng(5)
-    t = generator.exponential(0.7, size=400_000)
-    u = _laplace(float(np.mean(np.minimum(t, 2.0) ** 2)) / 4)
-    assert np.exp(-u) == pytest.approx(np.mean(t > 2.0), rel=0.03)
-    squares = generator.gamma(3.0, 1.1 / 3, size=400_000)
-    seen = np.mean(np.minimum(squares, 0.9**2))
-    crossed = np.mean(np.minimum(squares, 0.9 * np.sqrt(squares)))
-    assert _stretch(float(seen), 0.9, 3.0) == pytest.approx(crossed / seen, rel=0.005)
-    assert _laplace(2.0) > 0  # more than a cut can let through: noise
-    assert np.isfinite(_stretch(-1.0, 0.7, 3.0))
+def test_waves_of_the_same_rows_are_pooled_by_their_noise() -> None:
+    """Against weighted least squares of two estimates, one of them twice as noisy."""
+    got = collect(5_000, 1.0, 3)
+    one = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
+    shift = np.linspace(-1, 1, 5) * 0.01
+    inference = replace(
+        one.inference,
+        coefficients=one.inference.coefficients + shift,
+        privacy=4 * one.inference.privacy,
+    )
+    both = pooled([WaveEstimate(inference, one.bias), one])
+    moved = both.inference.coefficients - one.inference.coefficients
+    np.testing.assert_allclose(moved, shift / 5, atol=1e-12)
+    np.testing.assert_allclose(both.inference.privacy, 0.8 * one.inference.privacy)
+    np.testing.assert_allclose(both.inference.sampling, one.inference.sampling)
+    np.testing.assert_allclose(both.bias, 2 * (0.8**2 + 0.2**2) * one.bias)
+
+
+@pytest.mark.statistical
+def test_coverage_of_95_percent_where_every_row_is_in_every_wave() -> None:
+    hits = []
+    for seed in range(30):
+        generator = np.random.default_rng(seed)
+        v, y = people(10_000, generator)
+        plan = choose_shares("number", coefficients=4, count=len(v), mu=0.5)
+        got = collect_in_waves(
+            v, y, ["numeric"] * 4, plan=plan, mu=0.5, generator=generator, held=True
+        )
+        waves = [
+            wave_estimates(got.beliefs[place], chart, got.later[place])
+            for place, chart in enumerate(got.maps)
+            if isinstance(chart, ResidualMap)
+        ]
+        told = pooled(waves[-3:]).whole.estimates()
+        hits.append([one.lower < truth < one.upper for one, truth in zip(told, BETA, strict=True)])
+    assert np.mean(hits) >= 0.92
 
 
 def test_refused_for_labels_and_where_noise_rules() -> None:

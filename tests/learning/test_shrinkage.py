@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from joint_people import collected
 
+from blurfit.learning.denoise import variance_posterior
 from blurfit.learning.shrinkage import information, linear_bayes, posterior_mean, reading, shrink
 from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation.sampler import clean_sums
@@ -27,10 +28,27 @@ def test_much_noise_is_sampled_and_little_is_solved() -> None:
 
 def test_many_columns_are_never_sampled() -> None:
     columns = tuple(JointColumn(f"x{j}", 0.1) for j in range(41))
-    values = np.random.default_rng(4).uniform(-1, 1, (60, 41))
-    sums = JointSums(columns, 0.5, 60, clean_sums(columns, 0.5, values), 10.0)
+    values = np.random.default_rng(4).uniform(-1, 1, (6000, 41))
+    sums = JointSums(columns, 0.5, 6000, clean_sums(columns, 0.5, values), 10.0)
     assert reading(sums.submodel("x40")) == "linear-bayes"
     assert math.isfinite(shrink(sums.submodel("x40")).coefficients.sum())
+
+
+def test_where_the_noise_leaves_nothing_else_the_model_is_the_mean() -> None:
+    columns = tuple(JointColumn(f"x{j}", 0.3) for j in range(5))
+    values = np.random.default_rng(4).uniform(-1, 1, (60, 5))
+    sums = JointSums(columns, 0.5, 60, clean_sums(columns, 0.5, values), 20.0).submodel("x4")
+    found = shrink(sums)
+    assert reading(sums) == "mean"
+    assert (found.coefficients[1:] == 0).all()
+    assert found.coefficients[0] == pytest.approx(sums.cross[0] / (60 * 0.5 * 0.3))
+
+
+@pytest.mark.parametrize("width", [1.0, 0.03, 0.001])
+def test_a_variance_is_read_as_it_is_once_the_noise_is_small(width) -> None:
+    for noise in (1e-3, 1e-6, 1e-9, 1e-12):
+        found = variance_posterior(width**2 / 3, noise, 1.0)
+        assert abs(found - width**2 / 3) <= 8 * math.sqrt(noise)
 
 
 def test_without_noise_psi_is_infinite() -> None:

@@ -29,7 +29,7 @@ def test_coverage_of_95_percent(n: int, mu: float) -> None:
     hits = []
     for _ in range(40):
         got = collect(n, mu, generator)
-        found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
+        found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1]).whole
         told = found.estimates()
         hits.append([one.lower < truth < one.upper for one, truth in zip(told, BETA, strict=True)])
     assert 0.915 <= np.mean(hits) <= 0.99

@@ -5,8 +5,7 @@ import pytest
 import yaml
 
 from blurfit import Agreement, Categorical, Numeric, PublishedModel, Schema
-from blurfit.model.export import as_card
-from blurfit.model.statement import as_markdown
+from blurfit.model.statement import as_card, as_markdown
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ import pytest
 
 from blurfit import Agreement, InvalidValueError, PublishedModel, PublishedMoments
 from blurfit.contributor.blur import perturb_table
-from blurfit.model.export import as_yaml
-from blurfit.model.statement import as_markdown
+from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.store.store import Store
 from support.stores import PEOPLE, propose
 

@@ -72,3 +72,21 @@ def test_what_is_no_such_file_is_refused(made) -> None:
     ):
         with pytest.raises(BlurfitError, match=message):
             kind.from_json(text)
+
+
+@published
+def test_the_struct_has_the_fields_of_the_file_and_names_what_is_wrong(made) -> None:
+    """So what OpenAPI shows of a file is what is written."""
+    file: PublishedFile = made()
+    document = file.to_dict()
+    assert set(document) == set(file.DOCUMENT.__struct_fields__) - {"signatures"}
+    for change, name in (
+        ({"more": 1}, "unknown field `more`"),
+        ({"count": "many"}, r"got `str` - at `\$\.count`"),
+        ({"agreement": document["agreement"] | {"grid": {}}}, r"at `\$\.agreement\.grid`"),
+    ):
+        with pytest.raises(InvalidValueError, match=name):
+            type(file).from_dict(document | change)
+    for name in document.keys() - {"format", "version"}:
+        with pytest.raises(InvalidValueError, match=f"missing required field `{name}`"):
+            type(file).from_dict({key: document[key] for key in document.keys() - {name}})

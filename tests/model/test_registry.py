@@ -3,7 +3,7 @@
 import yaml
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.model.export import as_yaml
+from blurfit.model.statement import as_yaml
 from blurfit.schema.schema import Numeric, Schema
 from support.published import published
 

@@ -1,16 +1,17 @@
 """The statement must say what is promised, and when it protects little."""
 
 import html
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import yaml
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.model.export import as_yaml
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.statement import as_html, as_markdown
+from blurfit.model.statement import Statement, as_html, as_markdown, as_yaml
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.schema.wording import About, Wording
 from blurfit.theory.guarantees import at_most
@@ -166,3 +167,22 @@ def test_who_asked_and_what_for_is_said_and_escaped() -> None:
     entry = yaml.safe_load(as_yaml(found))["deployment"]["product"]
     assert entry["data_curators"] == ["The Office"]
     assert entry["intended_use"] == harmful
+
+
+@pytest.mark.parametrize("caveats", [(), ("Noise was seeded.",)])
+def test_the_statement_is_data_and_its_text_says_all_of_it(caveats) -> None:
+    shown = replace(model(), caveats=caveats)
+    found, text = Statement.of(shown), as_markdown(shown)
+    said = [found.subject, *found.assumed, *found.not_covered]
+    for pair in (*found.claims, *found.facts):
+        said += pair
+    assert all(one in text for one in said)
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["promise"] == shown.guarantee.facts()
+    if caveats:
+        assert not found.assumed
+        assert [title for title, _ in found.claims] == ["Nothing."]
+        assert "ε" not in str(found.to_dict())
+    else:
+        assert len(found.claims) == 3
+        assert {"what is published", "one submission"} <= dict(found.facts).keys()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from blurfit import Agreement, Binary, Categorical, Numeric, Schema
+from blurfit import Agreement, Bands, Binary, Categorical, Cross, Numeric, Schema
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import exact_totals, sampler_for
@@ -150,6 +150,39 @@ def test_linear_hypotheses_are_tested_together() -> None:
             model.test(wrong)
     with pytest.raises(InvalidValueError, match="follow from each other"):
         model.test("age = 0, 2*age = 0")
+
+
+def test_quantiles_come_from_bands_and_interactions_from_crossings() -> None:
+    schema = Schema(
+        [
+            Binary("east"),
+            Categorical("kind", ["a", "b"]),
+            Bands("pay", edges=[2, 3, 4, 5, 6, 8]),
+            Cross("east", "kind"),
+        ],
+        Numeric("pay", 0, 20),
+    )
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=30_000)
+    generator = np.random.default_rng(8)
+    east, kind = generator.random(30_000) < 0.5, generator.choice(["a", "b"], 30_000)
+    pay = generator.gamma(4, 1 + 0.3 * east * (kind == "a"), 30_000)
+    rows = {"east": east, "kind": kind, "pay": np.clip(pay, 0, 20)}
+    drawn = sampler_for(agreement, exact_totals(agreement, rows)).draw(np.random.default_rng(9))
+    moments = moments_of(agreement, drawn)
+    found = moments.quantile("pay", 0.5, by="east").to_dict()
+    for place, where in enumerate((True, False)):
+        assert found["lower"][place] < np.median(pay[east == where]) < found["upper"][place]
+    every = moments.quantile("pay", 0.9).to_dict()
+    assert every["lower"][0] < np.quantile(pay, 0.9) < every["upper"][0]
+    model = moments.fit("pay ~ kind:east")
+    effect = next(one for one in model.estimates() if one.name == "east:kind=yes:b")
+    truth = pay[east & (kind == "b")].mean() - pay[east & (kind == "a")].mean()
+    assert effect.lower < truth < effect.upper
+    assert moments.fit().features == ("east", "kind")  # nothing that is derived from the target
+    with pytest.raises(InvalidValueError, match="Declare it in the schema"):
+        moments.fit("pay ~ kind:pay")
+    with pytest.raises(InvalidValueError, match="declare Bands"):
+        MOMENTS.quantile("income")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Bits from AES-256, each call with a key of its own."""
 
 import os
+import random
 
 import numpy as np
 import pytest
@@ -49,3 +50,13 @@ def test_every_bit_is_fair() -> None:
     ones = [int(((words >> np.uint64(place)) & np.uint64(1)).sum()) for place in range(64)]
     for count in ones:
         assert chisquare([count, 40_000 - count]).pvalue > 1e-11
+
+
+@pytest.mark.parametrize("limit", [2, 3, 5, 8, 1000, 2**64 + 1])
+def test_numbers_below_a_limit_are_uniform(limit: int, monkeypatch) -> None:
+    monkeypatch.setattr(bits, "octets", random.Random(limit).randbytes)
+    seen = [bits.below(limit) for _ in range(6000)]
+    assert 0 <= min(seen) <= max(seen) < limit
+    counts = np.bincount([one * min(limit, 5) // limit for one in seen], minlength=min(limit, 5))
+    shares = np.array([-(-limit * k // min(limit, 5)) for k in range(min(limit, 5) + 1)], float)
+    assert chisquare(counts, 6000 * np.diff(shares) / limit).pvalue > 1e-4  # the bits are fixed

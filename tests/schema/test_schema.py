@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema import schema as module
 from blurfit.schema.schema import Binary, Categorical, Encoded, Label, Numeric, Schema
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from support.schemas import schemas, tables
@@ -202,32 +201,6 @@ class TestEncode:
         assert refusal(SCHEMA.encode, pd.DataFrame(RECORDS | change)).startswith(
             message.replace("None", "nan")
         )
-
-    def test_errors_name_the_row_of_the_table_and_not_of_a_block(self):
-        rows = 2 * module.ROWS_AT_ONCE + 100
-        ages = np.full(rows, 30.0)
-        ages[rows - 7] = np.nan
-        table = {"age": ages, "married": np.ones(rows), "sex": np.full(rows, "f")}
-        assert f"Row {rows - 7} has a missing value of 'age'" in refusal(
-            SCHEMA.encode_features, table
-        )
-        table["sex"] = np.where(np.arange(rows) == 3, "x", "m")  # an earlier row, a later column
-        assert f"Row {rows - 7} has a missing value of 'age'" in refusal(
-            SCHEMA.encode_features, table
-        )
-
-    def test_blocks_do_not_show(self):
-        rows = 2 * module.ROWS_AT_ONCE + 100
-        rng = np.random.default_rng(5)
-        table = {
-            "age": rng.uniform(-20, 120, rows),
-            "married": rng.integers(0, 2, rows),
-            "sex": rng.choice(["f", "m"], rows),
-        }
-        x = SCHEMA.encode_features(table)
-        some = rng.integers(0, rows, 50)
-        few = SCHEMA.encode_features({name: column[some] for name, column in table.items()})
-        assert np.array_equal(x[some], few)
 
     def test_no_function_is_called_for_every_row(self):
         """What makes it fast; how fast it is, the benchmarks say."""

@@ -1,7 +1,8 @@
 """Mechanisms that are broken on purpose, each beside the honest one: the audit has to tell them
 apart.
 
-Whoever changes the audit runs them (`tests/audit/test_broken.py`, `experiments/broken.py`).
+Whoever changes the audit runs them: `tests/audit/test_broken.py`, and `PYTHONPATH=tests python -m
+support.broken` for the table of docs/audit.md.
 Nothing here can be reached from an agreement: `verify` refuses noise that is too small, whatever
 forgot it, `learn` and `Store` refuse too few people and a second release, and contributors take
 neither a seed nor float noise.
@@ -310,3 +311,11 @@ MECHANISMS: dict[str, Callable[[], Broken]] = {
     "a seed reused": _shared_seed,
     "float noise, no grid": _floats,
 }
+
+
+if __name__ == "__main__":
+    for name, make in MECHANISMS.items():
+        one = make()
+        found, twin = (one.audit(honest=honest, confidence=0.9999) for honest in (False, True))
+        told = f"{found.promised:.3g} | {found.audited:.3g} | {twin.audited:.3g} | {found.attack}"
+        print(f"| {name} | {told} | {'yes' if found.broken else 'no'} |")

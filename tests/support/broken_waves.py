@@ -40,8 +40,9 @@ def maps(kind: str) -> tuple[WaveMap, WaveMap]:
     for alive in (np.array([1.0, 0.0]), np.array([0.0, 1.0])):
         seen = np.diag(alive + 1e-320)  # the other column is in no feature, and decides the score
         if kind == "residual":
-            white = Whitening([0.0, 0.0], seen * 1e9, [1e6, -1e6], 0.0)
-            found.append(ResidualMap(white, 0.01, 1e-6, 0.01))
+            # at the edge of the ball, beyond which a record weighs less
+            white = Whitening([0.0, 0.0], seen, [1e6, -1e6], 0.0)
+            found.append(ResidualMap(white, math.sqrt(0.5), 1e-6, 0.01))
         else:  # as long as a record can be before its weight makes its slope small
             white = Whitening([0.0, 0.0], seen * math.sqrt(2), 1e6 * (1 - alive), 0.0)
             found.append(NewtonMap(white, LogisticNewton()))
@@ -115,7 +116,7 @@ class Sequence:
             rows, columns = np.triu_indices(4 if isinstance(chart, ResidualMap) else 3)
             if isinstance(chart, ResidualMap):
                 z = np.column_stack([np.full(2, chart.constant), far, chart.target_weight * y])
-                sent = (z[:, rows] * z[:, columns])[:, 1:]
+                sent = z[:, rows] * z[:, columns]
             else:
                 x = np.column_stack([far, np.full(2, chart.scale[1])])
                 g, h = chart.loss.slopes(chart.whitening.score(v), y)

@@ -52,8 +52,7 @@ def records(schema: Schema, count: int) -> list[dict[str, Any]]:
             min(max(column.lower + width * generator.uniform(-reach, 1 + reach), -1e300), 1e300)
         )
 
-    columns = [*schema.features, schema.target]
-    return [{column.name: value(column) for column in columns} for _ in range(count)]
+    return [{column.name: value(column) for column in schema.asked} for _ in range(count)]
 
 
 CHANGES: list[Callable[[float], Any]] = [

@@ -4,6 +4,7 @@ Each has its own process id, signals, files and environment, and can be killed l
 only need not import NumPy, SciPy and the rest again, which takes most of a short process's time.
 """
 
+import atexit
 import multiprocessing
 import os
 import shutil
@@ -27,13 +28,11 @@ PRELOADED = [
     "blurfit.files.learn",
     "blurfit.forecast.choices",
     "blurfit.forecast.sweep",
-    "blurfit.forecast.choices",
     "blurfit.messages.files",
     "blurfit.model.course",
     "blurfit.model.summary",
     "blurfit.service.app",
     "blurfit.service.front",
-    "blurfit.service.server",
     "blurfit.service.remote",
     "blurfit.service.server",
     "blurfit.simulation.census",
@@ -57,6 +56,14 @@ PRELOADED = [
 ]
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(PRELOADED)
+_started: "list[Running]" = []
+
+
+@atexit.register
+def _end_all() -> None:
+    """End what a test has left running: it may start processes itself, so it is no daemon."""
+    for one in _started:
+        one.kill()
 
 
 @dataclass(frozen=True)
@@ -103,11 +110,10 @@ def start(
     given = os.environ if environment is None else environment
     files = [None if path is None else str(path.resolve()) for path in (out, err or out)]
     where = None if folder is None else str(folder)
-    process = context.Process(
-        target=_prepared, args=(files, where, dict(given), work, arguments), daemon=True
-    )
+    process = context.Process(target=_prepared, args=(files, where, dict(given), work, arguments))
     process.start()
-    return Running(process)
+    _started.append(found := Running(process))
+    return found
 
 
 def run(
@@ -197,8 +203,6 @@ def _prepared(
     work: Callable[..., object],
     arguments: tuple[object, ...],
 ) -> None:
-    # It ends with its parent, and may all the same start processes, as any command may.
-    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
     os.environ.clear()
     os.environ.update(environment)
     if folder is not None:

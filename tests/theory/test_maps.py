@@ -5,9 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
+from blurfit.theory.forms import GaugeForm
 from blurfit.theory.maps import (
+    GaugeMap,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -46,7 +50,8 @@ def test_residual_vectors_stay_in_the_ball_for_every_record(whitening: Whitening
     for y in WILD:
         z = chart.vectors(rows, np.full(len(rows), y))
         assert np.isfinite(z).all()
-        assert (z[:, 0] == chart.constant).all()
+        assert (z[:, 0] <= chart.constant).all()
+        assert (z[:, 0] >= 0).all()
         assert max(norm_excess(u) for u in z[:, 1:]) <= 2 * (2 + 8) * 2.0**-52
 
 
@@ -80,6 +85,7 @@ def test_newton_records_stay_in_their_set_for_every_record(
         {"radius": 0.0},
         {"radius": math.nan},
         {"radius": 1e9},
+        {"bound": 1e-5},
         {"scale": 0.0},
         {"bound": math.inf},
         {"constant": 2.0},
@@ -97,10 +103,69 @@ def test_residual_maps_refuse_public_numbers_out_of_range(wrong) -> None:
         ResidualMap(**(fine | wrong))
 
 
-def examples() -> list[ResidualMap | NewtonMap]:
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+@pytest.mark.parametrize("constant", [0.25, 0.6, 1.0])
+def test_how_far_a_weighted_record_moves_the_sums(constant, neighbours) -> None:
+    """Δ by brute force: the worst pair of records of any weight, to five digits."""
+    chart = ResidualMap(Whitening([0.0], [[1.0]], [0.0]), 1, 1, 1, constant, 0.6, 0.8)
+
+    def loss(x: np.ndarray) -> float:
+        pair = []
+        for part in x.reshape(2, 4):
+            u = part[1:] / max(1.0, float(np.linalg.norm(part[1:])))
+            z = np.concatenate([[constant * expit(part[0])], u])
+            pair.append(np.outer(z, z))
+        if neighbours == "zero-out":
+            pair[1] = np.zeros((4, 4))
+        return -float(np.linalg.norm(pair[0] - pair[1]))
+
+    starts = np.random.default_rng(1).normal(size=(12, 8)) * 4
+    worst = max(-minimize(loss, one, method="Powell", tol=1e-12).fun for one in starts)
+    assert worst == pytest.approx(chart.sensitivity(neighbours), rel=1e-5)
+    assert worst <= chart.sensitivity(neighbours)
+
+
+def test_a_weighted_record_is_what_it_says() -> None:
+    chart = ResidualMap(Whitening([0.1, 0.0], np.diag([2.0, 4.0]), [0.5, 0.0], 0.1), 0.5, 0.2, 1.5)
+    for v in np.random.default_rng(2).uniform(-1, 1, (50, 2)):
+        f, g = np.array([2, 4]) * (v - [0.1, 0.0]), (0.7 - 0.1 - 0.5 * v[0]) / 0.2
+        s = min(1.0, 0.5 * math.sqrt(2) / np.linalg.norm(f))
+        z = [0.25 * s, *(0.8 * s * f / (0.5 * math.sqrt(2))), 0.6 * np.clip(s * g, -1.5, 1.5) / 1.5]
+        assert chart.vectors(v, 0.7) == pytest.approx(z)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_gauge_counts_everybody_once_in_each_histogram(joint) -> None:
+    for white in hostile_whitenings():
+        chart = GaugeMap(white, 0.3, [0.5, 1.0, 3.0], [1.0, 2.0], joint)
+        form = GaugeForm(chart, ("a", "b", "y"), (0, 1))
+        rows = np.array(list(itertools.product(WILD, WILD, WILD)))
+        sent = form.products(rows)
+        assert set(np.unique(sent)) <= {0.0, 1.0}
+        assert (sent.sum(axis=1) == (1 if joint else 2)).all()
+        apart = np.linalg.norm(sent[:, None] - sent[None], axis=-1).max()
+        assert apart <= chart.sensitivity()
+        assert np.linalg.norm(sent, axis=1).max() <= chart.sensitivity("zero-out")
+        assert np.array_equal(form.sums(rows), sent.sum(axis=0))
+    mild = GaugeMap(Whitening([0.0, 0.0], np.eye(2), [0.0, 0.0]), 0.3, [0.5, 1], [1, 2], joint)
+    sent = GaugeForm(mild, ("a", "b", "y"), (0, 1)).products(np.array([[0.0, 0, 0], [1, 1, 1]]))
+    assert np.linalg.norm(sent[0] - sent[1]) == pytest.approx(mild.sensitivity(), rel=1e-9)
+
+
+def test_a_gauge_refuses_ends_that_do_not_increase() -> None:
+    white = Whitening([0.0], [[1.0]], [0.0])
+    for wrong in ([1.0], [2.0, 1.0], [0.0, 1.0], [1.0, math.nan], [[1.0, 2.0]], range(1, 70)):
+        with pytest.raises(InvalidValueError):
+            GaugeMap(white, 1.0, wrong, [1.0, 2.0])
+        with pytest.raises(InvalidValueError):
+            GaugeMap(white, 1.0, [1.0, 2.0], wrong)
+
+
+def examples() -> list[ResidualMap | NewtonMap | GaugeMap]:
     white = Whitening([0.1, -0.2], [[1.5, 0.0], [0.3, 2.5]], [0.4, -0.6], 0.05)
     return [
         ResidualMap(white, 1.7, 0.3, 3.0),
+        GaugeMap(white, 0.3, [1.0, 2.0], [0.5, 1.0, 1.5], joint=True),
         NewtonMap(white, LogisticNewton(4.0), radius=2.5, robust=True),
         NewtonMap(white, PoissonNewton(12.0, 5.0, 7.0, 0.7), 0.4),
     ]
@@ -113,6 +178,8 @@ def test_a_map_is_read_as_it_was_written(chart) -> None:
     v, y = np.array([0.3, 0.9]), 1.0
     if isinstance(chart, ResidualMap):
         assert (again.vectors(v, y) == chart.vectors(v, y)).all()
+    elif isinstance(chart, GaugeMap):
+        assert again.places(v, y) == chart.places(v, y)
     else:
         ours, theirs = record(chart, v, y), record(again, v, y)
         assert all((a == b).all() for a, b in zip(ours, theirs, strict=True))

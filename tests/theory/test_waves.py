@@ -13,8 +13,14 @@ from blurfit.theory.planning import (
     Stage,
     Stages,
     choose_plan,
+    choose_shares,
+    mean_alone,
+    promise_of_share,
+    public_weights,
     radius_of,
+    reach_of_numbers,
     residual_bound_of,
+    shared_mu,
 )
 
 KEEP = math.e / (1 + math.e)  # randomised response with ε = 1
@@ -102,12 +108,52 @@ def test_plans_are_whole_and_grow_with_people(task, coefficients: int) -> None:
         assert sum(plan.quorums(2**k)) == 2**k
         waves.append(len(plan.stages))
     assert waves[0] == 1
-    if coefficients > FEW[task]:
-        assert waves == sorted(waves)
-        assert waves[-1] == (2 if task == "number" else 3)
-    else:  # one wave is enough in the end
-        assert waves[-1] == 1
-        assert max(waves) == (2 if task == "number" else 1)
+    assert waves == sorted(waves)
+    assert waves[-1] == (1 if coefficients <= FEW.get(task, 0) else 3)
+
+
+@pytest.mark.parametrize("task", ["number", "label", "count"])
+@pytest.mark.parametrize("coefficients", [1, 5, 13, 60])
+def test_shares_sum_to_one_and_waves_grow_with_people(task, coefficients: int) -> None:
+    for asked in (None, 1, 2, 3, 4, 7):
+        for k in range(5, 24, 2):
+            found = choose_shares(task, coefficients=coefficients, count=2**k, mu=0.1, waves=asked)
+            later = [kind for kind in found.kinds if kind != "gauge"]
+            assert math.fsum(found.fractions) == pytest.approx(1)
+            assert asked in (None, len(later))
+            assert found.kinds.count("gauge") == (
+                found.kinds.count("residual") * (task == "number")
+            )
+    assert len(later) == 7
+
+
+def test_shares_of_a_budget_keep_it_together() -> None:
+    """Each release's own promise, and all of them by their μ and what they keep back."""
+    for epsilon, delta in ((1.0, 1e-6), (0.05, 1e-3), (9.0, 1e-12)):
+        mu = shared_mu(epsilon, delta, 5, 1e-3)
+        assert delta_of(mu, epsilon) == pytest.approx(0.995 * delta)
+        for fraction in (0.001, 0.2, 0.9):
+            own, its_delta = promise_of_share(mu, delta, fraction, 1e-3)
+            assert own > 0
+            assert delta_of(math.sqrt(fraction) * mu, own) == pytest.approx(0.999 * its_delta)
+
+
+def test_the_reach_of_numbers_grows_beyond_every_bound() -> None:
+    reaches = [reach_of_numbers(10**k, 1.0, 5) for k in range(1, 12)]
+    assert reaches == sorted(reaches)
+    assert reaches[0] == (0.6, pytest.approx(1.7 * 0.6))
+    assert reaches[-1][0] > 500
+    noise = [r * bound / 10**k for k, (r, bound) in zip(range(1, 12), reaches, strict=True)]
+    assert noise == sorted(noise, reverse=True)
+
+
+def test_where_only_a_mean_can_be_learned() -> None:
+    assert mean_alone(1.2, 100)
+    assert mean_alone(50.0, 1)
+    assert not mean_alone(1.4, 20)
+    few, many = (public_weights(["numeric"] * 9, n, 0.1, number=True) for n in (200, 10**5))
+    assert (few.constant, few.target) == (1.0, 0.95)
+    assert many == public_weights(["numeric"] * 9, 10**5, 0.1)
 
 
 def test_the_table_of_the_docstring() -> None:
@@ -118,9 +164,9 @@ def test_the_table_of_the_docstring() -> None:
     assert kinds("number", 2.5) == kinds("label", 2.5) == kinds("count", 2.5) == ("joint",)
     assert kinds("number", 5) == kinds("count", 5) == ("joint", "residual")
     assert kinds("label", 5) == ("joint",)
-    for task in ("number", "label", "count"):
+    for task in ("label", "count"):
         assert kinds(task, 10) == ("joint", "residual")
-    assert kinds("number", 500) == ("joint", "residual")
+    assert kinds("number", 10) == kinds("number", 500) == ("joint", "residual", "residual")
     assert kinds("label", 50) == kinds("count", 250) == ("joint", "residual", "newton")
     assert kinds("count", 50) == ("joint", "residual")
 

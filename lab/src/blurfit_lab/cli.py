@@ -1,4 +1,4 @@
-"""The command `blurfit-lab`: the paper's figures and ours, from a population to a page."""
+"""The command `blurfit-lab`: one command for each experiment, from people to a page."""
 
 import json
 import os
@@ -7,36 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 import blurfit
 from blurfit.cli import Commands
 from blurfit.cli._common import as_json, watched, wrote
 
-
-class ExperimentName(click.ParamType):  # type: ignore[type-arg]
-    """The name of an experiment; which there are is read when one is asked for."""
-
-    name = "experiment"
-
-    def _choice(self) -> "click.Choice[str]":
-        from blurfit_lab.experiments.page import EXPERIMENTS
-
-        return click.Choice(list(EXPERIMENTS))
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name itself, if there is such an experiment."""
-        return self._choice().convert(value, param, ctx)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """The names that begin so."""
-        return self._choice().shell_complete(ctx, param, incomplete)
+_FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
 
 
 @click.command(epilog="Example: blurfit-lab reproduce noise --trials 1 --rows 5000 --out build/try")
-@click.argument("names", nargs=-1, type=ExperimentName())
+@click.argument("names", nargs=-1, type=click.Choice(_FIGURES))
 @click.option("--trials", default=100, show_default=True, help="Trials of each experiment.")
 @click.option(
     "--workers", default=2, show_default=True, help="Processes; results do not depend on it."
@@ -44,8 +24,8 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="The ACS file or its folder, Adult's file, or an IPUMS extract; default: BLURFIT_DATA, "
-    "else a generated population.",
+    help="The ACS file or its folder, or an IPUMS extract; default: BLURFIT_DATA, else a generated "
+    "population.",
 )
 @click.option("--rows", type=int, help="Size of the generated population; default: 2,162,688.")
 @click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
@@ -60,13 +40,7 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write Markdown pages about all CSV files in --out, with their pictures.",
-)
-@click.option(
-    "--beside",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    multiple=True,
-    help="With --page: the --out of a run on another population, to report as well.",
+    help="Write a Markdown page about all CSV files in --out, with their pictures.",
 )
 @as_json
 def reproduce(
@@ -79,21 +53,19 @@ def reproduce(
     out: Path,
     plot_only: bool,
     page: Path | None,
-    beside: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Run the paper's experiments and ours: config → CSV → plot.
+    """Run the paper's experiments, and what it claims and does not show: config → CSV → plot.
 
-    NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise, target, rivals, utility and
-    reliability; all of them if none is given. rivals2026 is a head-to-head with the best methods of
-    2026, with a page of its own. An interrupted run continues where it stopped.
+    NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise and target; all of them if none
+    is given. An interrupted run continues where it stopped.
     """
     from blurfit_lab.experiments.cohort import Cohort
-    from blurfit_lab.experiments.page import EXPERIMENTS, ONE_PAGE, PAPER, write_page
-    from blurfit_lab.experiments.plots import NAME, draw, write_rivals_page
+    from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, write_page
+    from blurfit_lab.experiments.plots import draw
     from blurfit_lab.experiments.runner import Provenance, read_csv, run
 
-    chosen = names or ONE_PAGE
+    chosen = names or tuple(EXPERIMENTS)
     facts = Provenance.read(out)
     if not plot_only:
         population = Cohort.load(data, rows=rows, seed=seed)
@@ -132,10 +104,7 @@ def reproduce(
             err=True,
         )
     if page is not None:
-        if chosen == (NAME,):
-            write_rivals_page(page, out, facts)
-        else:
-            write_page(page, out, facts, beside)
+        write_page(page, out, facts)
         wrote(page)
     if as_json:
         files = {name: str(out / f"{name}.csv") for name in chosen}
@@ -181,23 +150,32 @@ def _cells_options(command: Any) -> Any:
 def _cells(
     task: Any, names: tuple[str, ...], aside: bool, columns: str, sizes: str, epsilons: str
 ) -> list[Any]:
+    from blurfit_lab.datasets import UCI_SETS
     from blurfit_lab.experiments.everywhere import Cell
-    from blurfit_lab.experiments.populations import ASIDE, CHOICES, REAL
+    from blurfit_lab.experiments.populations import ASIDE, CHOICES, REAL, people
 
-    made = ASIDE[task] if aside else CHOICES[task]
-    return [
-        Cell(name, d, n, float(epsilon))
-        for name in names or made
-        for d in ([REAL[task][name]] if name in REAL[task] else _numbers(columns))
-        for n in _numbers(sizes)
-        for epsilon in epsilons.split(",")
-    ]
+    found = []
+    for name in names or (ASIDE[task] if aside else CHOICES[task]):
+        known = people(name, task, 0) if name in UCI_SETS or name in REAL[task] else None
+        widths = [len(known.schema.features)] if known else _numbers(columns)
+        counts = [known.rows] if known and known.rows and name in UCI_SETS else _numbers(sizes)
+        found += [
+            Cell(name, d, n, float(epsilon))
+            for d in widths
+            for n in counts
+            for epsilon in epsilons.split(",")
+        ]
+    return found
 
 
 @click.command(epilog="Example: blurfit-lab everywhere numbers --n 2^13 --out build/numbers.jsonl")
 @_cells_options
 @click.option("--n", "sizes", default="2^9,2^11,2^13,2^15", show_default=True)
 @click.option("--seeds", default="0:20", show_default=True, help="From the first to before last.")
+@click.option("--rivals", is_flag=True, help="Beside the best of the laboratory's rivals.")
+@click.option(
+    "--neighbours", type=click.Choice(["replace", "zero-out"]), default="replace", show_default=True
+)
 @click.option(
     "--against",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -214,19 +192,22 @@ def everywhere(
     table_only: bool,
     sizes: str,
     seeds: str,
+    rivals: bool,
+    neighbours: Any,
     against: Path | None,
 ) -> None:
     """Measure public defaults on many populations: excess loss, verdicts, geometric means.
 
     What --out holds already is not computed again.
     """
-    from blurfit_lab.experiments.everywhere import CELL, METHODS, frame, report, run
+    from blurfit_lab.experiments.everywhere import CELL, METHODS, RIVALS, frame, report, run
 
     kind: Any = _TASKS[task]
     cells = _cells(kind, names, aside, columns, sizes, epsilons)
     if not table_only:
         with watched(task) as watch:
-            run(kind, cells, _numbers(seeds), methods or METHODS, out, watch)
+            chosen = [*(methods or METHODS), *(RIVALS[kind] if rivals else ())]
+            run(kind, cells, _numbers(seeds), chosen, out, watch, neighbours)
     asked = {tuple(cell) for cell in cells}
     lines = frame([out])
     lines = lines[[key in asked for key in lines[CELL].itertuples(index=False, name=None)]]
@@ -262,9 +243,44 @@ def coverage(
     click.echo(markdown(table(frame([out])), 3))
 
 
+@click.command()
+@click.option("--draws", default=20, show_default=True, help="Collections for each cell.")
+@click.option("--table", "only", help="One of local, labels and shifted.")
+@click.option("--goals", is_flag=True, help="Only the cells that a goal is about.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/public"),
+    show_default=True,
+)
+def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
+    """Measure what public features are worth; with --draws 0, print what was measured."""
+    from blurfit_lab.experiments.public import TABLES
+
+    for name, one in TABLES.items():
+        if only in (None, name):
+            one.run(draws, out, goals=goals)
+            click.echo(f"{name}\n\n{one.told(out)}\n")
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("docs/errata.md"),
+    show_default=True,
+)
+def errata(out: Path) -> None:
+    """Compute the numbers of the errata again, and write their page."""
+    from blurfit_lab.experiments.errata import render
+
+    out.write_text(render(), encoding="utf-8")
+    wrote(out)
+
+
 @click.group(
     cls=Commands,
-    commands=[reproduce, everywhere, coverage],
+    commands=[reproduce, everywhere, coverage, public, errata],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")

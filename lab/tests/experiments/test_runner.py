@@ -10,7 +10,16 @@ import pytest
 from blurfit import InvalidValueError
 from blurfit_lab.experiments import figures
 from blurfit_lab.experiments.figures import PaperFigure
-from blurfit_lab.experiments.runner import run
+from blurfit_lab.experiments.runner import (
+    Provenance,
+    Row,
+    TrialLog,
+    cell_names,
+    numbers_of,
+    read_csv,
+    run,
+    write_csv,
+)
 from support import processes
 
 # So weak a promise that no posterior has to be sampled: seconds instead of minutes.
@@ -102,3 +111,51 @@ def is_gone(process: str) -> bool:
     except OSError:
         return True
     return state in "ZX"
+
+
+ROWS = [Row("moment", "default", 0.1, 128, 0, 1 / 3), Row("moment", "default", 0.1, 128, 1, 2e-17)]
+
+
+def test_csv_keeps_every_digit(tmp_path) -> None:
+    write_csv(tmp_path / "a.csv", ROWS)
+    assert read_csv(tmp_path / "a.csv") == ROWS
+
+
+def test_what_was_added_is_read_again(tmp_path) -> None:
+    journal = TrialLog(tmp_path / "a.journal", {"trials": 3})
+    assert journal.read() == {}
+    journal.start({})
+    journal.add("128:0:2", ROWS)
+    assert journal.read() == {"128:0:2": ROWS}
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60])
+def test_a_line_that_was_cut_off_is_left_out(tmp_path, cut) -> None:
+    journal = TrialLog(tmp_path / "a.journal", {"trials": 3})
+    journal.start({"one": ROWS})
+    journal.add("two", ROWS)
+    text = journal.path.read_text()
+    journal.path.write_text(text[:-cut])
+    assert journal.read() == ({"one": ROWS, "two": ROWS} if cut == 1 else {"one": ROWS})
+
+
+def test_another_question_starts_anew(tmp_path) -> None:
+    TrialLog(tmp_path / "a.journal", {"trials": 3}).start({"one": ROWS})
+    assert TrialLog(tmp_path / "a.journal", {"trials": 4}).read() == {}
+
+
+def test_cells_are_within_the_population_and_read_again() -> None:
+    cells = cell_names(range(1000), (0.1, 1.0), (500, 900, 980), 100)  # only their number counts
+    assert cells == [f"{epsilon}:{n}:100" for epsilon in (0.1, 1.0) for n in (500, 900)]
+    assert numbers_of(cells[1]) == (0.1, 900, 100)
+
+
+def test_facts(tmp_path) -> None:
+    assert Provenance.read(tmp_path) == Provenance()
+    facts = Provenance("ACS", synthetic=False, rows=7, trials=2, workers=1).took("fig1a", 1.26, 2.5)
+    facts.write(tmp_path)
+    assert Provenance.read(tmp_path) == facts
+    assert facts.seconds == {"fig1a": 1.3}
+    assert facts.computing == {"fig1a": 2.5}
+    assert facts.title == "ACS"
+    assert "SYNTHETIC" in Provenance("made up").title

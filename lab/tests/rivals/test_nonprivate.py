@@ -1,14 +1,11 @@
-"""The floor and the ceiling are scikit-learn's."""
+"""The floor is scikit-learn's."""
 
 import numpy as np
 import pytest
-from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from blurfit import InvalidValueError
 from blurfit_lab.rivals import (
-    ConstantClassifier,
-    ConstantRegressor,
     NonPrivateClassifier,
     NonPrivateRegressor,
 )
@@ -38,15 +35,6 @@ def test_separable_classes_have_a_minimum_with_a_ridge() -> None:
     labels = X[:, 0] > 2
     model = NonPrivateClassifier(bounds=(0, 4), ridge=1.0).fit(X, labels)
     assert np.mean(model.predict(X) == labels) > 0.9
-
-
-def test_constants_are_scikit_learns() -> None:
-    assert ConstantRegressor().fit(X, Y).predict(X) == pytest.approx(
-        DummyRegressor().fit(X, Y).predict(X)
-    )
-    model, oracle = ConstantClassifier().fit(X, LABELS), DummyClassifier().fit(X, LABELS)
-    assert model.predict(X).tolist() == oracle.predict(X).tolist()
-    assert not model.guarantee_.private
 
 
 def test_a_negative_ridge_is_refused() -> None:

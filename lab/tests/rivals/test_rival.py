@@ -9,8 +9,6 @@ from blurfit import InvalidValueError
 from blurfit_lab import rivals
 from blurfit_lab.rivals import (
     AdaSSPRegressor,
-    ConstantClassifier,
-    ConstantRegressor,
     LocalGradientRegressor,
     NonPrivateRegressor,
     OutputPerturbationRegressor,
@@ -27,8 +25,6 @@ PARAMETERS = {
 
 def make(name: str):
     family = getattr(rivals, name)
-    if name.startswith("Constant"):
-        return family()
     parameters = {"bounds": (-5, 5)}
     if name.endswith("Regressor"):
         parameters["target_bounds"] = (-5, 5)
@@ -113,4 +109,3 @@ def test_defaults_are_conventional() -> None:
         assert parameters["epsilon"] == 1.0
         assert parameters["neighbours"] == "replace"
         assert parameters["bounds"] is None
-    assert ConstantRegressor().get_params() == ConstantClassifier().get_params() == {}

@@ -23,60 +23,51 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from blurfit.agreement.databases import Database, Trust, refuse_unless_shareable, require_two
+from blurfit.agreement.databases import Database, Trust, require_two
+from blurfit.agreement.mechanisms import MOMENT, PERTURBATIONS, Perturbation
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
-    LATTICE_SHARE,
     LEAST_RATIO,
     MOST_RATIO,
-    ROUNDING,
     Form,
     Grid,
     NumberRun,
     Objective,
     PublicWeights,
-    enlarged,
-    form_of,
-    input_contract,
-    input_parts,
-    largest_scale,
-    moment_contract,
-    moment_parts,
     promised_in_all,
 )
 from blurfit.agreement.proving import Proving
 from blurfit.agreement.statement import caveats_of
 from blurfit.agreement.terms import (
     ADMISSIONS,
-    LATER_TERMS,
     Admission,
+    LaterTerms,
     Mechanism,
     Sends,
     Terms,
-    later_read,
-    later_written,
-    require_proofs,
     require_rules,
+    require_together,
 )
-from blurfit.agreement.waves import Lot, Wave
+from blurfit.agreement.waves import Lot, Wave, WaveDocument
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.json_reader import canonical, read_json
 from blurfit.messages.shares import ShareKind, ShareLayout
 from blurfit.messages.submissions import Layout
 from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import values
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.maps import WaveMap
+from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import StageKind
 from blurfit.validate import one_of
@@ -89,17 +80,21 @@ class Fingerprinted(ABC):
 
     CALLED: ClassVar[str]  # in errors: "an agreement"
     STATED: ClassVar[Mapping[str, Any]]  # what every text of this kind says of itself
-    FIELDS: ClassVar[frozenset[str]]  # that are always there, beside what is stated
-    OPTIONAL: ClassVar[frozenset[str]] = frozenset()  # left out where they have their default
+    DOCUMENT: ClassVar[type[Struct]]  # its fields
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """The document as plain values, without its fingerprint."""
+    def document(self) -> Struct:
+        """Return the document, without its fingerprint."""
 
     @classmethod
     @abstractmethod
-    def _read(cls, document: Mapping[str, Any]) -> Self:
-        """Read fields that are there; whatever is wrong with them may be raised."""
+    def _read(cls, document: Any) -> Self:
+        """Read a `DOCUMENT`; whatever is wrong with its values may be raised."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as plain values, without its fingerprint."""
+        found: dict[str, Any] = plain(self.document())
+        return found
 
     @cached_property
     def _canonical(self) -> bytes:
@@ -130,7 +125,7 @@ class Fingerprinted(ABC):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`. What it promises is not trusted: an agreement has `verify`."""
+        """Read what `to_dict` wrote. What it promises is not trusted: an agreement has `verify`."""
         if not isinstance(document, Mapping):
             raise InvalidValueError(f"Expected {cls.CALLED}: an object with named fields.")
         stated = {name: document.get(name) for name in cls.STATED}
@@ -139,13 +134,8 @@ class Fingerprinted(ABC):
                 f"Expected {_words(cls.STATED)}, and got {_words(stated)}. Is this {cls.CALLED}, "
                 "and of this version of blurfit?"
             )
-        fields = cls.FIELDS | set(cls.STATED)
-        if set(document) - cls.OPTIONAL != fields:
-            raise InvalidValueError(
-                f"Expected the fields {sorted(fields)}, and got {sorted(document)}."
-            )
         try:
-            found = cls._read(document)
+            found = cls._read(msgspec.convert(document, cls.DOCUMENT))
             # only plain, finite values have a fingerprint, and one fingerprint has one text
             if found._canonical != canonical(dict(document)):
                 raise InvalidValueError(
@@ -154,6 +144,10 @@ class Fingerprinted(ABC):
                 )
         except BlurfitError:
             raise
+        except msgspec.ValidationError as error:
+            raise InvalidValueError(
+                f"Expected {cls.CALLED} as blurfit writes it: {error}."
+            ) from error
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidValueError(
                 f"Expected {cls.CALLED} as blurfit writes it: {error!r}."
@@ -171,7 +165,7 @@ class Fingerprinted(ABC):
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
-        """The inverse of `to_document`; refuses a document whose fingerprint is not its own."""
+        """Read what `to_document` wrote; refuse a document whose fingerprint is not its own."""
         if not isinstance(document, dict):
             raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
         fields = dict(document)
@@ -185,7 +179,7 @@ class Fingerprinted(ABC):
         return found
 
     def to_json(self) -> str:
-        """The file that is handed round: the document and its fingerprint, canonical."""
+        """Return the file that is handed round: the document and its fingerprint, canonical."""
         return canonical(self.to_document()).decode()
 
     @classmethod
@@ -211,7 +205,7 @@ class Fingerprinted(ABC):
 
 @lru_cache(maxsize=64)
 def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
-    """What a text says; errors are not remembered."""
+    """Return what a text says; errors are not remembered."""
     try:
         document = read_json(text)
     except ValueError as error:
@@ -219,8 +213,20 @@ def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
     return kind.from_document(document)
 
 
+def plain(value: Any) -> Any:
+    """Return a document as plain values; what has its default is left out."""
+    if isinstance(value, Struct):
+        fields = structs.fields(value)
+        return {
+            one.encode_name: plain(found)
+            for one in fields
+            if (found := getattr(value, one.name)) != one.default
+        }
+    return [plain(one) for one in value] if isinstance(value, tuple) else value
+
+
 def alike(stated: str, fingerprint: str) -> bool:
-    """Whether two texts are one fingerprint; any text may be asked about."""
+    """Return whether two texts are one fingerprint; any text may be asked about."""
     if not isinstance(stated, str):
         raise InvalidValueError(
             f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
@@ -244,7 +250,25 @@ def _words(stated: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in stated.items())
 
 
+Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Kind = StageKind | Literal["input"]  # what a wave sends
+
+
+class AgreementDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An agreement as it is written; the fingerprint is that of all other fields."""
+
+    format: Literal["blurfit-agreement"]
+    version: Literal[1]
+    fingerprint: Fingerprint | UnsetType = UNSET
+    schema: dict[str, Any]
+    mechanism: Mechanism
+    weights: dict[str, float] | None
+    objective: Objective | None
+    calibration: dict[str, Any]
+    grid: Grid
+    databases: tuple[Database, ...]
+    wave: WaveDocument | None
+    public_rows: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,20 +296,7 @@ class Agreement(Fingerprinted):
     CALLED = "an agreement"
     release: ClassVar = "by hand"
     STATED: ClassVar = {"format": "blurfit-agreement", "version": 1}
-    FIELDS = frozenset(
-        {
-            "schema",
-            "mechanism",
-            "weights",
-            "objective",
-            "calibration",
-            "grid",
-            "databases",
-            "wave",
-            "public_rows",
-        }
-    )
-    OPTIONAL = frozenset(LATER_TERMS)
+    DOCUMENT = AgreementDocument
 
     schema: Schema
     calibration: InputCalibration | MomentCalibration
@@ -319,8 +330,7 @@ class Agreement(Fingerprinted):
                 f"Expected no colluders={chosen.colluders!r} without waves: quorum is the number "
                 "of honest people already, and more may be waited for."
             )
-        contract = input_contract if chosen.mechanism == "input" else moment_contract
-        found = cls(**contract(schema, chosen))
+        found = cls(**PERTURBATIONS[chosen.mechanism].contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
         if found.proofs:
             Proving.of(found, proposed=True)  # is refused where it could prove nothing
@@ -334,10 +344,11 @@ class Agreement(Fingerprinted):
         wave: Wave,
         stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
     ) -> "Agreement":
-        """The agreement of a wave: weights, noise and grid of the first are `stated` by its plan; a
-        later one has its map, for which noise is calibrated.
+        """Return the agreement of a wave: weights, noise and grid of the first are `stated` by its
+        plan; a later one has its map, for which noise is calibrated.
         """
-        found = cls(**moment_contract(schema, terms, wave, stated))
+        require_together(terms, waves=True)
+        found = cls(**MOMENT.contract(schema, terms, wave, stated))
         refuse_unless_blurrable(found.parts)
         return found
 
@@ -357,7 +368,7 @@ class Agreement(Fingerprinted):
         return as_html(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """How well one answer could be told from another: see `blurfit.agreement.statement`."""
+        """Draw how well one answer could be told from another: `blurfit.agreement.statement`."""
         from blurfit.agreement.statement import plot
 
         return plot(self, ax)
@@ -366,6 +377,16 @@ class Agreement(Fingerprinted):
     def mechanism(self) -> Mechanism:
         """What is blurred: "moment" (products of all columns) or "input" (q and p)."""
         return self.calibration.mechanism
+
+    @property
+    def perturbation(self) -> Perturbation:
+        """The mechanism itself, for all that depends on which one it is."""
+        return PERTURBATIONS[self.mechanism]
+
+    @property
+    def shows_sums(self) -> bool:
+        """Whether the blurred sums are published, and not only a model."""
+        return self.perturbation.shows_sums
 
     @property
     def targets(self) -> Sequence[str]:
@@ -390,7 +411,7 @@ class Agreement(Fingerprinted):
     @property
     def epsilon(self) -> float:
         """ε of what is published, what is kept back for weights on a lattice included."""
-        return promised_in_all(self.calibration.model.epsilon, LATTICE_SHARE[self.mechanism])
+        return promised_in_all(self.calibration.model.epsilon, self.perturbation.lattice_share)
 
     @property
     def delta(self) -> float:
@@ -425,16 +446,12 @@ class Agreement(Fingerprinted):
     @cached_property
     def form(self) -> Form:
         """How a record becomes the numbers that are sent, for `moment`."""
-        if self.mechanism == "input":
-            raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
-        return form_of(self.schema, self.weights, self.wave, self.sends)
+        return self.perturbation.form(self)
 
     @cached_property
     def loss(self) -> SquaredLoss | LogisticLoss:
         """The loss that turns an encoded record into q and p, for `input`."""
-        if self.objective is None or not isinstance(self.calibration, InputCalibration):
-            raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
-        return self.objective.function(self.calibration.setting.weight_bound)
+        return self.perturbation.loss(self)
 
     # ---- the course of one wave: see `blurfit.agreement.plan.Agreed`
 
@@ -449,9 +466,8 @@ class Agreement(Fingerprinted):
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """What it sends: q and p of `input`, all products, or what a later wave's map makes."""
-        if self.mechanism == "input":
-            return ("input",)
-        return ("joint" if self.wave is None else self.wave.kind,)
+        first: Kind = "joint" if self.shows_sums else "input"
+        return (first if self.wave is None else self.wave.kind,)
 
     @property
     def lot(self) -> Lot:
@@ -462,7 +478,7 @@ class Agreement(Fingerprinted):
         """Return itself."""
         return self
 
-    def following(self, follows: tuple[str, ...], chart: WaveMap) -> "Agreement":  # noqa: ARG002
+    def following(self, follows: tuple[str, ...], chart: Announced) -> "Agreement":  # noqa: ARG002
         """Refuse: there is no other wave."""
         raise InvalidValueError("Expected no further wave: this agreement is the only one.")
 
@@ -479,9 +495,7 @@ class Agreement(Fingerprinted):
     @cached_property
     def parts(self) -> tuple[NumberRun, ...]:
         """The numbers that a contributor sends, in runs that share a grid."""
-        if isinstance(self.calibration, InputCalibration):
-            return input_parts(self.calibration, self.grid)
-        return moment_parts(self.calibration, self.grid, self.form, proofs=self.proofs)
+        return self.perturbation.parts(self)
 
     @property
     def width(self) -> int:
@@ -489,11 +503,8 @@ class Agreement(Fingerprinted):
         return int(self.parts[-1].numbers.stop)
 
     def exact(self, records: Any) -> FloatArray:
-        """The numbers that a record would send without any noise: (width,), or (n, width)."""
-        if isinstance(self.calibration, InputCalibration):
-            q, p, _ = self.loss.terms(*self.schema.encode(records))
-            return np.concatenate([q, p], axis=-1)
-        return self.form.products(values(self.schema, records))
+        """Return what a record would send without any noise: (width,), or (n, width)."""
+        return self.perturbation.exact(self, records)
 
     @cached_property
     def layout(self) -> Layout:
@@ -501,7 +512,7 @@ class Agreement(Fingerprinted):
         return Layout(self.fingerprint, self.width)
 
     def share_layout(self, part: ShareKind) -> ShareLayout:
-        """The bytes of one of the two shares of a submission, where trust is shared."""
+        """Return the bytes of one of the two shares of a submission, where trust is shared."""
         if not self.databases:
             raise InvalidValueError(
                 "Expected an agreement with two databases: this one does not share submissions."
@@ -538,51 +549,42 @@ class Agreement(Fingerprinted):
                 f"Expected numbers and words as blurfit writes them: {error}. Do not send anything "
                 "under this agreement."
             ) from error
-        if isinstance(self.calibration, InputCalibration) and not allow_unproved:
-            refuse_unless_proved(self.calibration)
+        if not allow_unproved:
+            self.perturbation.require_proved(self)
 
     # ---- files
 
-    def to_dict(self) -> dict[str, Any]:
-        """The contract as plain values, without its fingerprint."""
-        return {
+    def document(self) -> AgreementDocument:
+        """Return the contract's document, without its fingerprint."""
+        return AgreementDocument(
             **self.STATED,
-            "schema": self.schema.to_dict(),
-            "mechanism": self.mechanism,
-            "weights": None if self.weights is None else self.weights.to_dict(self.schema),
-            "objective": None if self.objective is None else asdict(self.objective),
-            "calibration": self.calibration.to_dict(),
-            "grid": asdict(self.grid),
-            "databases": [one.to_dict() for one in self.databases],
-            "wave": None if self.wave is None else self.wave.to_dict(),
-            "public_rows": self.public_rows,
-            **later_written(self),
-        }
+            schema=self.schema.to_dict(),
+            mechanism=self.mechanism,
+            weights=None if self.weights is None else self.weights.to_dict(self.schema),
+            objective=self.objective,
+            calibration=self.calibration.to_dict(),
+            grid=self.grid,
+            databases=self.databases,
+            wave=None if self.wave is None else self.wave.document(),
+            public_rows=self.public_rows,
+            **LaterTerms.of(self),
+        )
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any]) -> Self:
-        schema = Schema.from_dict(document["schema"])
-        weights, objective, wave = (document[name] for name in ("weights", "objective", "wave"))
-        kind: type[InputCalibration] | type[MomentCalibration] = (
-            InputCalibration if document["mechanism"] == "input" else MomentCalibration
-        )
-        found = cls(
+    def _read(cls, document: AgreementDocument) -> Self:
+        schema, weights = Schema.from_dict(document.schema), document.weights
+        calibration = PERTURBATIONS[document.mechanism].calibration
+        return cls(
             schema=schema,
-            calibration=kind.from_dict(document["calibration"]),
-            grid=Grid(**document["grid"]),
+            calibration=calibration.from_dict(document.calibration),
+            grid=document.grid,
             weights=None if weights is None else PublicWeights.from_dict(weights, schema),
-            objective=None if objective is None else Objective(**objective),
-            databases=tuple(Database(**one) for one in document["databases"]),
-            wave=None if wave is None else Wave.from_dict(wave),
-            public_rows=document["public_rows"],
-            **later_read(document),
+            objective=document.objective,
+            databases=document.databases,
+            wave=None if document.wave is None else Wave.read(document.wave),
+            public_rows=document.public_rows,
+            **LaterTerms.of(document),
         )
-        if found.mechanism != document["mechanism"]:
-            raise InvalidValueError(
-                f"Expected mechanism={document['mechanism']!r} to be {found.mechanism!r}, as its "
-                "calibration says."
-            )
-        return found
 
     @classmethod
     def load(cls, path: str | Path, *, allow_unproved: bool = False) -> Self:
@@ -598,12 +600,9 @@ def require_kept(agreement: "Agreement") -> None:
 
     One that was found to keep it is not looked at again: equal fingerprints are equal texts.
     """
-    shared = bool(agreement.databases)
     one_of(ADMISSIONS, admission=agreement.admission)
     require_rules(agreement)
-    if agreement.sends != "everything" and (agreement.weights is None or agreement.wave):
-        raise NotCertifiedError("Expected sends='everything' with 'input' and with waves.")
-    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
+    require_together(agreement, waves=agreement.wave is not None)
     if agreement.wave is not None:
         agreement.wave.verify()
         if agreement.honest > agreement.quorum:
@@ -611,93 +610,18 @@ def require_kept(agreement: "Agreement") -> None:
                 f"Expected noise for at most the {agreement.quorum} people that the wave waits "
                 f"for, and it is sized for {agreement.honest} honest ones."
             )
-    calibration = agreement.calibration
-    if isinstance(calibration, InputCalibration):
-        size = _require_input(agreement, calibration)
-    else:
-        size = _require_moment(agreement, calibration)
-    agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
-    refuse_unless_blurrable(agreement.parts)
-    if agreement.database_noise:
-        refuse_unless_drawable(agreement)
-    if shared:
+    if agreement.databases:
         require_two(agreement.databases)
-        assert isinstance(calibration, MomentCalibration)  # `_require_input` refuses databases
-        scale = largest_scale(agreement.form)
-        refuse_unless_shareable(calibration, agreement.grid, scale, proofs=proofs)
-    if proofs:
-        _ = agreement.proving  # is refused where it could prove nothing
-
-
-def refuse_unless_drawable(agreement: "Agreement") -> None:
-    """Refuse database noise that cannot be drawn exactly, and any at all with `input`."""
-    if agreement.mechanism != "moment":
-        raise NotCertifiedError("Expected no database_noise with 'input': its sums are not shown.")
-    if agreement.database_ratios.max() > MOST_RATIO:
+    agreement.perturbation.require(agreement)
+    refuse_unless_blurrable(agreement.parts)
+    if agreement.database_noise and agreement.database_ratios.max() > MOST_RATIO:
         raise InfeasibleError(
             f"Expected the database's noise to have at most {MOST_RATIO:g} steps, and it has "
             f"{agreement.database_ratios.max():.4g}: choose a less extreme promise, or a smaller "
             "quorum."
         )
-
-
-def _require_input(agreement: "Agreement", calibration: InputCalibration) -> int:
-    """The paper's q and p: records of the schema reach no further than the noise is made for."""
-    if agreement.weights is not None or agreement.wave is not None or agreement.objective is None:
-        raise NotCertifiedError("Expected an objective and no weights with 'input'.")
-    if agreement.databases:
-        raise NotCertifiedError("Expected no databases with 'input': only what adds can be shared.")
-    agreement.objective.verify(agreement.schema)
-    refuse_narrow_bounds(agreement.schema, calibration, agreement.loss)
-    calibration.verify(penalised=agreement.objective.penalised)
-    return agreement.schema.dimension
-
-
-def _require_moment(agreement: "Agreement", calibration: MomentCalibration) -> int:
-    """Products of columns, or a later wave's map: their reach is computed from the form."""
-    weights = agreement.weights
-    if agreement.objective is not None or (weights is None) != agreement.is_later_wave:
-        raise NotCertifiedError(
-            "Expected weights and no objective with 'moment', or a later wave's map."
-        )
-    if weights is not None:
-        weights.verify()
-    reach = agreement.form.reach(calibration.model.neighbours)
-    calibration.verify(enlarged(reach, proofs=agreement.proofs))
-    return agreement.form.size
-
-
-def refuse_unless_proved(calibration: InputCalibration) -> None:
-    """Refuse a promise that does not follow from its noise: the paper's own rule."""
-    promised, kept = calibration.model, calibration.kept
-    if not promised.proved:
-        raise NotCertifiedError(
-            f"Expected rule='certified', and got rule={calibration.rule!r}: epsilon="
-            f"{promised.epsilon:g} is what the paper states for this noise, and epsilon="
-            f"{kept.epsilon:.4g} is what is proved. Send no real person's record under this "
-            "agreement; allow_unproved=True is for experiments."
-        )
-
-
-def refuse_narrow_bounds(
-    schema: Schema, calibration: InputCalibration, loss: SquaredLoss | LogisticLoss
-) -> None:
-    """Refuse noise that is calibrated for shorter records than the schema and the loss give."""
-    setting = calibration.setting
-    if schema.dimension != setting.dimension:
-        raise NotCertifiedError(
-            f"Expected dimension={setting.dimension} to be {schema.dimension}, the "
-            "number of columns that the schema encodes."
-        )
-    for name, stated, needed in (
-        ("q_bound", setting.q_bound, loss.q_bound),
-        ("p_bound", setting.p_bound, loss.p_bound),
-    ):
-        if not stated >= needed * (1 + ROUNDING):
-            raise NotCertifiedError(
-                f"Expected {name}={stated!r} to be at least {needed * (1 + ROUNDING)!r}, "
-                "as far as records of this schema reach: the noise is calibrated for less."
-            )
+    if agreement.proofs:
+        _ = agreement.proving  # is refused where it could prove nothing
 
 
 def refuse_unless_blurrable(parts: tuple[NumberRun, ...]) -> None:

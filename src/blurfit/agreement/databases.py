@@ -18,9 +18,10 @@ agreement is made, and by everyone who receives one:
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from blurfit.errors import InfeasibleError, InvalidValueError
 
@@ -35,8 +36,7 @@ DEVIATIONS = 40.0  # beyond which noise does not go
 _LARGEST_NAME = 100
 
 
-@dataclass(frozen=True)
-class Database:
+class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One of two databases: the name of whoever runs it, where its service is, and its public key
     if shares are sealed to it (`blurfit.messages.shares`).
 
@@ -70,14 +70,9 @@ class Database:
 
             require_key(self.key)
 
-    def to_dict(self) -> dict[str, str]:
-        """As plain values; a key that is not there is left out."""
-        found = {"name": self.name, "url": self.url}
-        return found if self.key is None else found | {"key": self.key}
-
 
 def databases_of(given: Sequence[Any]) -> tuple[Database, ...]:
-    """The databases of an agreement: two different ones where trust is shared, else none."""
+    """Return the databases of an agreement: two different ones where trust is shared, else none."""
     found = tuple(one if isinstance(one, Database) else Database(*one) for one in given)
     if found:
         require_two(found)
@@ -133,7 +128,7 @@ def refuse_unless_shareable(
 
 
 def _is_origin(url: str) -> bool:
-    """Whether this is scheme, host and perhaps port as browsers write an origin."""
+    """Return whether this is scheme, host and perhaps port as browsers write an origin."""
     if not re.fullmatch(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?", url):
         return False
     try:

@@ -64,26 +64,25 @@ paid for:
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from msgspec import Struct
 
-from blurfit.agreement.databases import refuse_unless_shareable
-from blurfit.agreement.terms import LOSSES, LossName, Sends, Terms
-from blurfit.agreement.waves import Wave
+from blurfit.agreement.terms import LOSSES, LossName, Terms
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.schema.schema import INTERCEPT, Categorical, Schema
+from blurfit.schema.columns import Numeric
+from blurfit.schema.schema import INTERCEPT, Schema
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import joint_form, kind_of
+from blurfit.schema.vectors import kind_of
 from blurfit.theory.certified import spectrum_floor
-from blurfit.theory.forms import JointForm, TargetForm, WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import APPROXIMATIONS, BEYOND, Approximation, ceiling, rounded_up
-from blurfit.theory.input_calibration import InputCalibration, calibrate
+from blurfit.theory.guarantees import APPROXIMATIONS, BEYOND, Approximation, ceiling
+from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
+from blurfit.theory.moments import MomentCalibration, Reach
 from blurfit.theory.planning import public_weights, weights_beside_public_rows
 from blurfit.validate import nonnegative, one_of, positive
 
@@ -103,8 +102,7 @@ _ERRORS_IN_A_SCALE = 2.0**12  # times d/min(1, ε): how far errors of the weight
 _REFUSED_AT_MOST = 1e-12, 1e-4  # by the screen: its probability, and its share of δ
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Struct, frozen=True, forbid_unknown_fields=True):
     """Steps, each a power of two: for `input` of q, of the noise on p, and of p̃, where
     `dither` is finer than `linear`; for `moment` one step, of the products of z, three times.
     """
@@ -122,7 +120,7 @@ class Grid:
         shared: bool = False,
         proofs: bool = False,
     ) -> "Grid":
-        """The coarsest grid that the calibration's budget for rounding allows.
+        """Return the coarsest grid that the calibration's budget for rounding allows.
 
         `size` is d for `input`, and how many rows zzᵀ has for `moment`. Where trust is `shared`
         between two databases, every number's noise spans at least 2¹⁰ steps; with `proofs` that of
@@ -165,7 +163,7 @@ class Grid:
 def _coarsest(
     calibration: InputCalibration | MomentCalibration, *, size: int, shared: bool, proofs: bool
 ) -> tuple[float, float, float]:
-    """How large the three steps may be; `dither` no larger than `linear` besides."""
+    """Return how large the three steps may be; `dither` no larger than `linear` besides."""
     if isinstance(calibration, MomentCalibration):
         rounding = PROVED_ROUNDING if proofs else ROUNDING
         slack = rounding * calibration.reach.sums / (1 + rounding) / 2
@@ -184,7 +182,9 @@ def _coarsest(
 
 
 def _suits(step: float, most: float) -> bool:
-    """Whether a step is a power of two, at most so large and not far below, but for rounding."""
+    """Return whether a step is a power of two, at most so large and not far below, but for
+    rounding.
+    """
     return math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
 
 
@@ -205,7 +205,7 @@ def weight_scale(calibration: InputCalibration, grid: Grid, count: int) -> float
 
 
 def promised_in_all(kept: float, kept_back: float) -> float:
-    """What is promised in all, in twelve digits, of which the last is never rounded down."""
+    """Return what is promised in all, in twelve digits, of which the last is never rounded down."""
     whole = kept / (1 - kept_back)
     rounded = float(f"{whole:.12g}")
     if rounded < whole * (1 - 4e-16):
@@ -214,7 +214,7 @@ def promised_in_all(kept: float, kept_back: float) -> float:
 
 
 def power_of_two_below(value: float) -> float:
-    """The largest power of two that is at most the value."""
+    """Return the largest power of two that is at most the value."""
     return math.ldexp(0.5, math.frexp(value)[1])
 
 
@@ -282,53 +282,7 @@ class NumberRun:
             fixed(shared)
 
 
-def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[NumberRun, ...]:
-    """q and p."""
-    d, setting = calibration.setting.dimension, calibration.setting
-    one = np.ones(d)
-    return (
-        NumberRun(
-            numbers=slice(0, d),
-            step=grid.quadratic,
-            fine=grid.quadratic,
-            toward_zero=True,
-            deviations=calibration.q_noise * one,
-            counts=one,
-            bound=setting.q_bound,
-        ),
-        NumberRun(
-            numbers=slice(d, 2 * d),
-            step=grid.linear,
-            fine=grid.dither,
-            toward_zero=True,
-            deviations=calibration.p_noise * one,
-            counts=one,
-            bound=setting.p_bound,
-        ),
-    )
-
-
-def moment_parts(
-    calibration: MomentCalibration, grid: Grid, form: Form, *, proofs: bool = False
-) -> tuple[NumberRun, ...]:
-    """The numbers of a form, each with noise that is alike in all directions of its norm."""
-    counts = form.counts
-    return (
-        NumberRun(
-            numbers=slice(0, form.width),
-            step=grid.quadratic,
-            fine=grid.quadratic,
-            toward_zero=False,
-            deviations=calibration.noise / np.sqrt(counts),
-            counts=counts,
-            bound=form.bound,
-            at_random=proofs,
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class Objective:
+class Objective(Struct, frozen=True, forbid_unknown_fields=True):
     """What the one model of `input` minimises: a loss as a quadratic, and l1·‖w‖₁ + ½l2·‖w‖²."""
 
     loss: LossName
@@ -367,8 +321,11 @@ class PublicWeights:
     columns: tuple[float, ...]
 
     @classmethod
-    def chosen(cls, schema: Schema, terms: Terms, promise: tuple[float, float]) -> "PublicWeights":
-        """What the terms say; else the default, by kinds of columns, quorum and promise alone.
+    def chosen(
+        cls, schema: Schema, terms: Terms, promise: tuple[float, float], *, alone: bool = True
+    ) -> "PublicWeights":
+        """Return what the terms say; else the default, by kinds of columns, quorum and promise. It
+        is `alone` if no other wave of the same rows follows.
 
         Defaults are stated in 28 bits. Noise is calibrated for the weights as they are stated,
         whatever they are.
@@ -380,7 +337,11 @@ class PublicWeights:
                 found = weights_beside_public_rows(kinds)
             else:
                 found = public_weights(
-                    kinds, terms.quorum, mu_of(*promise), neighbours=terms.neighbours
+                    kinds,
+                    terms.quorum,
+                    mu_of(*promise),
+                    neighbours=terms.neighbours,
+                    number=alone and isinstance(asked[-1], Numeric),
                 )
             columns = tuple(map(ceiling, (*found.features, found.target)))
             constant = ceiling(found.constant) if terms.constant is None else terms.constant
@@ -415,7 +376,7 @@ class PublicWeights:
 
     @classmethod
     def from_dict(cls, weights: Mapping[str, Any], schema: Schema) -> "PublicWeights":
-        """The inverse of `to_dict`."""
+        """Return the inverse of `to_dict`."""
         names = [INTERCEPT, *(one.name for one in schema.questions)]
         if set(weights) != set(names):
             raise InvalidValueError(
@@ -423,135 +384,3 @@ class PublicWeights:
             )
         constant, *columns = (weights[name] for name in names)
         return cls(constant, tuple(columns))
-
-
-def moment_contract(
-    schema: Schema,
-    terms: Terms,
-    wave: Wave | None = None,
-    stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
-) -> dict[str, Any]:
-    """Public weights or a later wave's map, the noise for how far records reach, and its grid: all
-    of them found here, unless they are stated already.
-    """
-    promise = kept_promise(terms)
-    is_later = wave is not None and wave.chart is not None
-    if stated is not None:
-        weights: PublicWeights | None = stated[0]
-    else:
-        weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
-    if wave is not None and terms.sends != "everything":
-        raise InvalidValueError(
-            f"Expected sends='everything' with waves, and got {terms.sends!r}: a wave's map "
-            "follows from the features' own products."
-        )
-    form = form_of(schema, weights, wave, terms.sends)
-    proofs = terms.proved if wave is None else False
-    shared = bool(terms.databases)
-    if stated is None:
-        calibration = calibrate_moment(
-            *promise,
-            reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
-            quorum=terms.quorum,
-            neighbours=terms.neighbours,
-            local_epsilon=terms.local_epsilon,
-            local_delta=local_delta(terms),
-        )
-        grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
-    else:
-        _, calibration, grid = stated
-    if shared:
-        refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
-    return {
-        "schema": schema,
-        "calibration": calibration,
-        "grid": grid,
-        "weights": weights,
-        "databases": terms.databases,
-        "wave": wave,
-        "public_rows": terms.public_rows,
-        "admission": terms.admission,
-        "database_noise": terms.database_noise,
-        "proofs": proofs,
-        "sends": terms.sends,
-        "signing_keys": terms.signing_keys,
-    }
-
-
-def form_of(
-    schema: Schema, weights: PublicWeights | None, wave: Wave | None, sends: Sends = "everything"
-) -> Form:
-    """The products of all columns or of the target's, or what a later wave's map makes of them."""
-    if weights is not None:
-        whole = joint_form(schema, weights.constant, weights.columns)
-        if sends == "everything":
-            return whole
-        return TargetForm(whole.constant, whole.columns, len(schema.target.columns))
-    if wave is None:
-        raise InvalidValueError("Expected weights, or a wave with a map.")
-    return wave.form(schema)
-
-
-def largest_scale(form: Form) -> float:
-    """How much larger than on the diagonal the noise on a number can be."""
-    return float(max(1.0, (form.counts**-0.5).max()))
-
-
-def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
-    """The objective of the one model, the noise that the theorem asks for, and its grid."""
-    if isinstance(schema.target, Categorical):
-        raise InfeasibleError(
-            f"Expected a number or a label as the target with mechanism='input', and "
-            f"{schema.target.name!r} has classes: use mechanism='moment', or one label for each."
-        )
-    if terms.databases:
-        raise InfeasibleError(
-            "Expected mechanism='moment' with two databases: only what adds can be shared."
-        )
-    objective = Objective(
-        terms.loss or ("logistic" if schema.is_label else "squared"),
-        terms.approximation,
-        float(terms.l1),
-        float(terms.l2),
-    )
-    objective.verify(schema)
-    function = objective.function(terms.weight_bound)
-    calibration = calibrate(
-        float(terms.epsilon) * (1 - LATTICE_SHARE["input"]),
-        float(terms.delta) * (1 - DISCRETE_SHARE),
-        dimension=schema.dimension,
-        quorum=terms.quorum,
-        q_bound=rounded_up(function.q_bound * (1 + ROUNDING)),
-        p_bound=rounded_up(function.p_bound * (1 + ROUNDING)),
-        weight_bound=terms.weight_bound,
-        rule=terms.rule,
-        neighbours=terms.neighbours,
-        split=terms.split,
-        local_epsilon=terms.local_epsilon,
-        local_delta=local_delta(terms),
-        local_share=terms.local_share,
-        debias=terms.debias,
-    )
-    if objective.penalised:  # the bound is for the model that fits best
-        calibration = replace(calibration, excess_risk=None)
-    grid = Grid.of(calibration, size=schema.dimension)
-    return {
-        "schema": schema,
-        "calibration": calibration,
-        "grid": grid,
-        "objective": objective,
-        "admission": terms.admission,
-        "signing_keys": terms.signing_keys,
-    }
-
-
-def kept_promise(terms: Terms) -> tuple[float, float]:
-    """(ε, δ) that the noise of `moment` has to keep: a thousandth of δ is kept back."""
-    return terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
-
-
-def local_delta(terms: Terms) -> float | None:
-    """The agreement's own δ for what is said of a submission, unless there is a target for it."""
-    if terms.local_delta is None and terms.local_epsilon is None:
-        return terms.delta
-    return terms.local_delta

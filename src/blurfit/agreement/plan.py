@@ -37,32 +37,27 @@ plan's.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
-from blurfit.agreement.agreement import Agreement, Fingerprinted, alike
+from blurfit.agreement.agreement import Agreement, Fingerprint, Fingerprinted, alike
 from blurfit.agreement.databases import Database
-from blurfit.agreement.numbers import (
-    Grid,
-    PublicWeights,
-    kept_promise,
-    local_delta,
-    moment_contract,
-)
-from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, Terms, later_read, later_written
+from blurfit.agreement.mechanisms import MOMENT, kept_promise, local_delta
+from blurfit.agreement.numbers import Grid, PublicWeights
+from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, LaterTerms, Terms, require_together
 from blurfit.agreement.waves import Lot, Wave, honest_among, kept_columns, task_of
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.json_reader import read_json
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import BEYOND, ModelGuarantee, at_most
-from blurfit.theory.maps import WaveMap
+from blurfit.theory.guarantees import BEYOND, ModelGuarantee, Neighbours, at_most
+from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import StageKind, Task, choose_plan
 from blurfit.validate import whole
@@ -77,8 +72,41 @@ _TERMS = (
     "local_epsilon",
     "local_delta",
     "databases",
+    "public_rows",
 )
 _SAME = ("databases", "public_rows", *LATER_TERMS)  # of a plan's terms and of each agreement
+
+
+class PlannedWave(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a wave sends, how many people it waits for, and how many of them must be honest."""
+
+    kind: StageKind
+    quorum: int
+    honest: int
+
+
+class PlanDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A plan as it is written; the fingerprint is that of all other fields."""
+
+    format: Literal["blurfit-plan"]
+    version: Literal[1]
+    rule: Literal[1]  # of how a map follows from releases
+    fingerprint: Fingerprint | UnsetType = UNSET
+    schema: dict[str, Any]
+    task: Task
+    waves: tuple[PlannedWave, ...]
+    epsilon: float
+    delta: float
+    quorum: int  # of all waves together
+    colluders: float  # the share of any wave that may collude
+    neighbours: Neighbours
+    local_epsilon: float | None
+    local_delta: float | None
+    databases: tuple[Database, ...]
+    weights: dict[str, float]  # these, and what follows, of the first wave
+    calibration: dict[str, Any]
+    grid: Grid
+    public_rows: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +126,7 @@ class Plan(Fingerprinted):
     CALLED = "a plan"
     release: ClassVar = "at quorum"
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
-    FIELDS = frozenset(["schema", "task", "waves", "weights", "calibration", "grid", *_TERMS])
-    OPTIONAL = frozenset(LATER_TERMS)
+    DOCUMENT = PlanDocument
 
     schema: Schema
     terms: Terms
@@ -120,21 +147,9 @@ class Plan(Fingerprinted):
         if self.terms.colluders is None:
             raise InvalidValueError("Expected a share of colluders, such as 0.1.")
         whole(**{f"honest[{place}]": one for place, one in enumerate(self.honest)})
-        if self.terms.mechanism != "moment":
-            raise InvalidValueError(
-                "Expected mechanism='moment' for waves: they learn from sums that are published."
-            )
-        if self.terms.public_rows is not None:
-            raise InvalidValueError(
-                "Expected no public_rows with waves: public rows give the exact curve from one "
-                "wave, and waves give it without them."
-            )
-        if self.terms.proofs is not False:  # nor is it left open, which would be a second text
-            raise InvalidValueError(
-                "Expected no proofs with waves: between two databases they exist for one wave "
-                "alone, so far. Propose one wave, or leave proofs out: then nothing limits what "
-                "one contributor who lies can do to the model."
-            )
+        if self.terms.proofs is None:  # which would be a second text
+            raise InvalidValueError("Expected proofs to be true or false in a plan's terms.")
+        require_together(self.terms, waves=True)
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
                 f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
@@ -189,9 +204,12 @@ class Plan(Fingerprinted):
         quorums: tuple[int, ...],
     ) -> "Plan":
         """These waves: weights are chosen for the first one, and its noise is calibrated."""
+        require_together(terms, waves=True)
         assert terms.colluders is not None
         honest = honest_among(quorums, terms.colluders)
-        made = moment_contract(schema, msgspec.structs.replace(terms, quorum=honest[0]))
+        # public rows do not change the weights: maps follow from the features' own products
+        first = msgspec.structs.replace(terms, quorum=honest[0], public_rows=None)
+        made = MOMENT.contract(schema, first)
         stated = made["weights"], made["calibration"], made["grid"]
         terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
         plan = cls(schema, terms, task, kinds, quorums, *stated)
@@ -222,6 +240,11 @@ class Plan(Fingerprinted):
         return mu_of(*kept_promise(self.terms))
 
     @property
+    def mus(self) -> tuple[float, ...]:
+        """μ of each wave: everybody is in one alone, which spends all of it."""
+        return (self.mu,) * len(self)
+
+    @property
     def honest(self) -> tuple[int, ...]:
         """How many of each wave's people must be honest: as many as its noise is sized for."""
         assert self.terms.colluders is not None
@@ -243,7 +266,7 @@ class Plan(Fingerprinted):
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
 
     def first(self) -> Agreement:
-        """The agreement of the first wave: what the plan states, and nothing is computed."""
+        """Return the agreement of the first wave: what the plan states, and nothing is computed."""
         return self._first
 
     @cached_property
@@ -253,8 +276,8 @@ class Plan(Fingerprinted):
         stated = self.weights, self.calibration, self.grid
         return Agreement.propose_wave(self.schema, terms, wave, stated)
 
-    def following(self, follows: tuple[str, ...], chart: WaveMap) -> Agreement:
-        """The agreement of the wave after these releases, to be announced with this map."""
+    def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
+        """Return the agreement of the wave after these releases, to be announced with this map."""
         if len(follows) >= len(self):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
@@ -301,7 +324,7 @@ class Plan(Fingerprinted):
             )
 
     def _differences(self, agreement: Agreement, place: int) -> list[str]:
-        """The names of what a wave's agreement states differently."""
+        """Return the names of what a wave's agreement states differently."""
         calibration = agreement.calibration
         if not isinstance(calibration, MomentCalibration):
             return ["mechanism"]
@@ -316,7 +339,7 @@ class Plan(Fingerprinted):
         return wrong + self._broken(calibration, place)
 
     def _broken(self, calibration: MomentCalibration, place: int) -> list[str]:
-        """What a wave's calibration promises differently, or keeps with far more noise."""
+        """Return what a wave's calibration promises differently, or keeps with far more noise."""
         terms, asked = self.terms, self.terms.local_epsilon
         promise = ModelGuarantee(*kept_promise(terms), terms.neighbours, "any")
         pairs = {
@@ -336,40 +359,31 @@ class Plan(Fingerprinted):
 
     # ---- files
 
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values, without its fingerprint."""
-        terms = {name: getattr(self.terms, name) for name in _TERMS}
-        return {
+    def document(self) -> PlanDocument:
+        """Return the plan's document, without its fingerprint."""
+        return PlanDocument(
             **self.STATED,
-            "schema": self.schema.to_dict(),
-            "task": self.task,
-            "waves": [
-                {"kind": kind, "quorum": quorum, "honest": honest}
-                for kind, quorum, honest in zip(self.kinds, self.quorums, self.honest, strict=True)
-            ],
-            **terms,
-            "weights": self.weights.to_dict(self.schema),
-            "calibration": self.calibration.to_dict(),
-            "grid": asdict(self.grid),
-            "databases": [one.to_dict() for one in self.terms.databases],
-            **later_written(self.terms),
-        }
+            schema=self.schema.to_dict(),
+            task=self.task,
+            waves=tuple(map(PlannedWave, self.kinds, self.quorums, self.honest)),
+            weights=self.weights.to_dict(self.schema),
+            calibration=self.calibration.to_dict(),
+            grid=self.grid,
+            **{name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)},
+        )
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any]) -> Self:
-        databases = [Database(**one) for one in document["databases"]]
-        given = {name: document[name] for name in _TERMS} | later_read(document)
-        terms = Terms.of(**given | {"databases": databases})
-        schema = Schema.from_dict(document["schema"])
+    def _read(cls, document: PlanDocument) -> Self:
+        schema = Schema.from_dict(document.schema)
         plan = cls(
             schema,
-            terms,
-            document["task"],
-            tuple(one["kind"] for one in document["waves"]),
-            tuple(one["quorum"] for one in document["waves"]),
-            PublicWeights.from_dict(document["weights"], schema),
-            MomentCalibration.from_dict(document["calibration"]),
-            Grid(**document["grid"]),
+            Terms(**{name: getattr(document, name) for name in (*_TERMS, *LATER_TERMS)}),
+            document.task,
+            tuple(one.kind for one in document.waves),
+            tuple(one.quorum for one in document.waves),
+            PublicWeights.from_dict(document.weights, schema),
+            MomentCalibration.from_dict(document.calibration),
+            document.grid,
         )
         plan.verify()
         return plan
@@ -405,6 +419,6 @@ def load_agreed(path: str | Path, *, allow_unproved: bool = False) -> Agreed:
 
 
 def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:
-    """Whether a little more μ, which is a little less noise, would break a promise."""
+    """Return whether a little more μ, which is a little less noise, would break a promise."""
     assert delta is not None
     return gaussian.log_delta_of(mu * (1 + 4 * BEYOND), epsilon) > math.log(delta)

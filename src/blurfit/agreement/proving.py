@@ -92,8 +92,8 @@ _LEAST_LOGARITHM = math.log(1e-290)
 
 
 def radii(agreement: "Agreement", probability: float | None = None) -> tuple[float, ...]:
-    """The norm that an honest submission hardly ever exceeds, for each part of the agreement:
-    with at most this probability, or else with that of being refused.
+    """Return the norm that an honest submission hardly ever exceeds, for each part of the
+    agreement: with at most this probability, or else with that of being refused.
     """
     chosen = refusal_probability(agreement) if probability is None else probability
     gamma = chosen / len(agreement.parts)
@@ -101,7 +101,8 @@ def radii(agreement: "Agreement", probability: float | None = None) -> tuple[flo
 
 
 def records_worth(agreement: "Agreement") -> float:
-    """How many honest records, each at its farthest, one submission that passes can stand for.
+    """Return how many honest records, each at its farthest, one submission that passes can stand
+    for.
 
     Sums of `input` are of q̃q̃ᵀ and p̃, so q̃ counts by its square. Shares are not seen by anybody
     who could measure them: without proofs there is no bound.
@@ -115,8 +116,8 @@ def records_worth(agreement: "Agreement") -> float:
 
 
 def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> float:
-    """How far so large a share of `count` contributors can push the matrix of a `moment` release
-    away from what the others' sums make of it, in the Frobenius norm.
+    """Return how far so large a share of `count` contributors can push the matrix of a `moment`
+    release away from what the others' sums make of it, in the Frobenius norm.
 
     A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
     everybody knows, of norm k: √(r² + k²) in all. Where products with the target alone are sent,
@@ -180,7 +181,7 @@ class Proving:
 
     @classmethod
     def of(cls, agreement: "Agreement", *, proposed: bool = False) -> "Proving":
-        """Everything follows from the agreement, whose fingerprint is part of every proof."""
+        """Find all of it from the agreement, whose fingerprint is part of every proof."""
         (part,), (radius,) = agreement.parts, radii(agreement)
         if refusal_probability(agreement) < _LEAST_PROBABILITY:
             raise InfeasibleError(
@@ -218,19 +219,17 @@ class Proving:
         return math.log2(_HASHES + _SUBMISSIONS) + PROOFS * math.log2(one)
 
 
-def proved_row(agreement: "Agreement") -> str:
-    """A row of Markdown that says how much is proved, or nothing."""
-    if not agreement.proofs:
-        return ""
+def proved_in_words(agreement: "Agreement") -> str:
+    """Return how much is proved of each submission."""
     worth = math.ceil(10 * records_worth(agreement) * PROVED_RADIUS) / 10
     return (
-        f"| proofs | no submission counts for more than {worth:,} of the longest records; any lie "
-        f"is believed with probability at most 2^{math.ceil(agreement.proving.soundness)} |\n"
+        f"no submission counts for more than {worth:,} of the longest records; any lie is believed "
+        f"with probability at most 2^{math.ceil(agreement.proving.soundness)}"
     )
 
 
 def _rounded(reach: float, doubt: float) -> int:
-    """The radius in steps, up to eight binary digits."""
+    """Return the radius in steps, up to eight binary digits."""
     unit = 1 << max(0, math.frexp(reach)[1] - _DIGITS)
     units = reach / unit
     if abs(units - round(units)) < doubt:

@@ -126,7 +126,7 @@ class Promise:
         held: bool,
         models: int,
     ) -> "Promise":
-        """The promise of a release of so many; `quorum` and `local` are those of all waves."""
+        """Return the promise of a release; `quorum` and `local` are those of all waves."""
         caveats = tuple(dict.fromkeys((*caveats, *caveats_of(agreement))))
         if caveats:
             condition = f"Nothing is promised. {' '.join(caveats)}"
@@ -175,7 +175,7 @@ class Promise:
         )
 
     def facts(self) -> dict[str, Any]:
-        """Everything for scripts: null where nothing is promised."""
+        """Return everything for scripts: null where nothing is promised."""
         local = self.local
         return {
             "epsilon": self.epsilon,
@@ -193,7 +193,7 @@ class Promise:
 
 
 def _seen(agreement: "Agreement", quorum: str, local: LocalGuarantee | None, *, held: bool) -> str:
-    """Who could see a record; what a database learns from one follows from its numbers."""
+    """Return who could see a record; what a database learns from one follows from its numbers."""
     if held:
         return f"Somebody held the rows. {HOLDER}"
     if agreement.databases:
@@ -207,7 +207,8 @@ def _seen(agreement: "Agreement", quorum: str, local: LocalGuarantee | None, *, 
 
 
 def _together(kept: float, kept_back: float, models: int) -> float:
-    """What so many models promise together, of which each keeps so much; with what is kept back.
+    """Return what so many models promise together, of which each keeps so much; with what is kept
+    back.
 
     What the division among them and this product round off, less than 1e-14 of it, is put back.
     """
@@ -235,17 +236,17 @@ UNPROVED = (
 
 
 def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
-    """Why an agreement promises nothing, where that is so."""
+    """Return why an agreement promises nothing, where that is so."""
     return () if agreement.calibration.model.proved else (UNPROVED,)
 
 
 def relation_in_words(neighbours: Neighbours) -> str:
-    """What one person may change, so that "should …" can stand before it."""
+    """Return what one person may change, so that "should …" can stand before it."""
     return _RELATION[neighbours]
 
 
 def releases_in_words(model: ModelGuarantee) -> str:
-    """How often one may publish."""
+    """Return how often one may publish."""
     return (
         "any number of models from one final collection"
         if model.releases == "any"
@@ -254,7 +255,7 @@ def releases_in_words(model: ModelGuarantee) -> str:
 
 
 def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> str:
-    """How well one answer could be guessed from what is published, in the worst case.
+    """Return how well one answer could be guessed from what is published, in the worst case.
 
     `mu` is the exact Gaussian privacy of it, where it has one.
     """
@@ -265,7 +266,7 @@ def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> 
 
 
 def guesses_from_submission(local: LocalGuarantee, who: str = "Whoever runs the database") -> str:
-    """How well one answer could be guessed from a single submission, in the worst case."""
+    """Return how well one answer could be guessed from a single submission, in the worst case."""
     hundred = in_hundred(right_by_gaussian(local.mu))
     if hundred >= 100:
         return f"{who} could, in the worst case, tell two answers apart almost every time."
@@ -285,7 +286,7 @@ def _guesses(hundred: int, what: str) -> str:
 def either_in_words(
     agreement: "Agreement", names: Sequence[str] = (), quorum: str | None = None
 ) -> str:
-    """What one of two databases learns from the shares that it gets, and on what condition.
+    """Return what one of two databases learns from the shares that it gets, and on what condition.
 
     `names` are the databases' own if left out; `quorum` is given in words where several waves have
     one each.
@@ -303,7 +304,7 @@ def either_in_words(
 
 
 def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
-    """What the promise against either of two databases depends on."""
+    """Return what the promise against either of two databases depends on."""
     if agreement.database_noise:
         return (
             "This holds only if the two do not put their shares together, and if the other one "
@@ -325,7 +326,7 @@ def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str
 
 
 def together_in_words(local: LocalGuarantee) -> str:
-    """What two databases could learn that put their shares together."""
+    """Return what two databases could learn that put their shares together."""
     return (
         "Together they could undo the sharing, and then one submission is at most μ = "
         f"{at_most(local.mu)} Gaussian differentially private: ε = {at_most(local.epsilon)} at δ = "
@@ -334,7 +335,7 @@ def together_in_words(local: LocalGuarantee) -> str:
 
 
 def local_in_words(local: LocalGuarantee, who: str = "The database") -> str:
-    """What somebody could learn from a single submission, by its ε at δ = 10⁻⁶."""
+    """Return what somebody could learn from a single submission, by its ε at δ = 10⁻⁶."""
     epsilon = epsilon_of(local.mu, _YARDSTICK)  # whatever δ the agreement states: μ decides
     if epsilon <= _STRONG:
         return f"{who} could learn very little from a single submission."
@@ -359,8 +360,8 @@ LOT_IN_WORDS: "dict[Admission, str]" = {
 
 
 def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
-    """How many people each group waits for, how many of them must be honest, and which share of any
-    group may collude: never rounded up.
+    """Return how many people each group waits for, how many of them must be honest, and which share
+    of any group may collude: never rounded up.
 
     >>> margin_in_words([(4000, 3600), (6000, 5399)])[-73:]
     '5,399 in wave 2 of them are honest: if at most 10 % of any group collude.'
@@ -377,7 +378,7 @@ def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
 
 
 def in_each_wave(counts: "Sequence[int]") -> str:
-    """A number for each wave, or the only one.
+    """Return a number for each wave, or the only one.
 
     >>> in_each_wave([3000]), in_each_wave([3000, 7000])
     ('3,000', '3,000 in wave 1 and 7,000 in wave 2')
@@ -388,7 +389,7 @@ def in_each_wave(counts: "Sequence[int]") -> str:
 
 
 def counted_in_words(admission: "Admission", count: int) -> str:
-    """What a count is of: people who were invited, or submissions of nobody knows whom.
+    """Return what a count is of: people who were invited, or submissions of nobody knows whom.
 
     >>> counted_in_words("invited", 2000), counted_in_words("anyone", 2000)
     ('2,000 people', '2,000 submissions')
@@ -397,7 +398,7 @@ def counted_in_words(admission: "Admission", count: int) -> str:
 
 
 def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
-    """What the promise to the readers of a model needs, and whether anybody can check it.
+    """Return what the promise to the readers of a model needs, and whether anybody can check it.
 
     `quorum` is given in words where several waves have one each.
     """
@@ -423,7 +424,8 @@ def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
 
 
 def readers_power(alpha: FloatArray, epsilon: float, delta: float) -> FloatArray:
-    """The best chance to be right about the second hypothesis, from an (ε, δ)-private release.
+    """Return the best chance to be right about the second hypothesis, from an (ε, δ)-private
+    release.
 
     >>> readers_power(np.array([0.0, 0.5]), 0.0, 0.0).tolist()
     [0.0, 0.5]
@@ -434,13 +436,13 @@ def readers_power(alpha: FloatArray, epsilon: float, delta: float) -> FloatArray
 
 
 def submission_power(alpha: FloatArray, mu: float) -> FloatArray:
-    """The best chance to be right about the second hypothesis, from one μ-GDP submission."""
+    """Return the best chance to be right about the second hypothesis, from one μ-GDP submission."""
     found: FloatArray = ndtr(ndtri(alpha) + mu)
     return found
 
 
 def as_html(agreement: "Agreement") -> str:
-    """What is asked, sent and promised, as a table for a notebook."""
+    """Return what is asked, sent and promised, as a table for a notebook."""
     local, caveats = agreement.calibration.local, caveats_of(agreement)
     numbers = f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
     promised = [
@@ -458,7 +460,7 @@ def as_html(agreement: "Agreement") -> str:
 
 
 def _who_sees(agreement: "Agreement") -> str:
-    """Who sees a whole submission."""
+    """Return who sees a whole submission."""
     return "one submission" if agreement.trust == "one" else "both databases together"
 
 

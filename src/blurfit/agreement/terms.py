@@ -7,14 +7,13 @@ need is checked when they are chosen, and again when an agreement is verified.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from blurfit.agreement.databases import Database, databases_of
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.theory.guarantees import (
     APPROXIMATIONS,
     NEIGHBOURS,
@@ -30,12 +29,66 @@ MOST_EPSILON_BEHIND_NOISE = 500.0
 
 
 def require_rules(agreed: Any) -> None:
-    """All rules below, for terms or an agreement; but terms may leave open whether to prove."""
+    """Refuse terms, or an agreement, that break any of the rules below."""
     require_delta(agreed.delta)
     require_digest(agreed.public_rows)
     require_database_noise(agreed.database_noise, agreed.epsilon)
-    require_sends(agreed.sends, agreed.public_rows)
+    one_of(("everything", "targets"), sends=agreed.sends)
     require_signing_keys(agreed.signing_keys, databases=agreed.databases)
+    if not isinstance(agreed.proofs, bool | None):
+        raise InvalidValueError(f"Expected proofs={agreed.proofs!r} to be true or false.")
+    require_together(agreed)
+
+
+def require_together(agreed: Any, *, waves: bool = False) -> None:
+    """Refuse what cannot be had together, of terms, an agreement or a plan: here and nowhere else.
+
+    Two databases and several waves need sums that add and are published; proofs need two databases
+    and have one wave so far; products with the target alone need public rows, and no later wave,
+    whose map follows from the features' own products. All else goes together: admission and keys
+    with everything, public rows and database noise with waves and with two databases.
+    """
+    by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
+    targets = agreed.sends == "targets"
+    for together, reason in (
+        (
+            by_input and waves,
+            "mechanism='moment' for waves: they learn from sums that are published.",
+        ),
+        (
+            by_input and agreed.databases,
+            "mechanism='moment' with two databases: only what adds can be shared.",
+        ),
+        (
+            by_input and agreed.database_noise,
+            "no database_noise with mechanism='input': its sums are not shown.",
+        ),
+        (
+            by_input and (agreed.public_rows is not None or targets),
+            "no public rows with mechanism='input': they stand beside sums, which it never shows.",
+        ),
+        (
+            proofs and not agreed.databases,
+            "two databases with proofs=True: one database sees how long a submission is.",
+        ),
+        (
+            proofs and waves,
+            "no proofs with waves: between two databases they exist for one wave alone, so far. "
+            "Propose one wave, or leave proofs out: then nothing limits what one contributor who "
+            "lies can do to the model.",
+        ),
+        (
+            targets and agreed.public_rows is None,
+            "public_rows with sends='targets': without rows of the features nothing can be learned "
+            "from products with the target alone. Name a public file, or send everything.",
+        ),
+        (
+            targets and waves,
+            "sends='everything' with waves: a wave's map follows from the features' own products.",
+        ),
+    ):
+        if together:
+            raise InfeasibleError(f"Expected {reason}")
 
 
 def require_delta(delta: float) -> None:
@@ -77,28 +130,6 @@ def require_digest(public_rows: Any) -> None:
         )
 
 
-def require_sends(sends: Any, public_rows: str | None) -> None:
-    """Refuse to leave the features' own products out where no public rows stand for them."""
-    one_of(("everything", "targets"), sends=sends)
-    if sends == "targets" and public_rows is None:
-        raise InvalidValueError(
-            "Expected public_rows with sends='targets': without rows of the features nothing can "
-            "be learned from products with the target alone. Name a public file, or send "
-            "everything."
-        )
-
-
-def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
-    """Refuse proofs where one database sees whole submissions, and can measure them itself."""
-    if not isinstance(proofs, bool):
-        raise InvalidValueError(f"Expected proofs={proofs!r} to be true or false.")
-    if proofs and not databases:
-        raise InvalidValueError(
-            "Expected two databases with proofs=True: one database sees how long a submission is."
-        )
-    return proofs
-
-
 def require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
     """Refuse what are no public keys, and more or fewer of them than databases that sign."""
     if not isinstance(keys, tuple | list):  # null would be a second text for none
@@ -125,6 +156,28 @@ Sends = Literal["everything", "targets"]
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 COLLUDERS, MOST_COLLUDERS = 0.1, 0.5  # of the people of any wave
+
+
+class LaterTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the documents of agreements and plans leave out while it has its default.
+
+    So those that do not use one keep their fingerprint. A default that is written out is refused,
+    for one fingerprint has one text.
+    """
+
+    admission: Admission = "invited"
+    database_noise: bool = False
+    proofs: bool = False
+    sends: Sends = "everything"
+    signing_keys: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, agreed: Any) -> dict[str, Any]:
+        """Return those of an agreement, of terms, or of a document."""
+        return {name: getattr(agreed, name) for name in LATER_TERMS}
+
+
+LATER_TERMS: tuple[str, ...] = LaterTerms.__struct_fields__
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -261,14 +314,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
         require_rules(self)
-        if self.proofs is not None:
-            require_proofs(self.proofs, databases=self.databases)
         if self.colluders is not None and not 0 <= self.colluders <= MOST_COLLUDERS:
             raise InvalidValueError(
                 f"Expected colluders={self.colluders!r} to be a share from 0 to {MOST_COLLUDERS}."
             )
-        other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
-        for name, default in other.items():
+        for name, default in TERMS_OF_THE_OTHER[self.mechanism].items():
             if getattr(self, name) != default:
                 raise InvalidValueError(
                     f"Expected no {name}={getattr(self, name)!r} with mechanism="
@@ -318,23 +368,4 @@ MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise",
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )
-# JSON leaves these out while they have their default, so agreements and plans that do not use one
-# keep their fingerprint. A default that is written out is refused, for one fingerprint has one text
-# (`Fingerprinted.from_dict` compares what was read with what it would write).
-LATER_TERMS = _defaults("admission", "database_noise", "sends", "signing_keys") | {"proofs": False}
-
-
-def later_written(agreed: Any) -> dict[str, Any]:
-    """Those of `LATER_TERMS` in which an agreement, or terms, differ from the default."""
-    values = {name: getattr(agreed, name) for name in LATER_TERMS}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in values.items()
-        if value != LATER_TERMS[name]
-    }
-
-
-def later_read(document: Mapping[str, Any]) -> dict[str, Any]:
-    """All of `LATER_TERMS`, with their defaults where a document leaves them out."""
-    found = {name: document.get(name, default) for name, default in LATER_TERMS.items()}
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}
+TERMS_OF_THE_OTHER: dict[Mechanism, dict[str, Any]] = {"input": MOMENT_TERMS, "moment": INPUT_TERMS}

@@ -38,18 +38,19 @@ invited as are waited for, colluders who are quick weigh twice as much, in waves
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
 
+from msgspec import Struct
+
 from blurfit.errors import InvalidValueError, OtherGroupError
-from blurfit.json_reader import canonical
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import NewtonMap, PoissonNewton, WaveMap, map_from_dict
+from blurfit.theory.forms import WaveForm, wave_form
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, map_from_dict
 from blurfit.theory.planning import StageKind, Task
 from blurfit.validate import whole
 
@@ -64,7 +65,7 @@ class Lot:
     people: tuple[int, ...]
 
     def group_of(self, invitation: bytes) -> int:
-        """The number of the wave that an invitation, of which this is the SHA-256, is for.
+        """Return the number of the wave that an invitation, of which this is the SHA-256, is for.
 
         >>> lot = Lot("00" * 32, (3000, 7000))
         >>> [lot.group_of(bytes([one]) * 32) for one in range(10, 16)]
@@ -76,7 +77,7 @@ class Lot:
         return 1 + sum(drawn * sum(self.people) >= end << _BITS for end in ends)
 
     def shares(self, count: int, offset: int, first: int = 1) -> list[int]:
-        """How many of `count` people are for each wave, from wave `first` on, in proportion.
+        """Return how many of `count` people are for each wave, from wave `first` on, in proportion.
 
         `offset` is drawn at random from 0, 1, …, people in these waves − 1. Then each person of a
         random order has the probability m_k/m of being in wave k, and the numbers are as close to
@@ -92,7 +93,7 @@ class Lot:
         return [after - before for before, after in pairwise(cuts)]
 
     def in_all(self, first: int = 1) -> int:
-        """How many people the waves from `first` on wait for."""
+        """Return how many people the waves from `first` on wait for."""
         return sum(self.people[first - 1 :])
 
 
@@ -106,9 +107,6 @@ def honest_among(people: Sequence[int], colluders: float) -> tuple[int, ...]:
     """
     rest = 1 - Fraction(str(colluders))
     return tuple(int(rest * one) for one in people)
-
-
-_FIELDS = {"plan", "number", "follows", "map", "people"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +125,13 @@ class Wave:
     number: int
     people: tuple[int, ...]
     follows: tuple[str, ...] = ()
-    chart: WaveMap | None = None
+    chart: Announced | None = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Wave) and self.to_dict() == other.to_dict()
+        return isinstance(other, Wave) and self.document() == other.document()
 
     def __hash__(self) -> int:
-        return hash(canonical(self.to_dict()))
+        return hash((self.plan, self.number, self.follows))
 
     @property
     def quorum(self) -> int:
@@ -145,6 +143,8 @@ class Wave:
         """What is sent: all products in the first wave, then what the map makes of a record."""
         if self.chart is None:
             return "joint"
+        if isinstance(self.chart, GaugeMap):
+            return "gauge"
         return "newton" if isinstance(self.chart, NewtonMap) else "residual"
 
     @property
@@ -153,12 +153,12 @@ class Wave:
         return Lot(self.plan, self.people)
 
     def form(self, schema: Schema) -> WaveForm:
-        """What is sent in a later wave; a map that does not fit the schema is refused."""
+        """Return what is sent in a later wave; a map that does not fit the schema is refused."""
         if self.chart is None:
             raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
         _refuse_other_targets(self.chart, schema)
         names = tuple(name for one in schema.questions for name in one.columns)
-        return WaveForm(self.chart, names, kept_columns(schema))
+        return wave_form(self.chart, names, kept_columns(schema))
 
     def verify(self) -> None:
         """Refuse what no plan announces, before any record is read; the map is read afresh."""
@@ -179,32 +179,26 @@ class Wave:
         if self.chart is not None:
             map_from_dict(self.chart.to_dict())
 
-    def to_dict(self) -> dict[str, Any]:
-        """As part of an agreement."""
-        return {
-            "plan": self.plan,
-            "number": self.number,
-            "follows": list(self.follows),
-            "map": None if self.chart is None else self.chart.to_dict(),
-            "people": list(self.people),
-        }
+    def document(self) -> "WaveDocument":
+        """Return it as part of an agreement's document."""
+        chart = None if self.chart is None else self.chart.to_dict()
+        return WaveDocument(self.plan, self.number, self.people, self.follows, chart)
 
     @classmethod
-    def from_dict(cls, entry: Any) -> "Wave":
-        """The inverse of `to_dict`; the map is checked."""
-        if not isinstance(entry, Mapping) or set(entry) != _FIELDS:
-            raise InvalidValueError(f"Expected a wave with the fields {sorted(_FIELDS)}.")
-        chart, follows, people = entry["map"], entry["follows"], entry["people"]
-        for name, value in (("follows", follows), ("people", people)):
-            if not isinstance(value, list):
-                raise InvalidValueError(f"Expected {name}={value!r} to be a list.")
-        return cls(
-            entry["plan"],
-            entry["number"],
-            tuple(people),
-            tuple(follows),
-            None if chart is None else map_from_dict(chart),
-        )
+    def read(cls, document: "WaveDocument") -> "Wave":
+        """Return the inverse of `document`; the map is checked."""
+        chart = None if document.map is None else map_from_dict(document.map)
+        return cls(document.plan, document.number, document.people, document.follows, chart)
+
+
+class WaveDocument(Struct, frozen=True, forbid_unknown_fields=True):
+    """A wave in the document of an agreement."""
+
+    plan: str
+    number: int
+    people: tuple[int, ...]
+    follows: tuple[str, ...]
+    map: dict[str, Any] | None
 
 
 def require_group(wave: Wave, groups: Sequence[int]) -> None:
@@ -229,8 +223,8 @@ def require_group(wave: Wave, groups: Sequence[int]) -> None:
 
 
 def kept_columns(schema: Schema) -> tuple[int, ...]:
-    """The places of the columns that maps speak of: all features', but a categorical's last level,
-    which follows from the others.
+    """Return the places of the columns that maps speak of: all features', but a categorical's last
+    level, which follows from the others.
     """
     kept: list[int] = []
     at = 0
@@ -241,8 +235,9 @@ def kept_columns(schema: Schema) -> tuple[int, ...]:
 
 
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
-    """What a plan for the schema's target learns; `counts` says that a number is a count."""
+    """Return what a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
+    schema.refuse_derived("several waves")
     if isinstance(target, Categorical):
         raise InvalidValueError(
             f"Expected a number or a label as the target of waves, and {target.name!r} has "
@@ -258,7 +253,7 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
     return "count"
 
 
-def _refuse_other_targets(chart: WaveMap, schema: Schema) -> None:
+def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
     """Refuse Newton's quadratic of a loss that is not the target's: labels or counts."""
     if not isinstance(chart, NewtonMap):
         task_of(schema)

@@ -83,7 +83,7 @@ def sums(
     """
     own = submissions(agreement, record, trials)
     affordable = 0 < crowd.honest * trials * agreement.width <= NUMBERS_AFFORDABLE
-    if agreement.mechanism == "moment":
+    if agreement.shows_sums:
         total = own + crowd.pull
         for _ in range(agreement.database_draws):
             total += database.steps(agreement, trials) * agreement.grid.quadratic
@@ -458,7 +458,7 @@ class _Attack:
 def _attacks(
     agreement: Agreement, trials: int, generator: np.random.Generator, *, liars: bool
 ) -> list[_Attack]:
-    lying = agreement.database_noise or (liars and agreement.mechanism == "moment")
+    lying = agreement.database_noise or (liars and agreement.shows_sums)
     pairs = collection_pairs(agreement) + ([lying_crowd(agreement)] if lying else [])
     return [
         *_on_submissions(agreement, trials),
@@ -481,7 +481,7 @@ def _on_collections(
     agreement: Agreement, pairs: list[Pair], trials: int, generator: np.random.Generator
 ) -> Iterator[_Attack]:
     promise = agreement.epsilon, agreement.delta
-    moment = agreement.mechanism == "moment"
+    moment = agreement.shows_sums
 
     def of(
         release: Callable[..., FloatArray], crowd: Crowd

@@ -115,6 +115,7 @@ contribute: Contribute
 use: Learn from files, and use a model
   learn       Learn the one model of FILES of submissions: paths, folders, patterns or URLs.
   show        Show what is in a FILE: an agreement, a plan, a model or moments.
+  table       Tell means, shares and tables of published MOMENTS, with errors and tests.
   fit         Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
   predict     Predict for each row of a TABLE (.csv, .parquet) with a published MODEL.
   statement   Print the privacy statement of a published model or of moments in FILE.

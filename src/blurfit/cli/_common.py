@@ -362,12 +362,12 @@ def read_public(path: Path, schema: "bf.Schema", names: "Sequence[str]") -> dict
             f"Expected --public {str(path)!r} to be a file of public rows, .csv or .parquet."
         )
     file = TableFile(path, schema, only=tuple(names))
-    columns: dict[str, list[Any]] = {name: [] for name in names}
+    columns: dict[str, list[Any]] = {name: [] for name in file.names}
     rows = 0
     for part in file.chunks():
         with file.located(rows):
             rows += len(values(schema, part, names))
-        for name in names:
+        for name in file.names:
             found = part[name]
             columns[name] += found.to_pylist() if hasattr(found, "to_pylist") else found
     if not rows:

@@ -5,7 +5,7 @@ Whoever prints a result imports this module then, because it needs rich and the 
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,16 @@ Calibration = bf.InputCalibration | bf.MomentCalibration
 Row = tuple[str, str, str]
 WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
 LITTLE_INFORMATION = 10.0  # ψ below which the noise leaves little of most effects
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> Table:
+    """Return a table of numbers, whose first column may hold words."""
+    found = Table(title=title or None, title_justify="left")
+    for place, name in enumerate(head):
+        found.add_column(name, justify="right" if place else "left", no_wrap=bool(place))
+    for row in rows:
+        found.add_row(*row)
+    return found
 
 
 def calibration_report(calibration: Calibration) -> RenderableType:
@@ -157,25 +167,18 @@ def moments_report(moments: "bf.PublishedMoments") -> str:
 
 
 def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
-    title = "moment perturbation, exact"
     if isinstance(calibration, bf.InputCalibration):
-        title = f"input perturbation, {calibration.rule}"
-    table = Table(title=title, title_justify="left")
-    table.add_column("quantity")
-    table.add_column("value", justify="right")
-    table.add_column("meaning", overflow="fold")
-    rows = (
-        _input_rows(calibration)
-        if isinstance(calibration, bf.InputCalibration)
-        else _moment_rows(calibration)
-    )
-    for row in rows:
-        table.add_row(*row)
-    if more:
-        table.add_section()
-    for row in more:
-        table.add_row(*row)
-    return table
+        title, rows = f"input perturbation, {calibration.rule}", _input_rows(calibration)
+    else:
+        title, rows = "moment perturbation, exact", _moment_rows(calibration)
+    found = Table("quantity", title=title, title_justify="left")
+    found.add_column("value", justify="right")
+    found.add_column("meaning", overflow="fold")
+    for part in (rows, more):
+        for row in part:
+            found.add_row(*row)
+        found.add_section()
+    return found
 
 
 def _promise(calibration: Calibration, model: bf.ModelGuarantee) -> str:
@@ -209,8 +212,8 @@ def _liar(agreement: "bf.Agreement") -> str:
     worth = records_worth(agreement)
     if math.isinf(worth):
         return (
-            "One contributor who lies can move the sums as far as she likes: nobody can measure "
-            "what she sent."
+            "One contributor who lies can move the sums by any amount: nobody can measure what a "
+            "liar sent."
         )
     return (
         f"One contributor who lies can move the sums at most as far as {worth:,.3g} honest ones: "
@@ -433,13 +436,13 @@ def answers(found: "Forecast", tolerance: float) -> list[RenderableType]:
     epsilons = list(dict.fromkeys(epsilon for _, epsilon, _ in needed))
     kinds = list(dict.fromkeys((mechanism, local) for mechanism, _, local in needed))
     title = Text(f"Contributors needed for an error within {tolerance:.0%} of no privacy, about:")
-    table = Table()
-    table.add_column("mechanism")
-    for epsilon in epsilons:
-        table.add_column(f"ε = {epsilon:g}", justify="right")
-    for mechanism, local in kinds:
-        counts = (needed[mechanism, epsilon, local] for epsilon in epsilons)
-        table.add_row(_kind(mechanism, local), *(_count(count, least) for count in counts))
+    shown = table(
+        ["mechanism", *(f"ε = {epsilon:g}" for epsilon in epsilons)],
+        (
+            [_kind(kind, local), *(_count(needed[kind, one, local], least) for one in epsilons)]
+            for kind, local in kinds
+        ),
+    )
     # a size that the sweep's smallest already suffices for says nothing about ratios
     sure = {line: count for line, count in needed.items() if count is not None and count > least}
     lines = []
@@ -453,7 +456,7 @@ def answers(found: "Forecast", tolerance: float) -> list[RenderableType]:
         where = f" with a local ε of {local:g}" if local is not None else ""
         if gain:
             lines.append(f"input takes {gain} times as many as moment{where}.")
-    return [title, table, *(Text(line) for line in lines)]
+    return [title, shown, *(Text(line) for line in lines)]
 
 
 def _kind(mechanism: str, local: float | None) -> str:
@@ -485,10 +488,10 @@ def _ratios(
 def advice_in_words(advice: "Advice") -> str:
     """Say what to write into the contract, and what it gains."""
     before, after = advice.before, advice.after
-    place = f"{before.mechanism}, ε = {before.epsilon:g}" + (
-        f", local ε = {before.local_epsilon:g}" if before.local_epsilon else ""
+    local = f", local ε = {before.local_epsilon:g}" if before.local_epsilon else ""
+    place = (
+        f"{before.mechanism}, ε = {before.epsilon:g}{local}, {before.contributors:,} contributors"
     )
-    place += f", {before.contributors:,} contributors"
     if not advice.terms or number(before.error) == number(after.error):
         return f"{place}: the default terms are as good as any that were tried."
     chosen = ", ".join(
@@ -505,22 +508,19 @@ def _errors(found: "Forecast", mechanism: str, local: float | None) -> Table:
     chosen = [
         one for one in found.cases if (one.mechanism, one.local_epsilon) == (mechanism, local)
     ]
-    title = mechanism + (f", local ε = {local:g}" if local else "")
-    epsilons = list(dict.fromkeys(one.epsilon for one in chosen))
-    table = Table(title=title, title_justify="left")
-    table.add_column("contributors", justify="right", no_wrap=True)
-    for epsilon in epsilons:
-        table.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
+    epsilons = dict.fromkeys(one.epsilon for one in chosen)
     rows: dict[int, list[str]] = {}
     for one in chosen:  # by contributors, and for each of them by ε
         rows.setdefault(one.contributors, []).append(_cell(one))
+    shown = []
     for count, cells in rows.items():
         rest = [later for larger, later in rows.items() if larger > count]
         if rest and all(later == cells for later in rest):
-            table.add_row(f"{count:,} to {max(rows):,}", *cells)  # nothing is known of more
+            shown.append([f"{count:,} to {max(rows):,}", *cells])  # nothing is known of more
             break
-        table.add_row(f"{count:,}", *cells)
-    return table
+        shown.append([f"{count:,}", *cells])
+    head = ["contributors", *(f"ε = {epsilon:g}" for epsilon in epsilons)]
+    return table(head, shown, _kind(mechanism, local))
 
 
 def _cell(case: "Case") -> str:
@@ -540,23 +540,25 @@ def public_report(found: "PublicForecast") -> RenderableType:
     answers = [
         Text(public_answer(found, one)) for one in found.cases if one.contributors == largest
     ]
-    table = Table()
-    for head in ("contributors", "ε", "local ε", "alone", "with public rows", "no privacy"):
-        table.add_column(head, justify="right")
-    for one in found.cases:
-        table.add_row(
-            f"{one.contributors:,}",
-            f"{one.epsilon:g}",
-            "–" if one.local_epsilon is None else f"{one.local_epsilon:g}",
-            *map(_told, (one.alone, one.with_public_rows, one.without_privacy)),
-        )
+    shown = table(
+        ("contributors", "ε", "local ε", "alone", "with public rows", "no privacy"),
+        (
+            (
+                f"{one.contributors:,}",
+                f"{one.epsilon:g}",
+                "–" if one.local_epsilon is None else f"{one.local_epsilon:g}",
+                *map(_told, (one.alone, one.with_public_rows, one.without_privacy)),
+            )
+            for one in found.cases
+        ),
+    )
     unit = "share of wrong predictions" if found.is_label else "root mean squared error"
     intro = Text(
         f"Error ({unit}), mean over collections. Population: {found.population}; {found.rows:,} "
         f"public rows are read. Always guessing the same: {number(found.constant)}. It is assumed "
         "that contributors are like the people in the public rows."
     )
-    return Group(*answers, Text(), intro, table)
+    return Group(*answers, Text(), intro, shown)
 
 
 def public_answer(found: "PublicForecast", one: "Beside") -> str:

@@ -1,4 +1,6 @@
-"""`blurfit serve`: the database as a service, and what its first start makes for its owner."""
+"""Run a database: `blurfit serve` with what its first start makes for its owner, the commands that
+look after a store, and examples that run on this machine alone.
+"""
 
 import datetime as dt
 import signal

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from blurfit.learning.public_features import Balance, Family
     from blurfit.model.course import Course
     from blurfit.model.statement import Published
+    from blurfit.model.tables import Shares
     from blurfit.schema.table_files import TableFile
 
 
@@ -71,7 +72,6 @@ def learn(
     """
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
-    from blurfit.model.course import learn_plan
     from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 
     if scheduler is not None and engine != "dask":
@@ -109,7 +109,7 @@ def learn(
         raise RefusedError(release.refusal or "This wave has no sums.")
     course = course.then(bf.PublishedMoments.from_json(release.moments))
     step = after_wave(course, plan_file, (*releases, moments or Path("MOMENTS")))
-    return shown_model(learn_plan(course.plan, course.releases), out, moments, step)
+    return shown_model(course.model(), out, moments, step)
 
 
 def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) -> str:
@@ -119,6 +119,54 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
         return "`blurfit predict` and `blurfit statement`; the plan has no further wave."
     given = " ".join(map(str, releases))
     return f"`blurfit next {plan} {given} --out agreement{number}.json`, for wave {number}."
+
+
+@common.command("table", "moments.json income marital")
+@click.argument("moments", type=common.EXISTING_FILE)
+@click.argument("question", required=False)
+@click.argument("other", required=False)
+@click.option(
+    "--shares",
+    type=click.Choice(["total", "row", "column", "counts"]),
+    default="total",
+    show_default=True,
+    help="What a table of levels shows.",
+)
+@click.option("--quantile", type=float, help="A number's quantile instead of its mean, from bands.")
+@common.picture_file
+@common.out_file("Where the rows are written as CSV; default: nowhere, they are only shown.")
+def table(
+    moments: Path,
+    question: str | None,
+    other: str | None,
+    shares: "Shares",
+    quantile: float | None,
+    picture: Path | None,
+    out: Path | None,
+) -> Answer:
+    """Tell means, shares and tables of published MOMENTS, with errors and tests.
+
+    Without a QUESTION every question is described; with one, its shares or its mean; with an OTHER
+    question, which has levels, the table of both, or the mean at each of its levels. Nothing of
+    this costs privacy again.
+    """
+    release = bf.PublishedMoments.load(moments)
+    if question is None:
+        if quantile is not None:
+            raise InvalidValueError("Expected a QUESTION with --quantile: a number with bands.")
+        found = release.describe()
+    elif quantile is not None:
+        found = release.quantile(question, quantile, by=other)
+    elif isinstance(release.agreement.schema.question(question), bf.Numeric):
+        found = release.mean(question, by=other)
+    else:
+        found = release.table(question, other, shares=shares)
+    if picture is not None:
+        common.save_picture(found.plot, picture)
+    if out is not None:
+        found.to_csv(out)
+    step = "`blurfit table --help` tells what else can be asked; `blurfit fit` makes models."
+    return Answer(found.to_facts(), str(found), step)
 
 
 @common.command("fit", 'moments.json "income ~ age + education + C(marital)" --out income.json')
@@ -224,7 +272,7 @@ def shown_model(
 
 def refuse_moments_of_input(agreement: "bf.Agreement", moments: Path | None) -> None:
     """Refuse --moments for `input`, before anything is done that cannot be undone."""
-    if moments is not None and agreement.mechanism == "input":
+    if moments is not None and not agreement.shows_sums:
         raise InvalidValueError(
             f"Expected no --moments {moments} with mechanism='input': its sums are never shown, "
             "because its promise is for one model alone."
@@ -350,8 +398,7 @@ def predict(
 )
 def statement(file: Path, kind: str) -> Answer:
     """Print the privacy statement of a published model or of moments in FILE."""
-    from blurfit.model.export import as_card, as_yaml
-    from blurfit.model.statement import as_html, as_markdown
+    from blurfit.model.statement import as_card, as_html, as_markdown, as_yaml
 
     moments = common.format_of(file) == bf.PublishedMoments.FORMAT
     published: Published = (bf.PublishedMoments if moments else bf.PublishedModel).load(file)

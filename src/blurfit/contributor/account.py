@@ -46,7 +46,6 @@ from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.randomness import bits
 from blurfit.schema.schema import title_of
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit.theory.moments import MomentCalibration
 
 DELTA = 1e-6
 _TABLES = (
@@ -94,7 +93,7 @@ class Entry:
             epsilon=agreement.epsilon,
             delta=agreement.delta,
             neighbours=calibration.model.neighbours,
-            mu=calibration.mu if isinstance(calibration, MomentCalibration) else None,
+            mu=agreement.perturbation.mu(agreement),
             local_mu=calibration.local.mu,
         )
 

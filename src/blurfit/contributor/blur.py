@@ -65,7 +65,7 @@ def perturb(
     allow_unproved: bool = False,
     secret: str | None = None,
 ) -> Submission | Submissions:
-    """One record, or a table of them, blurred exactly on the agreement's grid.
+    """Blur one record, or a table of them, exactly on the agreement's grid.
 
     The agreement is verified first, so a contract that promises more than its noise keeps is
     refused before anything is computed from the record, and so is one whose promise nobody has
@@ -86,7 +86,7 @@ def perturb(
 
 
 def perturb_table(agreement: Agreement, table: Any, *, allow_unproved: bool = False) -> Submissions:
-    """Many records at once, in the hands of one party that may see them all: see `perturb`.
+    """Blur many records that one party may see, as `perturb` does.
 
     Each number gets the noise that `perturb` would draw; what is returned is always a table.
     """
@@ -132,7 +132,7 @@ def blur(
 
 
 def named(secret: str, start: int, rows: int) -> ByteArray:
-    """The identifiers of some rows, for whoever keeps the secret that they follow from."""
+    """Return the identifiers of some rows, for the keeper of the secret that they follow from."""
     return identifiers_of(secrets_of(secret, start, start + rows))
 
 
@@ -177,7 +177,7 @@ class SharedRecords:
         return len(self.first)
 
     def to_bytes(self) -> tuple[bytes, bytes]:
-        """The message to each database."""
+        """Return the message to each database."""
         return self.first.to_bytes(), self.second.to_bytes()
 
     @property
@@ -208,7 +208,7 @@ def share_exact(
 
 
 def shared_with(agreement: Agreement, table: Submissions, seeds: WordArray) -> SharedRecords:
-    """The shares of what is blurred already, with given seeds: for tests that fix the noise."""
+    """Share what is blurred already, with given seeds: for tests that fix the noise."""
     first, second = agreement.share_layout("masked"), agreement.share_layout("seed")
     masked = in_steps(agreement, table) + expand(seeds, first.mask_width)
     return SharedRecords(
@@ -217,7 +217,7 @@ def shared_with(agreement: Agreement, table: Submissions, seeds: WordArray) -> S
 
 
 def proved_with(agreement: Agreement, table: Submissions, random: Sequence[bytes]) -> SharedRecords:
-    """Shares with proofs of what is blurred already, with given randomness."""
+    """Share what is blurred already, with proofs and given randomness."""
     proving, steps = agreement.proving, in_steps(agreement, table).view(np.int64)
     firsts, seconds = [], []
     for start in range(0, len(table), _PROVED_AT_ONCE):
@@ -233,7 +233,7 @@ def proved_with(agreement: Agreement, table: Submissions, random: Sequence[bytes
 
 
 def in_steps(agreement: Agreement, table: Submissions) -> WordArray:
-    """v mod 2⁶⁴: the blurred numbers as whole steps of the grid, negative ones as 2⁶⁴ − |v|."""
+    """Return v mod 2⁶⁴: the numbers in whole steps of the grid, negative ones as 2⁶⁴ − |v|."""
     (part,) = agreement.parts
     steps = table.numbers / part.step
     whole = np.rint(steps)

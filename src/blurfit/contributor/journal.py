@@ -149,12 +149,12 @@ class Journal:
         self.secret: str | None = None if kept is None else str(kept[0])
 
     def blurred(self) -> int:
-        """How many rows have been blurred, from the first on."""
+        """Count the rows that have been blurred, from the first on."""
         (rows,) = self._file.execute("SELECT coalesce(sum(rows), 0) FROM parts").fetchone()
         return int(rows)
 
     def pending(self) -> Iterator[Portion]:
-        """What was blurred, and may not have been received, in the order of the table."""
+        """Yield what was blurred, and may not have been received, in the order of the table."""
         query = "SELECT start, rows, under FROM parts WHERE NOT acknowledged ORDER BY start"
         for start, rows, under in self._file.execute(query).fetchall():  # one at a time in memory
             part = "SELECT message FROM messages WHERE start = ? ORDER BY place"
@@ -162,14 +162,14 @@ class Journal:
             yield Portion(start, rows, tuple(message for (message,) in messages), under)
 
     def agreements(self) -> set[str]:
-        """The fingerprints of the agreements that rows were blurred under: waves of one plan."""
+        """Return the agreements that rows were blurred under, by fingerprint: waves of a plan."""
         return {
             str(one) for (one,) in self._file.execute("SELECT under FROM parts WHERE under <> ''")
         }
 
     def groups(self, draw: Callable[[], ByteArray]) -> ByteArray:
-        """Which wave of a plan each row is in: drawn once, and written down before anything is
-        blurred, so that nobody's lot is drawn until it pleases.
+        """Return which wave of a plan each row is in: drawn once, and written down before
+        anything is blurred, so that nobody's lot is drawn until it pleases.
         """
         found = self._file.execute("SELECT groups FROM lots").fetchone()
         if found is None:
@@ -182,7 +182,7 @@ class Journal:
         self._file.execute("INSERT INTO parts VALUES (?, ?, 1, '', 0)", (start, rows))
 
     def left_out(self) -> int:
-        """How many rows have been left out so."""
+        """Count the rows that have been left out so."""
         query = "SELECT coalesce(sum(rows), 0) FROM parts WHERE under = ''"
         return int(self._file.execute(query).fetchone()[0])
 
@@ -239,7 +239,7 @@ class Journal:
         return "sent"
 
     def has_left(self, part: Portion) -> bool:
-        """Whether anything that depends on the records of a part may have left."""
+        """Return whether anything that depends on the records of a part may have left."""
         query = "SELECT has_left FROM parts WHERE start = ?"
         return bool(self._file.execute(query, (part.start,)).fetchone()[0])
 
@@ -283,7 +283,7 @@ class Journal:
         self._file.execute("INSERT INTO secrets VALUES (?)", (self.secret,))
 
     def receipt(self, services: tuple[str, ...]) -> Receipt:
-        """The receipt for all rows that have been received."""
+        """Return the receipt for all rows that have been received."""
         if self.secret is None:
             raise InvalidValueError("Expected a journal with a secret: no receipt was asked for.")
         query = "SELECT start, rows, under FROM parts WHERE acknowledged ORDER BY start"
@@ -296,7 +296,7 @@ class Journal:
         return Receipt(services, self.secret, received)
 
     def forget_secret(self) -> None:
-        """Once the receipt is in other hands: nothing here tells which submissions it was."""
+        """Forget which submissions they were, once the receipt is in other hands."""
         self._file.execute("BEGIN")
         self._file.execute("DELETE FROM secrets")
         self._file.execute("DELETE FROM signatures")
@@ -304,7 +304,7 @@ class Journal:
         self.secret = None
 
     def finished(self) -> bool:
-        """Whether everything that was blurred has been received."""
+        """Return whether everything that was blurred has been received."""
         query = "SELECT count(*) FROM parts WHERE NOT acknowledged"
         return self.blurred() > 0 and self._file.execute(query).fetchone() == (0,)
 

@@ -40,7 +40,7 @@ CHUNK = 2**16
 def add(
     values: npt.ArrayLike, scale: npt.ArrayLike, step: float, *, out: FloatArray | None = None
 ) -> FloatArray:
-    """value + step·k, where k is a whole number with probability ∝ exp(−k²/(2s²)), s = scale/step.
+    """Return value + step·k, k a whole number with Pr[k] ∝ exp(−k²/(2s²)), s = scale/step.
 
     Exactly so: s is the rational number that the two floats are, and every random choice has the
     probability that it should have (`blurfit.randomness.discrete_gaussian`, with the proof). A
@@ -84,7 +84,7 @@ def add(
 
 
 def to_grid(values: npt.ArrayLike, step: float, *, toward_zero: bool) -> FloatArray:
-    """Each value as a multiple of `step`, a power of two: exact, because dividing by it is.
+    """Round to multiples of `step`, a power of two: exact, because dividing by it is.
 
     Towards zero no |value| ever grows, so neither does a norm, and what is proved from a bound on
     it stays proved. Otherwise to the nearest multiple (even ones for ties).
@@ -100,7 +100,7 @@ def to_grid(values: npt.ArrayLike, step: float, *, toward_zero: bool) -> FloatAr
 
 
 def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
-    """⌊value/step + u⌋·step with u uniform in [0, 1): a multiple of `step`, without bias.
+    """Return ⌊value/step + u⌋·step, u uniform in [0, 1): a multiple of `step`, without bias.
 
     u does not depend on the value, so given u this rounds as `to_grid` does, with other places at
     which it jumps: two values end up at most one step further apart than they are.
@@ -114,7 +114,7 @@ def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
 
 
 def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
-    """Value + fine·k, k uniform in [−step/(2·fine), step/(2·fine)): the gaps of a grid, filled.
+    """Fill a grid's gaps: value + fine·k, k uniform in [−step/(2·fine), step/(2·fine)).
 
     Each value is a multiple of `step` and becomes a multiple of `fine`, both powers of two. It does
     not depend on anything but the value, so it is post-processing and costs no privacy. Without
@@ -135,7 +135,7 @@ def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
 
 
 def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
-    """As many identifiers as there are submissions in a table: (count, 16) bytes.
+    """Draw an identifier for each of so many submissions: (count, 16) bytes.
 
     >>> new_identifiers(3).shape
     (3, 16)
@@ -145,7 +145,7 @@ def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
 
 
 def new_secret() -> str:
-    """What a receipt's identifiers follow from (`blurfit.messages.signing`): 256 random bits.
+    """Draw 256 bits, from which a receipt's identifiers follow (`blurfit.messages.signing`).
 
     >>> len(new_secret())
     64
@@ -154,7 +154,7 @@ def new_secret() -> str:
 
 
 def new_groups(lot: Lot, count: int, first: int = 1) -> ByteArray:
-    """Which wave of a plan each of so many people is in, from wave `first` on: their own coin.
+    """Toss a coin for each of so many people: which wave of a plan, from wave `first` on.
 
     In proportion to how many people each wave waits for, in a random order (`Lot.shares`).
     """
@@ -165,7 +165,7 @@ def new_groups(lot: Lot, count: int, first: int = 1) -> ByteArray:
 
 
 def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:
-    """value/step, whole numbers below 2⁵²; anything else is refused."""
+    """Return value/step, whole numbers below 2⁵²; refuse anything else."""
     given = np.asarray(values, dtype=np.float64)
     steps = _steps(given, step)
     whole = np.rint(steps)
@@ -195,7 +195,7 @@ def _steps(values: FloatArray, step: float) -> FloatArray:
 
 
 def _ratios(scale: npt.ArrayLike, step: float, shape: tuple[int, ...]) -> FloatArray:
-    """s = scale/step, without rounding: one number, or one for each place along the last axis."""
+    """Return s = scale/step, exactly: one number, or one for each place along the last axis."""
     _steps(np.zeros(1), step)
     scales = np.asarray(scale)
     if scales.ndim and scales.shape != shape[-1:]:

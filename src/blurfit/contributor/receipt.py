@@ -3,9 +3,9 @@
     {"format": "blurfit-receipt", "version": 1, "services": ["https://…"], "secret": "…",
      "parts": [{"start": 0, "rows": 1, "under": fingerprint, "signatures": ["…"]}]}
 
-It names what somebody sent, so it is hers alone: whoever has it can withdraw, and tell which of the
-rows in a database is hers. It has neither answers nor blurred numbers. Where the agreement names a
-key, an acknowledgement without its signature does not count; elsewhere signatures are null.
+It names what somebody sent, so it is for them alone: whoever has it can withdraw, and tell which of
+the rows in a database are theirs. It has neither answers nor blurred numbers. Where the agreement
+names a key, an acknowledgement without its signature does not count; elsewhere signatures are null.
 
 **To withdraw** what a receipt is for, every database that has it is asked. With one database a row
 is out when it has been withdrawn there. With two, a row counts where both have their share, so it
@@ -71,7 +71,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a contributor keeps: who has stored what she sent, and what proves that it is hers."""
+    """What a contributor keeps: who has stored what they sent, and what proves that."""
 
     services: tuple[str, ...]
     secret: str
@@ -98,12 +98,13 @@ class Receipt:
         return identifiers_of(secrets_of(self.secret, start, start + 1)).tobytes().hex()
 
     def identifiers(self, part: Part) -> bytes:
-        """Those of a part, one after another."""
+        """Return the identifiers of a part, one after another."""
         return identifiers_of(secrets_of(self.secret, part.start, part.stop)).tobytes()
 
     def wrong_with(self, *agreements: Agreement) -> list[str]:
-        """What is wrong with the signatures, for whoever has the agreements; nothing, if all is
-        well. Rows that went into several waves were sent under as many agreements.
+        """Return what is wrong with the signatures, for whoever has the agreements.
+
+        Rows that went into several waves were sent under as many agreements.
         """
         known = {agreement.fingerprint: agreement for agreement in agreements}
         found = []
@@ -123,7 +124,7 @@ class Receipt:
         return found
 
     def is_signed_at(self, place: int, agreement: Agreement, part: Part) -> bool:
-        """Whether the database in this place signed, as agreed, that it has the rows of a part."""
+        """Return whether the database in this place signed that it has the rows of a part."""
         if place >= min(len(agreement.signing_keys), len(part.signatures)):
             return False
         role, key = roles(agreement)[place], agreement.signing_keys[place]
@@ -133,7 +134,7 @@ class Receipt:
     # ---- files
 
     def to_json(self) -> str:
-        """The file's text."""
+        """Return the file's text."""
         document = {"format": FORMAT, "version": VERSION, **asdict(self)}
         return json.dumps(document, indent=2) + "\n"
 
@@ -168,14 +169,14 @@ class Receipt:
 
 
 def roles(agreement: Agreement) -> tuple[Role, ...]:
-    """Those of the databases that get something, in their order."""
+    """Return the roles of the databases that get something, in their order."""
     return ("first", "second") if agreement.databases else ("whole",)
 
 
 def checked(
     found: Acknowledgement, keys: Sequence[str], fingerprint: str, role: Role, message: bytes
 ) -> str | None:
-    """The signature of an acknowledgement of a message, if the agreement names keys.
+    """Return the signature of an acknowledgement, if the agreement names keys.
 
     An acknowledgement that is not signed by the right one is refused: whatever answered is not the
     service that everyone agreed on, and nobody could hold it to its word.
@@ -194,7 +195,7 @@ def checked(
 
 
 def _identifiers(message: bytes) -> bytes:
-    """Those of one submission, or of a batch, whole or shares of them."""
+    """Return the identifiers in a message: of one submission, or of a batch, whole or shares."""
     body, count = rows_in(message) if message[:6] == BATCH_MAGIC else (memoryview(message), 1)
     size = len(body) // count
     return b"".join(body[start + 8 : start + 24] for start in range(0, size * count, size))
@@ -252,7 +253,7 @@ def withdraw(
 def _ask(
     receipt: Receipt, part: Part, rows: list[int], exchanges: list[Exchange], found: Outcome
 ) -> None:
-    """Some rows of a part, at every database."""
+    """Ask every database to withdraw some rows of a part."""
     secrets = [secrets_of(receipt.secret, row, row + 1)[0] for row in rows]
     names = [one.tobytes() for one in identifiers_of(secrets)]
     body = msgspec.json.encode({"secrets": [one.hex() for one in secrets]})
@@ -295,7 +296,7 @@ def _ask(
 
 
 def agreement_at(exchange: Exchange, fingerprint: str) -> Agreement:
-    """The agreement that a service has under a fingerprint, which says that it is the right one."""
+    """Return the agreement that a service has under a fingerprint; refuse any other."""
     found = Agreement.from_json(exchange.get(f"{path_of(fingerprint)}/agreement"))
     if found.fingerprint != fingerprint:
         raise ServiceError(

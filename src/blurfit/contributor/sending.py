@@ -73,7 +73,7 @@ class Destination(ABC):
 
     @abstractmethod
     def agreement(self) -> Agreement:
-        """What the next part is to be blurred under: asked before each."""
+        """Return what the next part is to be blurred under: asked before each."""
 
     @abstractmethod
     def send(self, part: Portion) -> Signatures | None:
@@ -195,8 +195,8 @@ def _claim(account: Account, agreement: Agreement, known: int, kept: Journal) ->
 def _parts(
     file: TableFile, destination: Destination, kept: Journal, groups: ByteArray
 ) -> Iterator[Portion]:
-    """What was blurred before but perhaps not received, and then the rest, blurred now: all rows
-    whose wave does not come later.
+    """Yield what was blurred before but perhaps not received, and then the rest, blurred now: all
+    rows whose wave does not come later.
     """
     yield from kept.pending()
     start = kept.blurred()
@@ -223,8 +223,8 @@ def _parts(
 def _chunks(
     file: TableFile, most: int, groups: ByteArray, start: int
 ) -> Iterator[tuple[int, dict[str, Any], IntArray]]:
-    """The rows from place `start` of their order on: which group, some columns, and which of their
-    rows are meant. The order is group by group, and within each that of the file.
+    """Yield the rows from place `start` of their order on: which group, some columns, and which of
+    their rows are meant. The order is group by group, and within each that of the file.
     """
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
@@ -241,8 +241,8 @@ def _chunks(
 
 
 def groups_of(agreement: Agreement, invitations: Invitations, rows: int) -> ByteArray:
-    """Which wave of a plan each row is in: by the lot of its invitation, or by its own coin among
-    the wave that collects, which has this agreement, and those after it.
+    """Return which wave of a plan each row is in: by the lot of its invitation, or by its own coin
+    among the wave that collects, which has this agreement, and those after it.
     """
     wave = agreement.wave
     assert wave is not None
@@ -263,12 +263,12 @@ def groups_of(agreement: Agreement, invitations: Invitations, rows: int) -> Byte
 
 
 def default_journal(table: Path, agreement: Agreement) -> Path:
-    """Where a table's journal is kept: beside it, under the agreement's or plan's fingerprint."""
+    """Return where a table's journal is kept: beside it, named after what was agreed."""
     return table.with_name(f"{table.name}.{agreement.once[:12]}.journal")
 
 
 def rows_in_a_request(agreement: Agreement, *, invited: bool) -> int:
-    """How many rows are sent to a service at once."""
+    """Return how many rows are sent to a service at once."""
     most = INVITED_AT_ONCE if invited else ROWS_AT_ONCE
     layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
     return max(1, min(most, BYTES_AT_ONCE // layout.size))
@@ -287,7 +287,7 @@ def _require_invitations(agreement: Agreement, destination: Destination, rows: i
 
 
 def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> list[str]:
-    """Different invitations, at least as many as there are rows, or none at all."""
+    """Return different invitations, at least as many as there are rows, or none at all."""
     different = list(dict.fromkeys(invitations))
     if different and len(different) < rows:
         raise InvalidValueError(

@@ -15,7 +15,7 @@ own contributor would; what is released has the same distribution.
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -78,17 +78,19 @@ class FitGuarantee:
     statement: str
 
     @classmethod
-    def of(cls, model: PublishedModel) -> "FitGuarantee":
-        """The promise of one fit: `model` is what it published, or one of several models."""
+    def of(cls, model: PublishedModel, releases: int = 1) -> "FitGuarantee":
+        """The promise of one fit: `model` is what it published, or one of several models, after so
+        many releases.
+        """
         promise = model.guarantee
-        told = " ".join(promise.caveats or _sentences(model))
+        told = " ".join(promise.caveats or _sentences(model, releases))
         numbers = promise.epsilon, promise.delta
         return cls(*numbers, promise.neighbours, promise.private, told)
 
 
-def _sentences(model: PublishedModel) -> list[str]:
+def _sentences(model: PublishedModel, releases: int) -> list[str]:
     """What is promised of a fit, and what is assumed."""
-    promise, by_moment = model.guarantee, model.agreement.mechanism == "moment"
+    promise, by_moment = model.guarantee, model.agreement.shows_sums
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     numbers = f"(epsilon={at_most(promise.epsilon, 6)}, delta={at_most(promise.delta, 6)})"
     what = "The blurred sums and the coefficients" if by_moment else "The coefficients"
@@ -102,12 +104,10 @@ def _sentences(model: PublishedModel) -> list[str]:
         "missing value, an unknown label) is not covered.",
         promise.seen,
     ]
-    if len(model.waves) > 1:
-        *most, last = (str(wave.count) for wave in model.waves)
+    if releases > 1:
         sentences.append(
-            f"A lot that looks at no answers divided the rows into {len(model.waves)} waves of "
-            f"{', '.join(most)} and {last}, and each row is in one of them: the promise holds "
-            "once, for all of `releases_` together, and not for each."
+            f"Every row is in each of the {releases} releases, which share what is spent: the "
+            "promise holds for all of `releases_` together, and each of them by itself keeps more."
         )
     if by_moment:
         sentences.append("Further models of `moments_` are free.")
@@ -206,9 +206,14 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
 
     def summary(self, confidence: float = 0.95) -> Summary:
         """One table for people, as text, Markdown or HTML: coefficients in your units, errors, n,
-        R² and the promise.
+        R² and the promise, and how it was spent.
         """
-        return self._one_model().summary(confidence)
+        found = self._one_model().summary(confidence)
+        return replace(found, notes=(*found.notes, *self._spent_in_words()))
+
+    def _spent_in_words(self) -> tuple[str, ...]:
+        """What was spent on what, where there was a choice, and what the other would give."""
+        return ()
 
     def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
         """Each coefficient: name, value, standard_error (and of it sampling_error and
@@ -278,7 +283,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         agreements = [model.agreement for model in models]
         self.agreement_ = agreements if len(agreements) > 1 else agreements[0]
         self.model_ = models if len(models) > 1 else models[0]
-        self.guarantee_ = FitGuarantee.of(models[0])
+        self.guarantee_ = FitGuarantee.of(models[0], len(getattr(self, "releases_", "1")))
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
         return models
@@ -335,7 +340,7 @@ def require_room(agreement: Agreement, rows: int) -> None:
     c times in the squared norm is at most bound/√c, and the sum of n at most n times that.
     """
     part = agreement.parts[-1]  # of `input` that is p: the noise on q is drawn otherwise
-    step = _sum_step(agreement) if agreement.mechanism == "input" else part.step
+    step = _sum_step(agreement) if not agreement.shows_sums else part.step
     if rows * part.bound / math.sqrt(part.counts.min()) >= noise.MOST_STEPS / 2 * step:
         raise InfeasibleError(
             f"Expected fewer than {rows:,} rows with epsilon={agreement.epsilon:g}: their sums "

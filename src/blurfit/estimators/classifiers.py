@@ -185,10 +185,10 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own: exact
             logistic regression, of each class against all others where there are several.
-        waves: into how many groups a lot divides the rows, each of which is asked in units that the
-            groups before it taught; "auto" takes as many as help by public facts, which may be one.
-            Each row is in one of them, so the promise is the same. More than two classes, and
-            public rows, take one.
+        waves: how many releases, of all rows each, the promise is shared among: each is blurred in
+            units that those before it taught. "auto" takes as many as help this model by public
+            facts. waves=1 spends everything on `moments_`: for many questions. More than two
+            classes, and public rows, take one.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
             for more time.
         random_state: None for noise from the operating system. A seed, or a NumPy generator, is
@@ -200,11 +200,12 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
             in waves or with public rows, else E[±1]. (k, d) for more, of the probability of each.
         intercept_: (1,) or (k,), likewise.
         model_: the `PublishedModel`: predictions from records, standard errors, files.
-        moments_: the first of `releases_`: further models, correlations, files.
+        moments_: the first of `releases_`, of all rows with the share of the promise that it had:
+            further models, correlations, files.
         releases_: the `PublishedMoments` of each wave, in their order.
-        plan_: the `Plan` of the waves, with which anybody can follow the releases; None for one.
+        plan_: the `HeldWaves`: what each wave sent, and its share of μ²; None for one.
         guarantee_: a `FitGuarantee`, in numbers and in words.
-        agreement_: the contract under which rows were blurred; in waves, that of the last one.
+        agreement_: the contract that all releases together keep.
         balance_: with `public_X`, how the public rows were weighted to look like the contributors.
         n_features_in_: how many features there were.
         feature_names_in_: what they are called, where X has names.

@@ -10,45 +10,29 @@ microdata (docs/experiments.md), from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
 **Input perturbation.** Input perturbation in one process: records are blurred themselves, and one
 model is published.
 
-**Waves.** Waves in one process: a lot divides the rows, and each wave's map follows from the
-releases.
-
-    plan ─► wave 1: Σ ─ noise ─► release ─► the map of wave 2: Σ ─ noise ─► release ─► … ─► model
-
-Contributors, the database and the model's user do this under a plan (`blurfit.model.course`); here
-each wave's sums are made in one pass and blurred at once.
-
-**A fit spends μ once, however many waves there are.** A row is in one wave alone, and which one is
-decided by a random order of their numbers, drawn before any row is looked at: never by answers.
-Each wave's noise keeps μ-GDP for its own rows whatever map is announced, and the maps are functions
-of earlier releases. So by the parallel adaptive theorem (`blurfit.theory.planning`) all releases
-together are μ-GDP for every row: what other waves publish has the same law whatever the row is, or
-is post-processing of what its own wave published. μ's would add in squares only for somebody who is
-in two waves, and nobody is.
-
 **Joint moments.** Joint moments in one process: releases of blurred sums, and the model of their
 target.
 
 The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
-(`releases_`: one, or one for each wave of a plan). Everything after that is post-processing. All
-classes of a label are columns of one release, so that no budget is divided among them.
+(`releases_`: one, or one for each wave, `blurfit.agreement.held_waves`). Everything after that is
+post-processing. All classes of a label are columns of one release, so that no budget is divided
+among them.
 """
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.random import Generator
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.held_waves import HeldWaves
 from blurfit.agreement.numbers import DISCRETE_SHARE
-from blurfit.agreement.plan import Plan
-from blurfit.agreement.waves import kept_columns
-from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.agreement.waves import kept_columns, task_of
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.budget import Expense, spend
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import (
@@ -77,17 +61,17 @@ from blurfit.model.fitting import fit_public
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import learn, moments_of
-from blurfit.schema.columns import Categorical, Feature, Numeric
+from blurfit.schema.columns import Categorical, Feature
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
-from blurfit.simulation.sampler import generator_for, input_totals
+from blurfit.simulation.sampler import input_totals
 from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration
-from blurfit.theory.planning import Task, choose_plan, public_weights
-from blurfit.validate import inside_unit_interval, positive, whole
+from blurfit.theory.planning import Stages, choose_shares, public_weights
+from blurfit.validate import whole
 
 # How far a score reaches, in units of √m: a number's from one end of its range to the other; a
 # label's log-odds are twice the least-squares fit of ±1, which is itself longer than a number's.
@@ -219,20 +203,17 @@ def clean_input_totals(agreement: Agreement, sums: JointTotals, count: int, targ
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
 
-# What a fit does with the rows of one wave: sums, noise, release.
-Release = Callable[[Agreement, AnyArray, Signal], PublishedMoments]
 
-
-def plan_for(schema: Schema, rows: int, waves: Any, *, counts: bool, **terms: Any) -> Plan | None:
-    """The plan of a fit to this many rows, from public facts alone; None where one wave is enough.
+def stages_for(schema: Schema, rows: int, waves: Any, *, counts: bool, mu: float) -> Stages | None:
+    """The waves of a fit to this many rows, from public facts alone; None where there is only one.
 
     Args:
         schema: what a row is. More than two classes are learned in one wave.
-        rows: how many there are; it is public, and the quorum of all waves together.
+        rows: how many there are; it is public.
         waves: "auto", or how many.
-        counts: whether the target counts something; then only a plan that ends with Newton's wave
-            will do, as nothing else gives the logarithm of a rate.
-        terms: ε, δ and the rest of the promise.
+        counts: whether the target counts something; then only waves that end with Newton's will
+            do, as nothing else gives the logarithm of a rate.
+        mu: of all waves together.
     """
     if not isinstance(waves, str):
         whole(waves=waves)
@@ -241,27 +222,17 @@ def plan_for(schema: Schema, rows: int, waves: Any, *, counts: bool, **terms: An
     if isinstance(schema.target, Categorical):
         refuse_waves(waves, f"{len(schema.target.levels)} classes")
         return None
-    positive(epsilon=terms["epsilon"])
-    inside_unit_interval(delta=terms["delta"])
-    target = schema.target
-    task: Task = "count" if counts else "number" if isinstance(target, Numeric) else "label"
-    asked = None if waves == "auto" else int(waves)
-    mu = mu_of(terms["epsilon"], terms["delta"] * (1 - DISCRETE_SHARE))
-    p = len(kept_columns(schema))
-    found = choose_plan(task, coefficients=p, count=rows, mu=mu, waves=asked)
+    task, asked = task_of(schema, counts=counts), None if waves == "auto" else int(waves)
+    facts: dict[str, Any] = {"coefficients": len(kept_columns(schema)), "count": rows, "mu": mu}
+    found = choose_shares(task, waves=asked, **facts)
     if counts and waves == "auto" and "newton" not in found.kinds:  # the curve is what is asked for
-        found = choose_plan(task, coefficients=p, count=rows, mu=mu, waves=3)
+        found = choose_shares(task, waves=3, **facts)
     if counts and "newton" not in found.kinds:
         raise InfeasibleError(
-            f"Expected a plan for counts that ends with Newton's wave, and {rows} rows with "
-            f"epsilon={terms['epsilon']:g} and waves={waves!r} have only {found.kinds}: a line. "
-            "Take more rows, a larger epsilon, waves='auto', public_X, or family='linear'."
+            f"Expected waves for counts that end with Newton's, and waves={waves!r} has only "
+            f"{found.kinds}: a line. Take waves='auto', public_X, or family='linear'."
         )
-    if len(found.stages) == 1:
-        return None
-    # One party holds all rows, and draws all of the noise: nobody can collude.
-    stated = {"quorum": rows, "colluders": 0.0} | terms
-    return Plan.propose(schema, waves=len(found.stages), counts=counts, **stated)
+    return found if len(found.stages) > 1 else None
 
 
 def refuse_waves(waves: Any, why: str) -> None:
@@ -270,23 +241,6 @@ def refuse_waves(waves: Any, why: str) -> None:
         raise InvalidValueError(
             f"Expected waves={waves!r} to be 'auto' or 1 with {why}, which takes one wave."
         )
-
-
-def divide(plan: Plan, generator: Generator) -> list[IntArray]:
-    """The rows of each wave, by their numbers: a random order, cut where each quorum is full."""
-    ends = np.cumsum(plan.quorums)[:-1]
-    return [np.sort(part) for part in np.split(generator.permutation(plan.terms.quorum), ends)]
-
-
-def collect(
-    plan: Plan, values: AnyArray, signal: Signal, generator: Generator, release: Release
-) -> tuple[PublishedMoments, ...]:
-    """Every wave's release: each agreement follows from the plan and the releases before it."""
-    course = Course.of(plan, ())
-    for rows in divide(plan, generator):
-        part = Signal(signal.target, signal.answers[rows])
-        course = course.then(release(course.next_agreement(), values[rows], part))
-    return course.releases
 
 
 def later_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:
@@ -320,13 +274,35 @@ class MomentPerturbation(PerturbationEstimator):
         weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
         return agree(schema, quorum=rows, **self._promise(), **weights)
 
-    def plan_for(self, schema: Schema, rows: int) -> Plan | None:
+    def waves_for(self, schema: Schema, rows: int) -> HeldWaves | None:
         """The waves of a fit to this many rows of this schema; None if there is only one."""
         if self.public_X is not None:
             refuse_waves(self.waves, "public_X")
             return None
-        counts = self._family() == "poisson"
-        return plan_for(schema, rows, self.waves, counts=counts, **self._promise())
+        in_all = self.agreement_for(schema, rows)
+        calibration = in_all.calibration
+        assert isinstance(calibration, MomentCalibration)
+        counts, mu = self._family() == "poisson", mu_of(self.epsilon, calibration.model.delta)
+        stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu)
+        if stages is None:
+            return None
+        local = self.local_epsilon, self.local_delta
+        return HeldWaves(in_all, stages, None if None in local else local)  # type: ignore[arg-type]
+
+    def _spent_in_words(self) -> tuple[str, ...]:
+        if self.public_X is not None or isinstance(self._one_model().aim, Categorical):
+            return ()
+        if self.plan_ is None:
+            return (
+                "Everything was spent on one release, `moments_`, of which any further question is "
+                "free. waves='auto' spends it on this model, where that makes it better.",
+            )
+        first = self.plan_.stages.fractions[0]
+        return (
+            f"What was spent went into this model: `moments_` has {first:.0%} of μ², so further "
+            f"questions to it have {first**-0.5:.2g} times the noise that they have after waves=1, "
+            "which spends everything on one release that answers any question.",
+        )
 
     def _promise(self) -> dict[str, Any]:
         names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
@@ -367,7 +343,7 @@ class MomentPerturbation(PerturbationEstimator):
                 refuse_outside(rows[:, place], column)
             public = records(rows, columns)
         schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
-        self.plan_ = self.plan_for(schema, len(values))
+        self.plan_ = self.waves_for(schema, len(values))
         self.releases_ = self._releases(schema, values, signal, caveats)
         self.moments_ = self.releases_[0]
         if self.plan_ is not None:
@@ -389,34 +365,36 @@ class MomentPerturbation(PerturbationEstimator):
         """All that leaves: spent for first, and once, then blurred."""
         random = self._seeded()
 
-        def release(agreement: Agreement, rows: AnyArray, part: Signal) -> PublishedMoments:
+        def release(agreement: Agreement) -> PublishedMoments:
             if self.per_record:
-                sent = blur_each(agreement, rows, schema.features, part)
-                totals = Totals(len(rows), sent.numbers.sum(axis=0), agreement.fingerprint)
+                sent = blur_each(agreement, values, schema.features, signal)
+                totals = Totals(len(values), sent.numbers.sum(axis=0), agreement.fingerprint)
             else:
-                require_room(agreement, len(rows))  # of later waves, before rows are looked at
-                totals = blurred(agreement, clean_moment_totals(agreement, rows, part), random)
+                require_room(agreement, len(values))  # of later waves, before rows are looked at
+                totals = blurred(agreement, clean_moment_totals(agreement, values, signal), random)
             return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
-        if self.plan_ is None:
+        waves = self.plan_
+        if waves is None:
             agreement = self.agreement_for(schema, len(values))
-            self._spend(agreement, len(values))
-            return (release(agreement, values, signal),)
-        self._spend(self.plan_.first(), len(values))
-        lot = generator_for(None) if random is None else random
-        return collect(self.plan_, values, signal, lot, release)
+            self._spend(agreement, len(values), 1)
+            return (release(agreement),)
+        course = Course.of(waves, ())
+        self._spend(course.next_agreement(), len(values), len(waves))
+        for _ in waves.kinds:
+            course = course.then(release(course.next_agreement()))
+        return course.releases
 
-    def _spend(self, agreement: Agreement, rows: int) -> None:
-        """μ, once for all waves: everybody is in one of them (`blurfit.estimators.mechanisms`)."""
+    def _spend(self, agreement: Agreement, rows: int, releases: int) -> None:
+        """μ, once for all waves, which share it (`blurfit.agreement.held_waves`)."""
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
         if not self.per_record:
             require_room(agreement, rows)
-        # A local target may raise the noise of one wave and not of another: what none exceeds.
         mu = found.mu if self.plan_ is None else self.plan_.mu
-        # Of the thousandth of δ that is kept back for discrete noise less than a tenth is used
-        # (`blurfit.agreement.numbers`); half of it is counted.
-        kept_back = DISCRETE_SHARE / 2 * agreement.delta
+        # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
+        # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
+        kept_back = releases * DISCRETE_SHARE / 2 * self.delta
         what = f"{type(self).__name__} of {rows:,} rows"
         spend(Expense(what, mu=mu, delta=kept_back), found.model.neighbours)
 

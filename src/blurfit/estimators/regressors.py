@@ -94,10 +94,10 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             stand for the features' own moments, so that only Σyx is read from the release.
         family: "linear", or "poisson" for counts from 0 to the target's upper bound, the logarithm
             of whose mean is linear. It takes public rows, or waves of which the last is Newton's.
-        waves: into how many groups a lot divides the rows, each of which is asked in units that the
-            groups before it taught; "auto" takes as many as help by public facts, which may be one.
-            Each row is in one of them, so the promise is the same. Public rows take
-            one. After several, a number has no standard errors; waves=1 has them.
+        waves: how many releases, of all rows each, the promise is shared among: each is blurred in
+            units that those before it taught. "auto" takes as many as help this model by public
+            facts, which may be one. waves=1 spends everything on `moments_`: for many questions.
+            Public rows take one.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
             for more time.
         random_state: None for noise from the operating system. A seed, or a NumPy generator, is
@@ -108,11 +108,12 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             level but the first.
         intercept_: what they start from.
         model_: the `PublishedModel`: predictions from records, standard errors, files.
-        moments_: the first of `releases_`: `moments_.fit("income ~ age")`, correlations, files.
+        moments_: the first of `releases_`, of all rows with the share of the promise that it had:
+            `moments_.fit("income ~ age")`, correlations, files.
         releases_: the `PublishedMoments` of each wave, in their order.
-        plan_: the `Plan` of the waves, with which anybody can follow the releases; None for one.
+        plan_: the `HeldWaves`: what each wave sent, and its share of μ²; None for one.
         guarantee_: a `FitGuarantee`, in numbers and in words.
-        agreement_: the contract under which rows were blurred; in waves, that of the last one.
+        agreement_: the contract that all releases together keep.
         balance_: with `public_X`, how the public rows were weighted to look like the contributors.
         n_features_in_: how many features there were.
         feature_names_in_: what they are called, where X has names.

@@ -323,7 +323,7 @@ def moved_by_liars(
     infinite where there is no bound.
     """
     inside_unit_interval(share=share)
-    form = agreement.form if agreement.mechanism == "moment" else None
+    form = agreement.form if agreement.shows_sums else None
     if not isinstance(form, JointForm) or isinstance(form, TargetForm) or population.outputs > 1:
         raise InfeasibleError(
             "Expected an agreement by moment that sends everything, with one number or label as "

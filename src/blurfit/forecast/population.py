@@ -33,6 +33,8 @@ MOST_ROWS = 2**15  # are kept for drawing; second moments are of all rows
 DRAWN_ONE_BY_ONE = 2**14  # the largest collection whose rows are drawn themselves
 ROWS_GENERATED = 2**15
 
+DERIVED = "a forecast", "leave them out of what is forecast; each costs what a question costs"
+
 
 @dataclass(frozen=True, eq=False)
 class CollectionSums:
@@ -82,6 +84,7 @@ class Population:
     @classmethod
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Population":
         """Take the columns of all questions: |v| ≤ 1."""
+        schema.refuse_derived(*DERIVED)
         rows = np.column_stack([np.ones(len(v)), v])
         return cls(
             name=name,
@@ -102,6 +105,7 @@ class Population:
         variance.
         """
         inside_unit_interval(explained=explained)
+        schema.refuse_derived(*DERIVED)
         generator = np.random.default_rng(seed)
         table = {column.name: _values(column, generator) for column in schema.features}
         return cls._explained(schema, table, explained, generator, "generated")
@@ -114,6 +118,7 @@ class Population:
         ±√λ_j, each sign at random, beside truth values and levels that are equally likely.
         """
         inside_unit_interval(explained=explained)
+        schema.refuse_derived(*DERIVED)
         finite(**{f"spectrum[{place}]": value for place, value in enumerate(spectrum)})
         numbers = [feature for feature in schema.features if isinstance(feature, Numeric)]
         if len(spectrum) != len(numbers) or not all(0 < moment <= 1 for moment in spectrum):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.terms import INPUT_TERMS, MECHANISMS, MOMENT_TERMS, Mechanism
+from blurfit.agreement.terms import MECHANISMS, TERMS_OF_THE_OTHER, Mechanism
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
@@ -310,7 +310,7 @@ def propose_terms(
     if mechanism == "input":
         blocks = len(schema.features) + schema.intercept
         terms.setdefault("weight_bound", (2 if schema.is_label else 1) * math.sqrt(blocks))
-    for name in MOMENT_TERMS if mechanism == "input" else INPUT_TERMS:
+    for name in TERMS_OF_THE_OTHER[mechanism]:
         terms.pop(name, None)
     return terms
 

@@ -9,8 +9,9 @@ Everything is per record, in z-space, the constant left out: S stands for S/n an
 
 Derived: the range of a mean (|v| ≤ 1), the largest variance at a mean (Bhatia and Davis 2000:
 q² − m² for v in [−q, q], m(q − m) for v in {0, q}), the variance of signs and levels at their
-mean, each noise variance, and the form of the last step. Choices: the prior spread of means, of
-variances as a share of the largest (0.35 ± 0.3), the range of the spread of correlations τ (0.07 to
+mean, each noise variance, and the form of the last step. No floor
+and no prior stays as the noise vanishes: a variance has the prior density ∝ d^(−1/2), which has no
+scale. Choices: the prior spread of means, the range of the spread of correlations τ (0.07 to
 0.39), and the strength of the last step; they were set with the American Community Survey in view.
 
 **Correlations and principal components**, and what the noise leaves of them. Per person, in units
@@ -25,6 +26,7 @@ the last term for who happened to take part. Where a variance is not above its o
 column's correlations are not a number.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -36,6 +38,8 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.theory.forms import JointColumn
 from blurfit.validate import whole
+
+LEAST_VARIANCE = 1e-9  # of the largest: what rounding leaves of a constant column
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +73,12 @@ def denoise(sums: Submodel) -> Denoised:
     mean, largest = _means(sums, gram, noise_of_mean)
     spread = np.empty(len(mean))
     for j, column in enumerate(sums.features):
-        floor = least_variance(column)
+        noise = variance[j + 1, j + 1] + 4 * mean[j] ** 2 * noise_of_mean[j]
         if column.kind == "numeric":
-            noise = variance[j + 1, j + 1] + 4 * mean[j] ** 2 * noise_of_mean[j]
             seen = gram[j + 1, j + 1] - mean[j] ** 2
-            found = shrunk(seen, noise, 0.35 * largest[j], (0.3 * largest[j]) ** 2)
-            spread[j] = min(max(found, floor), largest[j])
+            spread[j] = variance_posterior(seen, noise, largest[j])
         else:
-            spread[j] = max(largest[j], floor)
+            spread[j] = max(largest[j], least_variance(column, noise_of_mean[j]))
     pairs = _pairs(sums.features)
     covariance, kept = _covariances(pairs, gram, variance, mean, spread, noise_of_mean)
     # Levels of one question alone have no blurred covariances, but shares with noise.
@@ -95,6 +97,7 @@ def soft_floor(covariance: FloatArray, strength: float) -> FloatArray:
     """
     values, vectors = np.linalg.eigh(covariance)
     raised = (values + np.sqrt(values**2 + 4 * strength)) / 2
+    raised = np.maximum(raised, 1e-12 * raised[-1])  # without noise, what rounding leaves
     found: FloatArray = (vectors * raised) @ vectors.T
     return found
 
@@ -112,9 +115,28 @@ def largest_variance(column: JointColumn, mean: float) -> float:
     return q**2 - mean**2
 
 
-def least_variance(column: JointColumn) -> float:
-    """Return a floor, that of a share of half a percent: a constant column is never divided by."""
-    return (0.005 if column.kind == "level" else 0.02) * column.weight**2
+def least_variance(column: JointColumn, noise: float) -> float:
+    """Return a floor, that of a share which the noise on the mean would hide, at most half a
+    percent: a column that seems constant is never divided by.
+    """
+    of_mean = math.sqrt(noise)
+    hidden = column.weight * of_mean * (1 if column.kind == "level" else 2)
+    most = (0.005 if column.kind == "level" else 0.02) * column.weight**2
+    return max(min(most, hidden), LEAST_VARIANCE * column.weight**2)
+
+
+def variance_posterior(seen: float, noise: float, largest: float) -> float:
+    """Return the posterior mean of a variance d in (0, B] under the density ∝ d^(−1/2).
+
+    It has no scale, and no floor above the noise's own: with people enough a column of any width is
+    read as it is. From 6 deviations on that is what was seen.
+    """
+    if largest > seen > 6 * math.sqrt(noise):
+        return max(seen, LEAST_VARIANCE * largest)
+    grid = largest * np.linspace(0.0025, 1.0, 400) ** 2  # even in √d, as the prior is
+    log = -((seen - grid) ** 2) / (2 * max(noise, 1e-300))
+    weight = np.exp(log - log.max())
+    return float(weight @ grid / weight.sum())
 
 
 def _means(sums: Submodel, gram: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -60,7 +60,7 @@ class Outlook:
 
 def outlook(agreement: Agreement) -> Outlook:
     """Return the outlook of a collection by `moment`, or of a plan's first wave, at its quorum."""
-    form = agreement.form if agreement.mechanism == "moment" else None
+    form = agreement.form if agreement.shows_sums else None
     if not isinstance(form, JointForm) or isinstance(form, TargetForm):
         raise InfeasibleError(
             "Expected mechanism='moment', products of all columns, and no later wave: there is no "

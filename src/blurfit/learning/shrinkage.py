@@ -6,7 +6,8 @@ better reading, for it uses that all moments come from one positive definite mat
 large the two agree up to sampling error, and linear Bayes takes milliseconds. The border, 40, is a
 choice: on the American Community Survey both are equal between 20 and 60, and so they are on twelve
 small sets. Beyond 32 coefficients sampling would take more than a second, and linear Bayes is used
-throughout.
+throughout. Where ψ is below 1.3, or nμ below 60, nothing but a number's mean can be learned, and
+the model is the mean alone (`blurfit.theory.planning.mean_alone`).
 
 **Linear Bayes** (`linear_bayes`) gives the coefficients of least expected squared error that are
 linear in the blurred Σzy. With A = E[zzᵀ] denoised (`blurfit.learning.denoise`), t = Σzy/n and the
@@ -53,19 +54,19 @@ same model, and everybody can repeat it.
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
 from blurfit.arrays import FloatArray
-from blurfit.learning.denoise import Denoised, denoise, largest_variance, shrunk
+from blurfit.learning.denoise import Denoised, denoise, largest_variance, variance_posterior
 from blurfit.learning.sums import Submodel
 from blurfit.theory import planning
 from blurfit.theory.moments import sensitivity
 
-Reading = Literal["linear-bayes", "posterior-mean"]
+Reading = Literal["linear-bayes", "posterior-mean", "mean"]
 
 _EXPLAINED = np.geomspace(0.003, 1.0, 12)
 _PASSES = 3
@@ -158,8 +159,7 @@ def target_variance(sums: Submodel) -> float:
         return min(largest, b**2 / 4)
     seen = sums.square / sums.count - mean**2
     noise = sums.noise.variance[-1, -1] / sums.count**2
-    found = shrunk(seen, noise, 0.3 * largest, (0.25 * largest) ** 2)
-    return float(np.clip(found, 0.01 * b**2, largest))
+    return variance_posterior(seen, noise, largest)
 
 
 def _prior(sums: Submodel, features: Denoised, variance: float) -> FloatArray:
@@ -422,11 +422,18 @@ def information(sums: Submodel) -> float:
 
 def reading(sums: Submodel) -> Reading:
     """Say which estimator `shrink` uses; it depends on N, s, c and the number of features only."""
-    sampled = information(sums) < _BORDER and len(sums.features) <= _MOST_COEFFICIENTS
+    psi = information(sums)
+    if sums.target.kind == "numeric" and planning.mean_alone(psi, len(sums.features)):
+        return "mean"
+    sampled = psi < _BORDER and len(sums.features) <= _MOST_COEFFICIENTS
     return "posterior-mean" if sampled else "linear-bayes"
 
 
 def shrink(sums: Submodel) -> Shrunk:
     """Fit the model of one target that is published: the same for the same release."""
-    found = linear_bayes(sums)
-    return posterior_mean(sums, found) if reading(sums) == "posterior-mean" else found
+    found, read = linear_bayes(sums), reading(sums)
+    if read == "mean":
+        theta = np.zeros_like(found.theta)
+        theta[0] = sums.cross[0] / (sums.count * sums.constant**2)
+        return replace(found, theta=theta, coefficients=sums.in_columns(theta), explained=0.0)
+    return posterior_mean(sums, found) if read == "posterior-mean" else found

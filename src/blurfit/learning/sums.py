@@ -75,7 +75,7 @@ ASYMMETRY_ALLOWED = 1e-10
 
 def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
     """Add up a block's rows: each number for `moment`, for `input` the sums of the table above."""
-    if agreement.mechanism == "moment":
+    if agreement.shows_sums:
         return np.asarray(numbers.sum(axis=0))
     d = agreement.schema.dimension
     q, p, step = numbers[:, :d], numbers[:, d:], agreement.grid.linear
@@ -117,7 +117,7 @@ def _cut(agreement: Agreement) -> float:
 def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, ...]) -> int:
     """Return how many rows may be added so that their sums stay exact; at least 1."""
     most = max(largest_steps)
-    if agreement.mechanism == "input":
+    if not agreement.shows_sums:
         quadratic, linear = largest_steps
         cut = _cut(agreement)
         high = quadratic / cut + 0.5  # |h| in its own steps; |l| is at most cut/2
@@ -172,7 +172,7 @@ def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_r
     """Return the totals of a collection from its blocks' counts and sums."""
     groups = merged(parts, exact_rows)
     count = sum(rows for rows, _ in groups)
-    is_input = agreement.mechanism == "input"
+    is_input = not agreement.shows_sums
     d = agreement.schema.dimension
     triangle = d * (d + 1) // 2
     if not groups:

@@ -274,6 +274,34 @@ def on_simplex(values: FloatArray) -> FloatArray:
     return found
 
 
+def quantile(bands: Answer, edges: FloatArray, share: float) -> tuple[Answer, float]:
+    """Return where this share of the people lies below, and how far the bands leave it open.
+
+    `bands` are the shares between edges, of which there is one more. With F the cumulated shares
+    and f = π_k/h_k the density in the band that holds it, x = e_k + (share − F_k)/f, and to first
+    order Var x = Var F(x)/f² with F(x) = F_k + π_k·(x − e_k)/h_k.
+    """
+    likely = on_simplex(bands.values)
+    below = np.concatenate([[0.0], np.cumsum(likely)])
+    place = min(int(np.searchsorted(below, share, side="right")) - 1, len(likely) - 1)
+    widths = np.diff(edges)
+    density = likely / widths
+    error = math.sqrt(max(float(bands.privacy[place, place]), 0.0))
+    if likely[place] <= LEAST_CELL * error:
+        raise InfeasibleError(
+            "The noise hides how many people are in the band that holds this quantile: use wider "
+            "bands, collect more records, or allow a larger epsilon."
+        )
+    part = (share - below[place]) / likely[place]
+    value = edges[place] + part * widths[place]
+    row = np.where(np.arange(len(likely)) < place, 1.0, 0.0)
+    row[place] = part
+    found = bands.through(row[None] / density[place])
+    beside = density[max(place - 1, 0) : place + 2]
+    open_by = float(widths[place] / 8 * np.abs(beside - density[place]).max() / density[place])
+    return Answer(np.array([value]), found.sampling, found.privacy), open_by
+
+
 # ---- tests
 
 

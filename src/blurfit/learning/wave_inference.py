@@ -1,38 +1,29 @@
 """Standard errors for the last of several waves: the sampling of people, and the noise of privacy.
 
-**A residual wave** adds what the cut leaves of the model that the wave started from. A residual
-wave's sums are joint sums of (1, f', g'), f' = min(1, r√p/‖f‖)·f the cut white features and g' the
-cut error of the last model, in standard deviations. So `blurfit.learning.inference` gives the step
-θ̃ of g' by (1, f') with the two parts of its covariance, refusals included. What is left is to say
-what that step has to do with the coefficients. Write x' = (1, f'), x = (1, f), and d for the error
-of the start: the truth is start + d, and g = x·d + e.
+**A residual wave** is a step of weighted least squares. Its sums are joint sums of s(1, f, g), s a
+record's weight and g the last model's error in standard deviations, so `blurfit.learning.inference`
+gives the step θ̃ of g by (1, f) with the two parts of its covariance, refusals included; only that
+Σs² is blurred too, and that the residual's spread is told by Σs²e²/Σs². What is left to say is what
+the step has to do with the line that least squares without weights would give.
 
-**One step of a bounded estimating equation.** Given the past, which other people's records made,
-the start is a fixed number. Σx'g' is the sum of a score, Σ w(x)x·ψ(x·d + e), with bounded influence
-(Mallows; ψ cuts at ±R), and θ̃ is a step of it whose slope is taken to be A = E[x'x'ᵀ], where it is
-J = E[1(|g| < R)·x'xᵀ]. To first order in d,
+* **Weights.** They bias nothing if the mean is linear. If it is not, the squared bias is at most
+  L·E[(1 − w)g²]/E_f² in all white directions together (`blurfit.learning.gauge`), both factors
+  being at least what wave 1, which cuts nobody, saw beyond the cut, less a deviation of its noise.
+  The worst is not to be expected of every direction: a share e of it is, in each, which grows from
+  0.02 to 1 as η does.
+* **The cut** lets only a share s of a step through, by which Σfg is divided. It shifts the constant
+  by at most `clip` and the others by `bend`; and of the start's own error, whose covariance P the
+  belief knows, it leaves the share `out`.
+* **Uneven spread**: the sampling part is as large as E[w²f²g²]/E_f says, if that is more than what
+  an even spread gives.
 
-    E[θ̃] − d = (K − 1)d + A⁻¹E[x'·E[ψ(e) | x]],      K = A⁻¹J.                               (1)
+All of it comes from the law that the gauge told, so it holds for people as the gauge saw them: what
+a few people far out do, fewer than its noise, it cannot tell. Where contributors send once there is
+no gauge, and the law is an assumption.
 
-* **The plug-in**, (K − 1)d. Where nothing is cut K = 1, and the start does not matter. Else its
-  error d, whose covariance P the belief knows, enters by a small factor. For features whose
-  directions are alike K is s·k on them, with s = P(|g| < R) and k = E[‖f'‖‖f‖]/E‖f'‖² ≥ 1: the two
-  cuts err to opposite sides. As directions are not quite alike, they are not set off against each
-  other: **κ² = (k − 1)² + (1 − s)²**, and κ²P is added to the covariance. Measured on the American
-  Community Survey and on generated and skewed people, the singular values of K − 1 lie around κ.
-* **The cut's own bias**, the last term of (1). It is 0 for symmetric errors. If errors are skewed,
-  but of one law for everybody, E[ψ(e) | x] is one number, which the constant takes up alone:
-  coefficients are not biased, the constant is. All that is cut away, δ = E(|g| − R)₊, is added to
-  the constant's error, as if it were of one sign. Where errors are skewed *and* differ in size
-  between people, coefficients are biased too: with sizes that differ by a half (a choice), (δ/2)²
-  is added to the white coefficients, in equal parts.
-
-s, δ and the uncut spread come from E[min(|g|, R)²], which is released, by the law of Laplace, whose
-tails are as heavy as those of incomes' errors (kurtosis 6): with scale b and u = R/b,
-
-    E[min(|g|, R)²] = 2b²(1 − e^{−u}(1 + u)),   1 − s = e^{−u},   E(|g| − R)₊ = b·e^{−u};
-
-k comes from E‖f'‖², which is released, by the gamma law of ‖f‖² for Gaussian features (shape p/2).
+**Waves that share their rows** (`pooled`). Given the past, a wave's noise is fresh; its rows are
+the same. So their estimates are weighted by the precision of their noise, the sampling error counts
+once, and biases as if they agreed.
 
 **A Newton wave.** With Â = ΣM + E and t̂ = Σp + e, the step without any shrinkage is θ̃ = Â⁻¹t̂,
 and for the true step θ (the Newton step of everybody's sums)
@@ -64,55 +55,62 @@ where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, gammaln
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
+from blurfit.learning.gauge import LEAST_EXPECTED, Cut
 from blurfit.learning.inference import Inference, Pull, infer
-from blurfit.learning.sums import JointSums, Submodel
-from blurfit.learning.waves import Belief, StepSums, WaveSums, coordinates, start_of, step_sums
+from blurfit.learning.sums import Noise, Submodel
+from blurfit.learning.waves import (
+    Belief,
+    StepSums,
+    WaveSums,
+    coordinates,
+    cut_of,
+    start_of,
+    step_sums,
+)
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.forms import JointColumn
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
-from blurfit.theory.numerics import root_of_increasing
 
-_UNEVEN = 0.5  # by how much the size of errors is taken to differ between people
-_MOST = 0.95  # of what a cut lets through: beyond, everything was cut, and the law is not told
 MOST_NOISE = 0.3  # κ
+LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 
 
-@dataclass(frozen=True)
-class Cut:
-    """What the cut does to a step: see the module's docstring.
-
-    Attributes:
-        plug_in: κ, the share of the start's error that is left.
-        shift: δ, how far the constant may be off, in standard deviations of the residual.
-        spread: the uncut residual's variance over the cut one's.
+@dataclass(frozen=True, eq=False)
+class WaveEstimate:
+    """What one wave tells without shrinkage: `inference`, whose privacy part has the noise alone,
+    and the covariance of what weights and cut may have done.
     """
 
-    plug_in: float
-    shift: float
-    spread: float
+    inference: Inference
+    bias: FloatArray
+
+    @property
+    def whole(self) -> Inference:
+        """The estimate with both parts of what is not sampling."""
+        return replace(self.inference, privacy=self.inference.privacy + self.bias)
 
 
-def cut_of(chart: ResidualMap, sums: WaveSums) -> Cut:
-    """Tell how much a wave's records were cut, by what was released of them."""
-    p = chart.whitening.dimension
-    seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
-    length = float(np.trace(sums.matrix[1:-1, 1:-1])) / sums.count / chart.feature_scale**2 / p
-    u = _laplace(seen / chart.bound**2)
-    scale, tail = chart.bound / u, math.exp(-u)
-    stretch = _stretch(length, chart.radius, p / 2)
-    left = 1 - tail * (1 + u)
-    return Cut(math.hypot(stretch - 1, tail), scale * tail, 1 / left)
+def pooled(waves: Sequence[WaveEstimate]) -> WaveEstimate:
+    """Return the estimate of several waves of the same rows: see the module's docstring."""
+    precisions = [np.linalg.inv(one.inference.privacy) for one in waves]
+    privacy = np.asarray(np.linalg.inv(sum(precisions)), dtype=np.float64)
+    gains = [privacy @ one for one in precisions]
+    pairs = list(zip(gains, waves, strict=True))
+    bias = len(waves) * sum(gain @ one.bias @ gain.T for gain, one in pairs)
+    value = np.sum([gain @ one.inference.coefficients for gain, one in pairs], axis=0)
+    found = replace(waves[-1].inference, coefficients=value, privacy=(privacy + privacy.T) / 2)
+    return WaveEstimate(found, np.asarray(bias))
 
 
-def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Inference:
+def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> WaveEstimate:
     """Return the estimates of the residual wave collected under `chart`, the map of `belief`.
 
     Coefficients are of (1, v) for the encoded target, without shrinkage.
@@ -123,35 +121,88 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
             "errors are not theirs. Plan a Newton wave (more people, or a larger epsilon), or read "
             "the first wave's release."
         )
-    step = infer(_step_sums(chart, sums))
-    cut, back = cut_of(chart, sums), _back(chart)
-    p = chart.whitening.dimension
-    moved = cut.shift**2 * np.array([1.0, *[_UNEVEN**2 / p] * p])
-    privacy = back @ (step.privacy + np.diag(moved)) @ back.T + cut.plug_in**2 * belief.covariance
-    sampling = back @ step.sampling @ back.T
+    cut = cut_of(belief, chart, sums)
+    joint = _step_sums(belief, chart, sums)
+    step = infer(joint)
     assert step.residual_variance is not None
-    return replace(
+    weight = float(joint.gram[0, 0]) / (sums.count * chart.constant**2)
+    left = max(step.residual_variance / weight, 0.05 * cut.spread)
+    uneven = max(1.0, cut.uneven / left) if math.isfinite(cut.law_noise) else 1.0
+    back = _back(chart)
+    if math.isfinite(cut.law_noise):
+        bias = back @ _moved(_hidden(belief, chart, cut), chart.whitening.dimension) @ back.T
+        bias += cut.out**2 * belief.covariance
+    else:
+        bias = _assumed_bias(belief, chart, cut, weight, back @ step.coefficients)
+    sampling = back @ (uneven / weight * step.sampling) @ back.T
+    privacy = back @ step.privacy @ back.T
+    found = replace(
         step,
         coefficients=start_of(chart) + back @ step.coefficients,
         sampling=(sampling + sampling.T) / 2,
         privacy=(privacy + privacy.T) / 2,
-        residual_variance=step.residual_variance * cut.spread * chart.scale**2,
+        residual_variance=left * chart.scale**2,
         r_squared=None,
+    )
+    return WaveEstimate(found, (bias + bias.T) / 2)
+
+
+def _moved(cut: Cut, p: int) -> FloatArray:
+    """Return how far weights and cut may have moved the step, by what a gauge saw."""
+    share = max((cut.expected - LEAST_EXPECTED) ** 2 / (1 - LEAST_EXPECTED) ** 2, LEAST_MISFIT)
+    bent = (share * cut.lost * cut.misfit + cut.bend**2) / cut.energy**2
+    slopes = (1 + (p - 1) * share) * bent + cut.clip**2 / (4 * p)
+    return np.diag([cut.clip**2 + share * cut.misfit * (1 - cut.weight), *[slopes] * p])
+
+
+def _hidden(belief: Belief, chart: ResidualMap, cut: Cut) -> Cut:
+    """Return the cut with at least the energy that wave 1, which cuts nobody, saw beyond it."""
+    if belief.seen is None:
+        return cut
+    energy, of_energy = belief.seen.energy(chart.whitening)
+    square, of_square = belief.seen.residual(chart)
+    lost = max(cut.lost, energy - of_energy - cut.energy)
+    return replace(
+        cut, lost=lost, misfit=max(cut.misfit, square - of_square - cut.weight * cut.spread)
     )
 
 
-def residual_pull(chart: ResidualMap, sums: WaveSums) -> Pull:
-    """Tell how the wave's estimates follow a push of its sums by contributors who lie."""
-    return Pull.of_line(_step_sums(chart, sums)).through(_back(chart))
+def _assumed_bias(
+    belief: Belief, chart: ResidualMap, cut: Cut, weight: float, step: FloatArray
+) -> FloatArray:
+    """Return the same without a gauge, by the law of Laplace for g alone.
+
+    What is cut away, E(|g| − R)₊, shifts the constant, and if sizes of errors differ by a half, the
+    others by half of that in all. The share 1 − s of a step that is cut is put back by dividing; it
+    is wrong by as much as the start is, and as the step itself is: a strong signal that one column
+    carries is not what P, even in all directions, expects.
+    """
+    p, tail = chart.whitening.dimension, 1 - cut.through
+    shift = chart.bound / max(-math.log(max(tail, 1e-12)), 1e-3) * tail / weight
+    back = _back(chart)
+    moved = back @ np.diag(shift**2 * np.array([1.0, *[0.25 / p] * p])) @ back.T
+    return np.asarray(moved + tail**2 * (belief.covariance + np.outer(step, step)))
 
 
-def _step_sums(chart: ResidualMap, sums: WaveSums) -> Submodel:
-    """Return the wave's sums as those of g' by (1, f')."""
-    names = [f"f{place}" for place in range(chart.whitening.dimension)]
-    columns = [JointColumn(name, chart.feature_scale) for name in names]
-    error = JointColumn("error", chart.target_scale)
-    joint = JointSums((*columns, error), chart.constant, sums.count, sums.matrix, sums.deviation)
-    return joint.submodel("error")
+def _step_sums(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Submodel:
+    """Return the wave's sums as those of s·g by s·(1, f)."""
+    p = chart.whitening.dimension
+    columns = tuple(JointColumn(f"f{place}", chart.feature_scale) for place in range(p))
+    read = step_sums(chart, sums, cut_of(belief, chart, sums))
+    variance = np.full((p + 2, p + 2), sums.deviation**2 / 2)
+    np.fill_diagonal(variance, sums.deviation**2)
+    variance[:-1, -1] = variance[-1, :-1] = read.linear_variance
+    return Submodel(
+        count=sums.count,
+        constant=chart.constant,
+        features=columns,
+        target=JointColumn("error", chart.target_scale),
+        gram=read.gram,
+        cross=read.linear,
+        square=float(sums.matrix[-1, -1]),
+        noise=Noise(variance, np.zeros(p + 2)),
+        deviation=sums.deviation,
+    )
 
 
 def _back(chart: ResidualMap) -> FloatArray:
@@ -163,28 +214,7 @@ def _back(chart: ResidualMap) -> FloatArray:
     return chart.scale * found
 
 
-def _laplace(share: float) -> float:
-    """Find u = R/b of the law whose E[min(|g|, R)²] is so large a share of R²."""
-    share = min(max(share, 1e-3), _MOST)
-    return root_of_increasing(lambda u: share - 2 * (1 - math.exp(-u) * (1 + u)) / u**2, 1.0, 1e-9)
-
-
-def _stretch(seen: float, radius: float, shape: float) -> float:
-    """Return k = E[min(t, r√t)]/E[min(t, r²)]: t = ‖f‖²/p is gamma with E[min(t, r²)] = seen."""
-    seen = min(max(seen, 1e-3 * radius**2), _MOST * radius**2)
-
-    def kept(mean: float) -> float:
-        x = radius**2 * shape / mean
-        return float(mean * gammainc(shape + 1, x) + radius**2 * gammaincc(shape, x))
-
-    mean = root_of_increasing(lambda mean: kept(mean) - seen, 1.0, 1e-9)
-    x = radius**2 * shape / mean
-    root = math.sqrt(mean / shape) * math.exp(gammaln(shape + 0.5) - gammaln(shape))
-    crossed = mean * gammainc(shape + 1, x) + radius * root * gammaincc(shape + 0.5, x)
-    return float(crossed / seen)
-
-
-def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
+def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstimate:
     """Return the estimates of the wave that was collected under `chart`, the map of `belief`.
 
     Coefficients are of (1, v), without shrinkage: of the encoded target after a residual wave, of
@@ -192,21 +222,22 @@ def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
     """
     if isinstance(chart, ResidualMap):
         return residual_estimates(belief, chart, sums)
-    return newton_estimates(chart, sums)
+    found = newton_estimates(chart, sums)
+    return WaveEstimate(found, np.zeros_like(found.privacy))
 
 
 def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, FloatArray]:
     """Tell how the wave's estimates follow a push of its own sums, and, as a quadratic form, what
     is left in them of the start's error.
 
-    Liars of earlier waves move the start. To first order a residual wave keeps the share κ of that,
-    and Newton's keeps nothing: what one step leaves of a start that is far off is in its standard
-    errors, by the length of the step that was released. The rest of the map, m, W and the scale,
-    matters only beside an error of the start.
+    Liars of earlier waves move the start. To first order a residual wave keeps the share of it that
+    its cut lets through, and Newton's keeps nothing: what one step leaves of a start that is far
+    off is in its standard errors, by the length of the step that was released. The rest of the map,
+    m, W and the scale, matters only beside an error of the start.
     """
     if isinstance(chart, ResidualMap):
-        left = cut_of(chart, sums).plug_in ** 2 * belief.covariance
-        return residual_pull(chart, sums), left
+        left = cut_of(belief, chart, sums).out ** 2 * belief.covariance
+        return Pull.of_line(_step_sums(belief, chart, sums)).through(_back(chart)), left
     back = np.asarray(np.linalg.inv(coordinates(chart)), dtype=np.float64)
     found = Pull.of_step(*_solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
     return found, np.zeros_like(found.squares)

@@ -65,10 +65,23 @@ from scipy.special import expit, gammainc, gammaincc
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
+from blurfit.learning.gauge import (
+    Cut,
+    Law,
+    assumed_law,
+    choose,
+    cut_at,
+    gauge_map,
+    inside,
+    law_of,
+)
 from blurfit.learning.shrinkage import Shrunk, read_linearly
 from blurfit.learning.sums import Noise, Submodel
+from blurfit.theory.forms import ColumnKind
 from blurfit.theory.maps import (
     LARGEST_RADIUS,
+    Announced,
+    GaugeMap,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -85,11 +98,13 @@ from blurfit.theory.planning import (
     information,
     newton_radius,
     radius_of,
+    reach_of_numbers,
     residual_bound_of,
 )
 from blurfit.validate import one_of, positive, whole
 
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
+_TOO_WIDE = 0.15  # of their expected length: white features that are shorter shrink the whitening
 _FACTORS = np.geomspace(1 / 16, 16, 9)
 
 
@@ -107,6 +122,9 @@ class Belief:
         spread: The features' covariance, positive definite.
         scale: The standard deviation of the residual, as far as a line was fitted.
         count_bound: Y, the largest count, for counts.
+        law: Where people are, by the gauge before the next residual wave.
+        seen: What wave 1 saw of everybody, without any cut, and its noise.
+        kinds: Of the features: whether they are numbers, signs or levels.
     """
 
     task: Task
@@ -117,11 +135,45 @@ class Belief:
     spread: FloatArray
     scale: float
     count_bound: float | None = None
+    law: Law | None = None
+    seen: "Seen | None" = None
+    kinds: tuple[ColumnKind, ...] = ()
 
     def __post_init__(self) -> None:
         one_of(TASKS, task=self.task)
         if self.task == "count":
             positive(count_bound=self.count_bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Unbiased second moments of (1, v, y) of everybody, and the variance of the noise on each."""
+
+    matrix: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, sums: Submodel) -> "Seen":
+        """Return those of joint sums."""
+        scale = np.append(sums.scale, sums.target.weight)
+        both = sums.count * np.outer(scale, scale)
+        return cls(sums.extended / both, sums.noise.variance / both**2)
+
+    def energy(self, white: Whitening) -> tuple[float, float]:
+        """Return E‖f‖²/p, and the standard deviation of the noise on it."""
+        p, by = white.dimension, white.matrix.T @ white.matrix
+        move = np.vstack([-white.mean, np.eye(p)])
+        return self._form(move @ by @ move.T / p, slice(0, -1))
+
+    def residual(self, chart: ResidualMap) -> tuple[float, float]:
+        """Return E[g²], and the standard deviation of the noise on it."""
+        r = np.append(-start_of(chart), 1.0) / chart.scale
+        return self._form(np.outer(r, r), slice(None))
+
+    def _form(self, by: FloatArray, part: slice) -> tuple[float, float]:
+        matrix, variance = self.matrix[part, part], self.variance[part, part]
+        weights = np.where(np.eye(len(by), dtype=bool), by, np.sqrt(2) * by)  # pairs are one entry
+        return float(np.sum(by * matrix)), math.sqrt(float(np.sum(weights**2 * variance)))
 
 
 def first_belief(
@@ -140,6 +192,8 @@ def first_belief(
         spread=_white(sums, model) / np.outer(weights, weights),
         scale=math.sqrt(variance * max(1 - model.explained, 0.1)),
         count_bound=count_bound,
+        seen=Seen.of(sums) if task == "number" else None,
+        kinds=tuple(column.kind for column in sums.features),
     )
 
 
@@ -179,26 +233,24 @@ def on_curve(belief: Belief) -> Belief:
 
 def next_map(
     belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True
-) -> WaveMap:
+) -> Announced:
     """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
 
     The `last` of a plan's Newton waves collects squared slopes too, for its errors.
     """
-    one_of(("residual", "newton"), kind=kind)
-    at = belief if kind == "residual" else on_curve(belief)
-    if kind == "residual" and not belief.line:
+    one_of(("gauge", "residual", "newton"), kind=kind)
+    at = on_curve(belief) if kind == "newton" else belief
+    if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
-    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(at.spread)))
+    spread = at.spread if kind == "newton" else _not_too_long(at, count, mu)
+    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(spread)))
     beta = rounded(at.coefficients)
     white = Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
-    if kind == "residual":
-        radius = float(rounded(np.array(radius_of(count, mu, white.dimension))))
+    if kind != "newton":
         scale = float(rounded(np.array(at.scale)))
-        bound = residual_bound_of(radius)
-        if at.task == "label":  # a rare class is far from the mean, and is never cut
-            average = white.intercept + float(white.coefficients @ white.mean)
-            bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
-        return ResidualMap(white, radius, scale, bound)
+        if kind == "gauge":
+            return gauge_map(white, scale, count, mu)
+        return ResidualMap(white, *_reach(at, white, scale, count, mu))
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu)
@@ -228,6 +280,44 @@ def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
     gradient = max(curvature, min(growth * most, max(3.0, 0.25 * root) * spread))
     curvature, gradient = rounded(np.array([curvature, gradient])).tolist()
     return PoissonNewton.of(most, curvature, gradient)
+
+
+def _not_too_long(belief: Belief, count: int, mu: float) -> FloatArray:
+    """Return the features' covariance with columns of yes and no, and levels, wide enough that the
+    rarer answer is inside of the radius: what is rare is not made long, and then weighted down.
+
+    Where the answers of a column are, at its mean, is known. So far from it, 1 + |m| for signs, the
+    rarer one is white features' whole length r√p, at least. As r grows with ψ the limit vanishes.
+    """
+    if belief.task != "number" or not any(kind != "numeric" for kind in belief.kinds):
+        return belief.spread
+    mean = belief.mean
+    level = np.array([kind == "level" for kind in belief.kinds])
+    known = np.array([kind != "numeric" for kind in belief.kinds])
+    far = np.where(level, np.maximum(mean, 1 - mean), 1 + np.abs(mean))
+    radius, _ = reach_of_numbers(count, mu, len(mean))
+    least = np.where(known, far**2 / (len(mean) * radius**2), 0.0)
+    return belief.spread + np.diag(np.maximum(least - np.diagonal(belief.spread), 0.0))
+
+
+def _reach(
+    belief: Belief, white: Whitening, scale: float, count: int, mu: float
+) -> tuple[float, float, float]:
+    """Return r, the scale, and R: by where people are, or by a rule where nobody has looked."""
+    p = white.dimension
+    if belief.law is None:
+        radius = radius_of(count, mu, p)
+        bound = residual_bound_of(radius)
+        if belief.task == "number":
+            radius, bound = reach_of_numbers(count, mu, p)
+        if belief.task == "label":  # a rare class is far from the mean, and is never cut
+            average = white.intercept + float(white.coefficients @ white.mean)
+            bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
+        return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
+    slopes = np.linalg.inv(white.matrix).T  # of white features
+    error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
+    radius, bound = choose(belief.law, count, mu, p, error)
+    return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
 
 
 def rounded(numbers: FloatArray) -> FloatArray:
@@ -375,7 +465,7 @@ def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float) -> FloatArr
     mean = max(mean, 0.1 * curvature)
     between = max(float(np.var(features)) - of_each, (0.1 * mean) ** 2)
     found[1:] = mean + between / (between + of_each) * (features - mean)
-    found[1:] = np.maximum(found[1:], 0.1 * mean)
+    found[1:] = np.maximum(found[1:], min(0.1 * mean, math.sqrt(of_each)))  # none above the noise
     found[0] = max(found[0], 3 * math.sqrt(noise[0]), 1e-3 * mean)
     return found
 
@@ -403,10 +493,14 @@ class WaveSums:
         positive(deviation=self.deviation)
 
 
-def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
+def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     """Return what is believed after a wave that was collected under `chart`, a map of `belief`."""
+    if isinstance(chart, GaugeMap):
+        law = law_of(chart, sums.matrix[0], sums.count, sums.deviation)
+        return replace(belief, law=law)
     at = belief if isinstance(chart, ResidualMap) else on_curve(belief)
-    read = step_sums(chart, sums)
+    cut = cut_of(belief, chart, sums) if isinstance(chart, ResidualMap) else None
+    read = step_sums(chart, sums, cut)
     into = coordinates(chart)
     prior = into @ at.covariance @ into.T
     step = bayes_step(read, prior + _slack(prior))
@@ -415,7 +509,22 @@ def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
     learned = replace(
         at, coefficients=start_of(chart) + back @ step.theta, covariance=(error + error.T) / 2
     )
-    return _features(learned, chart, read, step) if isinstance(chart, ResidualMap) else learned
+    if cut is None:
+        return learned
+    assert isinstance(chart, ResidualMap)
+    return _features(learned, chart, read, step, cut)
+
+
+def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
+    """Return what the wave's weights and cut do, by the gauge before it or by what is assumed."""
+    law = belief.law or assumed_law(chart.whitening.dimension)
+    found = cut_at(law, chart, sums.count, chart.sensitivity() / sums.deviation)
+    if belief.task != "number":
+        return replace(found, through=1.0)  # labels are never cut, and a line of counts is a start
+    if belief.law is None:
+        seen = float(sums.matrix[-1, -1]) / (sums.count * chart.target_weight**2)
+        return replace(found, through=inside(seen))
+    return found
 
 
 def start_of(chart: WaveMap) -> FloatArray:
@@ -423,20 +532,26 @@ def start_of(chart: WaveMap) -> FloatArray:
     return np.array([chart.whitening.intercept, *chart.whitening.coefficients])
 
 
-def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
-    """Return the wave's quadratic, the constant first, with the law of its noise."""
+def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
+    """Return the wave's quadratic, the constant first, with the law of its noise; of a residual
+    wave with what is known of its cut.
+    """
     size = chart.whitening.dimension + 1
     square = sums.deviation**2
     variance = np.full((size, size), square / 2)
     np.fill_diagonal(variance, square)
     if isinstance(chart, ResidualMap):
         _refuse_shape(sums, size + 1, linear=False)
+        assert cut is not None
         gram = np.array(sums.matrix[:-1, :-1])
-        gram[0, 0], variance[0, 0] = chart.constant**2 * sums.count, 0.0
+        gram[0, 0] = chart.constant**2 * sums.count * _weight(chart, sums, cut)
         noise = Noise(variance, np.zeros(size))
-        left = _residual_variance(chart, sums)
-        curvature = chart.feature_scale**2
-        return StepSums(sums.count, gram, sums.matrix[:-1, -1], noise, square / 2, curvature, left)
+        expected = cut.weight * cut.spread
+        seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
+        left = min(max(seen, 0.1 * expected), 4 * expected) / cut.weight * chart.target_scale**2
+        curvature = cut.energy * chart.feature_scale**2
+        linear, blur = sums.matrix[:-1, -1] / cut.through, square / 2 / cut.through**2
+        return StepSums(sums.count, gram, linear, noise, blur, curvature, left)
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
     order = [size - 1, *range(size - 1)]
@@ -481,37 +596,44 @@ def coordinates(chart: WaveMap) -> FloatArray:
     return found
 
 
-def _residual_variance(chart: ResidualMap, sums: WaveSums) -> float:
-    """Return Var(b·g/bound) of a record, shrunk toward what wave 1 expects, to 0.1 to 4 of it."""
-    expected = chart.target_scale**2
-    seen = float(sums.matrix[-1, -1]) / sums.count
-    noise, prior = (sums.deviation / sums.count) ** 2, (0.5 * expected) ** 2
-    found = (prior * seen + noise * expected) / (prior + noise)
-    return min(max(found, 0.1 * expected), 4 * expected)
+def _weight(chart: ResidualMap, sums: WaveSums, cut: Cut) -> float:
+    """Return E_w, by what was released of it and by the law, each as far as it is certain."""
+    seen = float(sums.matrix[0, 0]) / (chart.constant**2 * sums.count)
+    noise = (sums.deviation / (chart.constant**2 * sums.count)) ** 2
+    other = min(cut.law_noise, 0.2) ** 2 + 1e-3 * cut.weight / sums.count
+    found = (seen * other + cut.weight * noise) / (other + noise)
+    return min(max(found, 0.02), 1.0)
 
 
-def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) -> Belief:
+def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cut: Cut) -> Belief:
     """Whiten the belief's features again by what this wave saw of them.
 
-    The cut records' second moments are taken at the size that keeps their total: the cut makes all
-    directions smaller alike. (Newton's M is weighted by h: it leaves the whitening as it is.)
+    Their directions are those of the weighted records; their size is what the law says of all.
+    (Newton's M is weighted by h: it leaves the whitening as it is.)
     """
     lower = np.linalg.inv(chart.whitening.matrix)
-    shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale)
-    centred = step.gram[1:, 1:] / chart.feature_scale**2 - np.outer(shift, shift)
-    centred *= (
-        _size(float(np.trace(centred)) / len(shift), chart.radius, len(shift) / 2)
-        * len(shift)
-        / float(np.trace(centred))
-    )
-    spread = lower @ centred @ lower.T
-    explained = float(step.theta @ step.gram @ step.theta)  # of the last model's errors
+    weight = step.gram[0, 0] / chart.constant**2
+    shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale * weight)
+    centred = step.gram[1:, 1:] / (chart.feature_scale**2 * weight) - np.outer(shift, shift)
+    if math.isfinite(cut.law_noise):
+        size = cut.lost + cut.energy
+    else:
+        seen = float(np.trace(centred)) * weight / len(shift)
+        size = _size(seen, chart.radius, len(shift) / 2)
+        if belief.seen is not None:  # or a few people carry the length
+            least, noise = belief.seen.energy(chart.whitening)
+            size = max(size, least - 2 * noise)
+        size = size if size < _TOO_WIDE else 1.0
+    centred *= size * len(shift) / max(float(np.trace(centred)), 1e-12)
+    spread = soft_floor(lower @ centred @ lower.T, 0.0)
+    explained = float(step.theta @ step.gram @ step.theta) / weight  # of the last model's errors
     left = max(read.dispersion - explained, 0.1 * read.dispersion)
     return replace(
         belief,
-        mean=chart.whitening.mean + lower @ shift,
+        mean=np.clip(chart.whitening.mean + lower @ shift, -1.0, 1.0),
         spread=(spread + spread.T) / 2,
         scale=math.sqrt(left) / chart.target_scale * chart.scale,
+        law=None,
     )
 
 

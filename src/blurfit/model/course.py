@@ -25,6 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.held_waves import HeldWaves
 from blurfit.agreement.plan import Agreed, Plan
 from blurfit.agreement.proving import push_of_liars
 from blurfit.agreement.waves import kept_columns
@@ -32,14 +33,17 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
-from blurfit.learning.wave_inference import wave_estimates, wave_pull
+from blurfit.learning.wave_inference import WaveEstimate, pooled, wave_estimates, wave_pull
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.fitting import in_units, moved
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.vectors import units
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import WaveMap
+from blurfit.theory.maps import Announced, GaugeMap, ResidualMap, WaveMap
+
+POOLED = 3  # waves that share their rows, whose errors are told together
+Waves = Plan | HeldWaves  # of different people, or of all rows each
 
 WRONG_SUMS = (BlurfitError, ArithmeticError, ValueError)  # what sums can be: too large, singular, …
 
@@ -65,12 +69,12 @@ class Course:
     What was agreed is a plan, or an agreement, which is a course of one wave.
     """
 
-    agreed: Agreed
+    agreed: Agreed | HeldWaves
     releases: tuple[PublishedMoments, ...] = ()
     known: tuple[Belief, ...] = ()  # after the first of them, as far as they were asked for
 
     @classmethod
-    def of(cls, agreed: Agreed, releases: Sequence[PublishedMoments] = ()) -> "Course":
+    def of(cls, agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments] = ()) -> "Course":
         """Follow what was agreed through its releases; one that does not follow is refused."""
         course = cls(agreed)
         for release in releases:
@@ -78,9 +82,9 @@ class Course:
         return course
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Waves:
         """The plan of several waves."""
-        if not isinstance(self.agreed, Plan):
+        if isinstance(self.agreed, Agreement):
             raise InvalidValueError("Expected a plan: an agreement has no other wave.")
         return self.agreed
 
@@ -110,7 +114,7 @@ class Course:
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is not the next one: see the module's docstring."""
         self.agreed.require(agreement)
-        wave = agreement.wave if isinstance(self.agreed, Plan) else None
+        wave = None if isinstance(self.agreed, Agreement) else agreement.wave
         follows = () if wave is None else wave.follows
         if follows != self.marks:
             raise NotCertifiedError(
@@ -148,7 +152,7 @@ class Course:
                 refusal = str(error)
         return None, refusal
 
-    def _chart(self) -> WaveMap:
+    def _chart(self) -> Announced:
         place = len(self.releases)
         if place >= len(self.agreed):
             raise InvalidValueError(
@@ -156,15 +160,17 @@ class Course:
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
         last = place == len(self.plan) - 1
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu, last=last)
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mus[place], last=last)
 
 
-def next_agreement(agreed: Agreed, releases: Sequence[PublishedMoments]) -> Agreement:
+def next_agreement(agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments]) -> Agreement:
     """Return the agreement of the wave after these releases: the first one's without any."""
     return Course.of(agreed, releases).next_agreement()
 
 
-def follows(agreed: Agreed, releases: Sequence[PublishedMoments], agreement: Agreement) -> None:
+def follows(
+    agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments], agreement: Agreement
+) -> None:
     """Refuse an agreement that does not follow from the plan and the releases, or whose noise does
     not keep its promise. A contributor calls it before she answers anything.
     """
@@ -172,7 +178,7 @@ def follows(agreed: Agreed, releases: Sequence[PublishedMoments], agreement: Agr
     Course.of(agreed, releases).require(agreement)
 
 
-def learn_plan(agreed: Agreed, releases: Sequence[PublishedMoments]) -> PublishedModel:
+def learn_plan(agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments]) -> PublishedModel:
     """Return the model after the waves so far: see `Course.model`."""
     return Course.of(agreed, releases).model()
 
@@ -187,13 +193,14 @@ def _model(course: Course) -> PublishedModel:
     inference, liars, refusal = _inference(course)
     held = any(release.held for release in releases)  # then nobody contributed who could lie
     schema = plan.schema
+    whole = plan.in_all if isinstance(plan, HeldWaves) else None  # every row is in every wave
     return PublishedModel(
-        agreement=releases[-1].agreement,
+        agreement=whole or releases[-1].agreement,
         target=schema.target.name,
         features=tuple(one.name for one in schema.features),
         weights=_spread(plan, belief.coefficients)[None],
-        count=sum(release.count for release in releases),
-        method=f"waves: {', '.join(plan.kinds[: len(releases)])}",
+        count=releases[-1].count if whole else sum(release.count for release in releases),
+        method=_method(plan, len(releases)),
         link=link,
         inference=inference,
         refusal=refusal,
@@ -202,7 +209,9 @@ def _model(course: Course) -> PublishedModel:
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
         held=held,
-        waves=tuple(
+        waves=()
+        if whole
+        else tuple(
             WaveShare(
                 release.count,
                 release.agreement.quorum,
@@ -213,6 +222,16 @@ def _model(course: Course) -> PublishedModel:
             for release in releases
         ),
     )
+
+
+def _method(plan: Waves, waves: int) -> str:
+    """What was done: kinds of waves, and where they share one μ, how much of μ² each had."""
+    kinds = plan.kinds[:waves]
+    if isinstance(plan, Plan):
+        return f"waves: {', '.join(kinds)}"
+    shares = zip(kinds, plan.stages.fractions, strict=False)
+    told = ", ".join(f"{kind} {share:.0%}" for kind, share in shares)
+    return f"waves of all rows, which share μ²: {told}"
 
 
 def wave_sums(release: PublishedMoments) -> WaveSums:
@@ -229,14 +248,14 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
     )
 
 
-def _first(plan: Plan, release: PublishedMoments) -> Belief:
+def _first(plan: Waves, release: PublishedMoments) -> Belief:
     """Linear Bayes of the joint sums: quick, and good enough for a start."""
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound)
 
 
-def _chart_of(release: PublishedMoments) -> WaveMap:
+def _chart_of(release: PublishedMoments) -> Announced:
     wave = release.agreement.wave
     assert wave is not None and wave.chart is not None  # noqa: PT018 - `require` has seen to it
     return wave.chart
@@ -249,9 +268,11 @@ def _inference(
     plan, release = course.plan, course.releases[-1]
     if len(course.releases) == 1:
         return (), (), "The plan ended after its first wave; fit its release for standard errors."
-    last = course.beliefs[-2], _chart_of(release), wave_sums(release)
+    last = _last(course, -1)
+    if last is None:
+        return (), (), "The course ended after a gauge, which tells no coefficients."
     try:
-        found = wave_estimates(*last)
+        found = _pooled(course).whole
     except InfeasibleError as error:
         return (), (), str(error)
     names = [one.name for one in plan.schema.features]
@@ -265,6 +286,35 @@ def _inference(
     return (in_units(found, told, _places(plan)),), (liars,), None
 
 
+def _last(course: Course, place: int) -> tuple[Belief, WaveMap, WaveSums] | None:
+    """What a later wave's estimates are made of; None of a gauge."""
+    release = course.releases[place]
+    chart = _chart_of(release)
+    if isinstance(chart, GaugeMap):
+        return None
+    return course.beliefs[place - 1], chart, wave_sums(release)
+
+
+def _pooled(course: Course) -> WaveEstimate:
+    """The last wave's estimate; of residual waves that share their rows, the last three's."""
+    found: list[WaveEstimate] = []
+    for place in range(len(course.releases) - 1, 0, -1):
+        if (one := _last(course, place)) is None:
+            continue
+        shares = isinstance(course.plan, HeldWaves) and isinstance(one[1], ResidualMap)
+        if found and not (shares and len(found) < POOLED):
+            break
+        try:
+            found.append(wave_estimates(*one))
+        except InfeasibleError:
+            if not found:
+                raise
+            break
+        if not shares:
+            break
+    return pooled(found[::-1]) if len(found) > 1 else found[0]
+
+
 def _doubt(course: Course) -> str | None:
     """Which two waves tell the same coefficients and differ by more than chance, if any do.
 
@@ -275,6 +325,8 @@ def _doubt(course: Course) -> str | None:
         try:
             found = _estimates(course, place)
         except InfeasibleError:
+            continue
+        if found is None:
             continue
         curve = isinstance(release.agreement.form, WaveForm) and release.agreement.form.is_newton
         before, told[curve] = told.get(curve), (place, found)
@@ -287,13 +339,14 @@ def _doubt(course: Course) -> str | None:
     return None
 
 
-def _estimates(course: Course, place: int) -> Inference:
-    """What one wave tells, of (1, v) without last levels."""
+def _estimates(course: Course, place: int) -> Inference | None:
+    """What one wave tells, of (1, v) without last levels; None of a gauge."""
     release, schema = course.releases[place], course.plan.schema
     if place == 0:
         kept = [schema.columns[one] for one in kept_columns(schema)]
         return infer(release.joint.submodel(schema.target.name, kept))
-    return wave_estimates(course.beliefs[place - 1], _chart_of(release), wave_sums(release))
+    later = _last(course, place)
+    return None if later is None else wave_estimates(*later).whole
 
 
 def _pushed(course: Course) -> float:
@@ -309,13 +362,13 @@ def _pushed(course: Course) -> float:
     return math.sqrt(len(each)) * max(each)
 
 
-def _spread(plan: Plan, coefficients: FloatArray) -> FloatArray:
+def _spread(plan: Waves, coefficients: FloatArray) -> FloatArray:
     """Coefficients for (1, v) with all columns of v: 0 for last levels."""
     found = np.zeros(1 + sum(len(one.columns) for one in plan.schema.features))
     found[_places(plan)] = coefficients
     return found
 
 
-def _places(plan: Plan) -> list[int]:
+def _places(plan: Waves) -> list[int]:
     """Where in (1, v) the coefficients of a plan's maps are."""
     return [0, *(1 + place for place in kept_columns(plan.schema))]

@@ -73,8 +73,7 @@ def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> F
     >>> parsed("age ~ C(region, 'south')", schema).references
     {'region': 'south'}
     """
-    names = [one.name for one in schema.questions]
-    sides = _sides(text, names)
+    sides = _sides(text, [one.name for one in schema.asked])
     if len(sides["lhs"]) != 1 or len(sides["lhs"][0]) != 1:
         raise InvalidValueError(
             f"Expected one column before ~ in {text!r}: a model has one target."
@@ -93,13 +92,7 @@ def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> F
         if [str(factor) for factor in term] == ["1"]:
             has_constant = True
             continue
-        if len(term) != 1:
-            raise InvalidValueError(
-                f"Expected sums of columns in {text!r}, and got the interaction "
-                f"{':'.join(map(str, term))!r}: products of two columns with a third are not in "
-                "the release, which has products of two. It would need the records themselves."
-            )
-        name, reference = _column(term[0], text, schema)
+        name, reference = _interaction(term, text, schema) or _column(term[0], text, schema)
         if name == target:
             raise InvalidValueError(f"Expected {target!r} on one side of ~ only, in {text!r}.")
         if name not in features:
@@ -135,6 +128,21 @@ def _sides(text: str, names: Sequence[str]) -> dict[str, list[list[Any]]]:
             f"{text!r}."
         )
     return sides
+
+
+def _interaction(term: Sequence[Any], text: str, schema: Schema) -> tuple[str, None] | None:
+    """The derived column of an interaction, if it is one; None for a single column."""
+    if len(term) == 1:
+        return None
+    parts = [str(factor.expr) for factor in term]
+    declared = {frozenset(one.of): one.name for one in schema.features if len(one.of) == 2}
+    if len(parts) == 2 and frozenset(parts) in declared:
+        return declared[frozenset(parts)], None
+    raise InvalidValueError(
+        f"Expected sums of columns in {text!r}, and got the interaction {':'.join(parts)!r}: "
+        "products of two columns with a third are not in the release, which has products of two. "
+        "Declare it in the schema of the next collection: Cross or Product."
+    )
 
 
 def _column(factor: Any, text: str, schema: Schema) -> tuple[str, str | None]:
@@ -184,6 +192,7 @@ def _categorical(expression: str) -> tuple[str | None, str | None]:
 _METHODS: dict[Reading, str] = {
     "linear-bayes": "shrunk by linear Bayes",
     "posterior-mean": "shrunk to the posterior mean",
+    "mean": "the mean alone: more cannot be told from the noise",
 }
 
 

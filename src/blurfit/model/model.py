@@ -20,12 +20,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.statement import Promise, in_each_wave
+from blurfit.agreement.agreement import Agreement, AgreementDocument, Fingerprint
+from blurfit.agreement.statement import Promise, SeenBy, in_each_wave
 from blurfit.agreement.terms import Admission
 from blurfit.arrays import AnyArray, FloatArray, fixed
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
@@ -44,6 +46,21 @@ if TYPE_CHECKING:
     from blurfit.model.summary import Results, Summary
 
 
+class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all public files say; a subclass has more."""
+
+    version: Literal[1]
+    software: str
+    caveats: tuple[Annotated[str, Meta(min_length=1)], ...]
+    seen_by: SeenBy
+    fingerprint: Fingerprint
+    admission: Admission | None
+    condition: str  # what the promise needs
+    count: int
+    agreement: AgreementDocument
+    signatures: tuple[Signature, ...] = ()
+
+
 class PublishedFile(ABC):
     """Something that is published under an agreement; a subclass says what else it holds.
 
@@ -54,6 +71,7 @@ class PublishedFile(ABC):
     CALLED: ClassVar[str]  # in errors: "a model"
     FORMAT: ClassVar[str]
     VERSION: ClassVar[int] = 1
+    DOCUMENT: ClassVar[type[PublishedDocument]]
 
     agreement: Agreement
     count: int
@@ -65,13 +83,13 @@ class PublishedFile(ABC):
 
     @abstractmethod
     def _contents(self) -> dict[str, Any]:
-        """What the file says beside `to_dict`'s own fields, as plain values."""
+        """Return what the file says beside `to_dict`'s own fields, as plain values."""
 
     @classmethod
     @abstractmethod
-    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
-        """Read a document of this format, `common` being the fields that all have; whatever is
-        wrong with the others may be raised.
+    def _read(cls, document: Any, common: Mapping[str, Any]) -> Self:
+        """Read a `DOCUMENT`, `common` being the fields that all have; whatever is wrong with the
+        others may be raised.
         """
 
     def _require_quorum(self) -> None:
@@ -134,7 +152,7 @@ class PublishedFile(ABC):
         return self.guarantee.condition
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, the agreement included, as plain values."""
+        """Return everything, the agreement included, as plain values."""
         return {
             "format": self.FORMAT,
             "version": self.VERSION,
@@ -152,7 +170,7 @@ class PublishedFile(ABC):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`; the agreement inside is verified."""
+        """Return the inverse of `to_dict`; the agreement inside is verified."""
         if not isinstance(document, dict):
             raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
         if document.get("format") != cls.FORMAT or document.get("version") != cls.VERSION:
@@ -162,16 +180,21 @@ class PublishedFile(ABC):
                 f"Is this {cls.CALLED}, and of this version of blurfit?"
             )
         try:
-            return cls._read(document, _common(document))
+            read = msgspec.convert(document, cls.DOCUMENT)
+            return cls._read(read, _common(read, document["agreement"]))
         except BlurfitError:
             raise
+        except msgspec.ValidationError as error:
+            raise InvalidValueError(
+                f"Expected {cls.CALLED} as blurfit writes it: {error}."
+            ) from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidValueError(
                 f"Expected {cls.CALLED} as blurfit writes it: {error!r}."
             ) from error
 
     def to_json(self) -> str:
-        """The file's text: equal contents give equal bytes."""
+        """Return the file's text: equal contents give equal bytes."""
         return as_text(self.to_dict())
 
     @classmethod
@@ -197,7 +220,7 @@ _NEXT = '\n  "software": '  # what stands after the signatures, as names are in 
 
 
 def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
-    """The text of a file with signatures of it, instead of those that it may have.
+    """Return the text of a file with signatures of it, instead of those that it may have.
 
     In a text that `to_json` wrote they are put where they belong, without reading the rest, which
     may be long: only what is outermost is indented by two spaces, and no string has a line break.
@@ -210,25 +233,23 @@ def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
     return as_text(document | _written(signatures))
 
 
-def _common(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that all files have, the signatures as they are, right or wrong."""
-    agreement = Agreement.from_document(document["agreement"])
-    agreement.verify(str(document["fingerprint"]), allow_unproved=True)
-    seen_by, caveats = document["seen_by"], document["caveats"]
+def _common(document: PublishedDocument, agreed: Any) -> dict[str, Any]:
+    """Return the fields that all files have, the signatures as they are, right or wrong."""
+    agreement = Agreement.from_document(agreed)
+    agreement.verify(document.fingerprint, allow_unproved=True)
+    seen_by = document.seen_by
     if seen_by not in ("holder", "nobody" if agreement.databases else "collector"):
         raise InvalidValueError(
             f"Expected seen_by={seen_by!r} to be 'holder', or what its agreement says: 'nobody' "
             "with two databases, and 'collector' with one."
         )
-    if not isinstance(caveats, list) or not all(isinstance(one, str) and one for one in caveats):
-        raise InvalidValueError("Expected caveats to be a list of sentences.")
     return {
         "agreement": agreement,
-        "count": document["count"],
-        "software": str(document["software"]),
-        "caveats": tuple(caveats),
+        "count": document.count,
+        "software": document.software,
+        "caveats": document.caveats,
         "held": seen_by == "holder",
-        "signatures": tuple(Signature(**one) for one in document.get(SIGNATURES, ())),
+        "signatures": document.signatures,
     }
 
 
@@ -238,7 +259,7 @@ def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
 
 
 def as_text(document: Mapping[str, Any]) -> str:
-    """The one text of a document."""
+    """Return the one text of a document."""
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -249,7 +270,7 @@ LEAST_SHARE = 1e-12  # of a class, before all are divided by their sum
 
 
 def predicted(aim: Question, link: Link, score: FloatArray) -> AnyArray:
-    """A number in its own units, whether a label is likely, or the likeliest class."""
+    """Return a number in its own units, whether a label is likely, or the likeliest class."""
     if isinstance(aim, Categorical):
         return np.asarray(np.array(aim.levels, dtype=object)[score.argmax(axis=-1)])
     if not isinstance(aim, Numeric):
@@ -285,7 +306,9 @@ def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:
 def in_own_units(
     schema: Schema, features: Sequence[str], names: Sequence[str], records: Any
 ) -> FloatArray:
-    """The encoded columns called `names`, back in the user's units, (n, k): levels as 0 and 1."""
+    """Return the encoded columns called `names`, back in the user's units, (n, k): levels as 0 and
+    1.
+    """
     v = np.atleast_2d(values(schema, records, tuple(features)))
     affine = {
         column: pair
@@ -318,6 +341,27 @@ class WaveShare:
             )
 
 
+class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model as it is written: `columns` and `coefficients` follow from the rest."""
+
+    format: Literal["blurfit-model"]
+    waves: tuple[WaveShare, ...]
+    models: int
+    public_rows: int
+    target: str
+    features: tuple[str, ...]
+    references: dict[str, str]
+    link: Link
+    method: str
+    columns: tuple[str, ...]
+    weights: dict[str, tuple[float, ...]]
+    coefficients: dict[str, dict[str, float]]
+    inference: tuple[dict[str, Any], ...]
+    refusal: str | None
+    liars: tuple[dict[str, float | None], ...]
+    doubt: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class PublishedModel(PublishedFile):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
@@ -347,6 +391,7 @@ class PublishedModel(PublishedFile):
 
     CALLED = "a model"
     FORMAT = "blurfit-model"
+    DOCUMENT = ModelDocument
 
     agreement: Agreement
     target: str
@@ -505,8 +550,8 @@ class PublishedModel(PublishedFile):
     # ---- errors
 
     def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
-        """Each coefficient in the user's units: unbiased, with its standard error and the part of
-        it that is due to privacy, an interval, and a p-value.
+        """Return each coefficient in the user's units: unbiased, with its standard error and the
+        part of it that is due to privacy, an interval, and a p-value.
 
         Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
         may differ from `coefficients` by some standard errors.
@@ -540,13 +585,13 @@ class PublishedModel(PublishedFile):
         return Summary.of(self, confidence)
 
     def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
-        """The coefficients with their intervals, by matplotlib: see `blurfit.model.summary`."""
+        """Draw the coefficients with their intervals: see `blurfit.model.summary`."""
         from blurfit.model.summary import plot_model
 
         return plot_model(self, ax, output=output, confidence=confidence)
 
     def results(self, output: str | None = None) -> "Results":
-        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
+        """Return what statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
         from blurfit.model.summary import Results
 
         self.inference_of(output)  # or it is refused
@@ -563,8 +608,8 @@ class PublishedModel(PublishedFile):
     # ---- predictions
 
     def predict(self, records: Any) -> AnyArray:
-        """A number's prediction in its own units, whether a label is likely, or the likeliest
-        class.
+        """Return a number's prediction in its own units, whether a label is likely, or the
+        likeliest class.
         """
         return predicted(self.aim, self.link, self.decision_function(records))
 
@@ -583,13 +628,13 @@ class PublishedModel(PublishedFile):
     # ---- files
 
     def to_sklearn(self) -> Any:
-        """A fitted scikit-learn pipeline on raw records: see `blurfit.model.export`."""
+        """Return a fitted scikit-learn pipeline on raw records: see `blurfit.model.export`."""
         from blurfit.model.export import to_sklearn
 
         return to_sklearn(self)
 
     def to_onnx(self) -> bytes:
-        """An ONNX graph on raw records: see `blurfit.model.export`."""
+        """Return an ONNX graph on raw records: see `blurfit.model.export`."""
         from blurfit.model.export import to_onnx
 
         return to_onnx(self)
@@ -614,23 +659,18 @@ class PublishedModel(PublishedFile):
         }
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
-        aim = common["agreement"].schema.question(document["target"])
+    def _read(cls, document: ModelDocument, common: Mapping[str, Any]) -> Self:
+        aim = common["agreement"].schema.question(document.target)
+        same = ("target", "features", "method", "link", "refusal", "references", "models")
         return cls(
             **common,
-            target=document["target"],
-            features=tuple(document["features"]),
-            weights=_in_order(document["weights"], aim),
-            method=str(document["method"]),
-            link=document["link"],
-            inference=tuple(Inference.from_dict(one) for one in document["inference"]),
-            refusal=document["refusal"],
-            references=dict(document["references"]),
-            models=document["models"],
-            public_rows=document["public_rows"],
-            liars=tuple(dict(one) for one in document["liars"]),
-            doubt=document["doubt"],
-            waves=tuple(WaveShare(**one) for one in document["waves"]),
+            **{name: getattr(document, name) for name in same},
+            weights=_in_order(document.weights, aim),
+            inference=tuple(map(Inference.from_dict, document.inference)),
+            public_rows=document.public_rows,
+            liars=document.liars,
+            doubt=document.doubt,
+            waves=document.waves,
         )
 
 
@@ -639,7 +679,7 @@ def _outputs(aim: Question) -> tuple[str, ...]:
 
 
 def _in_order(weights: Mapping[str, Any], aim: Question) -> FloatArray:
-    """The rows in the order of the classes: a file has them by name, in any order."""
+    """Return the rows in the order of the classes: a file has them by name, in any order."""
     outputs = _outputs(aim)
     if set(weights) != set(outputs):
         raise InvalidValueError(

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from blurfit.messages.signing import Signature
 from blurfit.model import tables
 from blurfit.model.fitting import Formula, fit, fit_public, parsed, path
 from blurfit.model.fitting import Path as CoefficientPath
-from blurfit.model.model import PublishedFile, PublishedModel
+from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel
 from blurfit.model.tables import Answers
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
@@ -40,6 +40,15 @@ WITHOUT_PUBLIC_ROWS = (
 )
 
 
+class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A release of sums as it is written: `products` names them, `deviation` is of their noise."""
+
+    format: Literal["blurfit-moments"]
+    deviation: float
+    products: tuple[str, ...]
+    sums: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class PublishedMoments(PublishedFile):
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
@@ -50,6 +59,7 @@ class PublishedMoments(PublishedFile):
 
     CALLED = "a release of moments"
     FORMAT = "blurfit-moments"
+    DOCUMENT = MomentsDocument
 
     agreement: Agreement
     count: int
@@ -60,7 +70,7 @@ class PublishedMoments(PublishedFile):
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.agreement.mechanism != "moment":
+        if not self.agreement.shows_sums:
             raise InvalidValueError(
                 "Expected an agreement with mechanism='moment': the sums of 'input' are never "
                 "shown, because its promise is for one model alone."
@@ -84,7 +94,7 @@ class PublishedMoments(PublishedFile):
         return f"<p>{head}</p>{self.correlations()._repr_html_()}"
 
     def plot(self, ax: Any = None) -> Any:
-        """The correlations of all columns, by matplotlib: see `blurfit.model.summary`."""
+        """Return the correlations of all columns, by matplotlib: see `blurfit.model.summary`."""
         from blurfit.model.summary import plot_moments
 
         return plot_moments(self, ax)
@@ -122,8 +132,8 @@ class PublishedMoments(PublishedFile):
         return self._joint(form, form.matrix(self.sums, self.count))
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
-        """The sums to read beside public rows of some features, (rows, k): those that were sent;
-        where only products with the target were, the rows' own stand in for the features'.
+        """Return the sums to read beside public rows of some features, (rows, k): those that were
+        sent; where only products with the target were, the rows' own stand in for the features'.
         """
         form = self.agreement.form
         if not isinstance(form, TargetForm):
@@ -144,8 +154,8 @@ class PublishedMoments(PublishedFile):
         target: str | None = None,
         features: Sequence[str] | None = None,
     ) -> Formula:
-        """What a model is asked for: a formula, or names; the agreed target by all others, if
-        nothing is said.
+        """Return what a model is asked for: a formula, or names; the agreed target by all others,
+        if nothing is said.
         """
         schema = self.agreement.schema
         if text is not None:
@@ -156,7 +166,7 @@ class PublishedMoments(PublishedFile):
                 f"Expected target={aim!r} to be one of {list(schema.targets)}: the agreement says "
                 "that only these may be predicted."
             )
-        others = tuple(one.name for one in schema.questions if one.name != aim)
+        others = tuple(one.name for one in schema.asked if one.name != aim)
         return Formula(aim, others if features is None else tuple(features))
 
     def fit(
@@ -171,7 +181,8 @@ class PublishedMoments(PublishedFile):
         public: Any = None,
         family: Family | None = None,
     ) -> PublishedModel:
-        """A model of any column by any others; the agreement's own target, if nothing is said.
+        """Return a model of any column by any others; the agreement's own target, if nothing is
+        said.
 
         Args:
             formula: as in R: "income ~ age + C(region)"; needs the extra [formulas].
@@ -224,6 +235,10 @@ class PublishedMoments(PublishedFile):
         """Return shares or counts of one or two questions: `blurfit.model.tables.table`."""
         return tables.table(self, name, other, **options)
 
+    def quantile(self, name: str, share: float = 0.5, **options: Any) -> Answers:
+        """Return a quantile of a number that has bands: `blurfit.model.tables.quantile`."""
+        return tables.quantile(self, name, share, **options)
+
     def odds_ratio(self, name: str, other: str, **options: Any) -> Answers:
         """Return the odds ratio of two questions: `blurfit.model.tables.odds_ratio`."""
         return tables.odds_ratio(self, name, other, **options)
@@ -254,5 +269,5 @@ class PublishedMoments(PublishedFile):
         }
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
-        return cls(**common, sums=np.array(document["sums"], dtype=np.float64))
+    def _read(cls, document: MomentsDocument, common: Mapping[str, Any]) -> Self:
+        return cls(**common, sums=np.array(document.sums, dtype=np.float64))

@@ -87,27 +87,28 @@ _SURELY_NOISE = 16  # times its scale: a weight of 0 gets that far with a probab
 def learn(
     agreement: Agreement, totals: Totals, *, allow_unproved: bool = False, held: bool = False
 ) -> PublishedModel:
-    """The model of the agreed target, refused below the quorum; `held` as in `PublishedModel`.
+    """Return the model of the agreed target, refused below the quorum; `held` as in
+    `PublishedModel`.
 
     input:  w = argmin_{‖w‖≤η} ½wᵀ(A + Δ_in·I)w − cᵀw + l1·‖w‖₁ + ½l2·‖w‖²
     moment: the shrunk model of `PublishedMoments.fit`
     """
     agreement.verify(allow_unproved=allow_unproved)
     refuse_unless_ready(agreement, totals)
-    if agreement.mechanism == "moment":
+    if agreement.shows_sums:
         return moments_of(agreement, totals, held=held).fit()
     weights = released_weights(agreement, statistics_of(agreement, totals))
     return replace(published(agreement, weights, totals.count), held=held)
 
 
 def moments_of(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedMoments:
-    """The release of a `moment` collection."""
+    """Return the release of a `moment` collection."""
     refuse_unless_ready(agreement, totals)
     return PublishedMoments(agreement, totals.count, totals.sums, held=held)
 
 
 def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
-    """A and c of an `input` collection. Nothing of them may be shown but the model."""
+    """Return a and c of an `input` collection. Nothing of them may be shown but the model."""
     d = agreement.schema.dimension
 
     size = forms.size(d)
@@ -116,7 +117,7 @@ def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
 
 
 def published(agreement: Agreement, weights: FloatArray, count: int) -> PublishedModel:
-    """The weights w on x = s·(v, 1) as those of (1, v), for the target's own column.
+    """Return the weights w on x = s·(v, 1) as those of (1, v), for the target's own column.
 
     For a label the quadratic a + ½cz² − yz/2 is least squares in disguise: its minimiser is 1/(2c)
     times the least-squares fit of y = ±1, whose value estimates E[y|x]. So 2c·(w·x) is the score,
@@ -261,25 +262,27 @@ class Release:
             raise
         except BlurfitError as error:
             return cls(refusal=str(error))
-        if agreement.mechanism == "input":
+        if not agreement.shows_sums:
             return cls(model)
         return cls(model, moments_of(agreement, totals, held=held).to_json())
 
     def text(self) -> str:
-        """The model's text, always the same bytes; an error where there is none."""
+        """Return the model's text, always the same bytes; an error where there is none."""
         if self.model is None:
             shown = "The sums are published, and are not a model. " if self.moments else ""
             raise InfeasibleError(shown + (self.refusal or "There is no model."))
         return self.model
 
     def shown(self) -> str:
-        """What whoever publishes gets: the model's text, or that of sums that have none of their
-        own, as under `sends="targets"`.
+        """Return what whoever publishes gets: the model's text, or that of sums that have none of
+        their own, as under `sends="targets"`.
         """
         return self.moments if self.model is None and self.moments is not None else self.text()
 
     def mark(self) -> str:
-        """What stands for everything that is shown: two releases with one mark show the same."""
+        """Return what stands for everything that is shown: two releases with one mark show the
+        same.
+        """
         shown = self.moments
         if shown is None:
             model = PublishedModel.from_json(self.text())
@@ -288,8 +291,8 @@ class Release:
         return hashlib.sha256(shown.encode()).hexdigest()
 
     def follows(self, agreement: Agreement, count: int) -> bool:
-        """Whether these are moments of so many people under an agreement, and their model if they
-        have one of their own.
+        """Return whether these are moments of so many people under an agreement, and their model if
+        they have one of their own.
 
         Up to rounding, which differs from machine to machine: see `alike`.
         """
@@ -318,7 +321,8 @@ def is_model(text: str, again: PublishedModel) -> bool:
 
 
 def alike(stated: PublishedModel, again: PublishedModel) -> bool:
-    """Whether a model is the one that was learned again from the same sums, but for rounding.
+    """Return whether a model is the one that was learned again from the same sums, but for
+    rounding.
 
     Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
     dominates, weights are found by sampling (`blurfit.learning.shrinkage`), and another
@@ -335,7 +339,7 @@ def alike(stated: PublishedModel, again: PublishedModel) -> bool:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two plain values are equal but for the rounding of numbers."""
+    """Return whether two plain values are equal but for the rounding of numbers."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -429,7 +433,7 @@ def signers(agreement: Agreement) -> tuple[str, ...]:
 
 
 def _not_shown(found: PublishedModel | PublishedMoments, *, given: bool) -> tuple[str, ...]:
-    """What no signature can say."""
+    """Return what no signature can say."""
     told = []
     if not given:
         told.append(

@@ -1,7 +1,17 @@
 """The privacy statement of what is published: what is protected, from whom, and what is not.
 
-In Markdown and HTML, for people. Each number is the agreement's own, and each sentence follows from
-it.
+`Statement.of` gathers it as data: claims, assumptions, what is not covered, and facts. Each number
+is the agreement's own, and each sentence follows from it (`blurfit.agreement.statement` has the
+promise, its conditions and its caveats). Every medium is a rendering of that:
+
+| for | function |
+| --- | --- |
+| people | `as_markdown`, `as_html` |
+| model hubs | `as_card`: Markdown with YAML front matter, in the order of Mitchell et al. (2019) |
+| OpenDP's registry of deployments | `as_yaml`; what only whoever publishes knows is left empty |
+| scripts | `Statement.to_dict` |
+
+Where a caveat stands nothing is promised, and no rendering has a number of a promise.
 
 **What contributors who lie together could have done.** The numbers are those of
 `blurfit.learning.inference`, and follow from what is published. Under one wave they are bounds;
@@ -11,16 +21,20 @@ and so is everything where public rows give the curve.
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
+import yaml
 from markdown_it import MarkdownIt
 
-from blurfit.agreement.proving import LIARS, proved_row, push_of_liars
+from blurfit.agreement.proving import LIARS, proved_in_words, push_of_liars
 from blurfit.agreement.statement import (
     HOLDER,
     LOT_IN_WORDS,
     PUBLIC_ROWS_ASSUMED,
     Promise,
     SeenBy,
+    condition_in_words,
     either_in_words,
     guesses_in_words,
     local_in_words,
@@ -31,14 +45,356 @@ from blurfit.agreement.statement import (
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.summary import number, plain
+from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import title_of, titles
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import LocalGuarantee, ModelGuarantee, at_most
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moments import MomentCalibration, variance_factor
+from blurfit.theory.guarantees import ModelGuarantee, at_most
+from blurfit.theory.moments import variance_factor
+
+Published = PublishedModel | PublishedMoments
 
 SHARE = f"{100 * LIARS:g} %"
+_IN_FRONT = ("epsilon", "delta", "neighbours", "models", "caveats", "seen_by")
 _LISTED = 24  # coefficients in a sentence; the summary has them all
+_SEEN_BY: dict[SeenBy, str] = {
+    "nobody": "neither database, while both keep to the protocol",
+    "collector": "the database that collected, each of them blurred",
+    "holder": "whoever held the rows, all of them",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is said about something that was published, as data.
+
+    Texts are plain sentences in Markdown, in which names that somebody chose are escaped.
+
+    Attributes:
+        subject: what is published, and from how many.
+        asked_by: who asked, and what for, as far as the schema says.
+        promise: numbers, caveats and condition.
+        claims: what is protected, and from whom: a title and its sentences.
+        assumed: without what it does not hold.
+        not_covered: what is not protected.
+        facts: the table of numbers.
+    """
+
+    subject: str
+    asked_by: tuple[tuple[str, str], ...]
+    promise: Promise
+    claims: tuple[tuple[str, str], ...]
+    assumed: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, model: Published) -> "Statement":
+        """Gather what is said about a model, or a release of sums."""
+        promise, about = model.guarantee, model.agreement.schema.about
+        required = "" if model.held else f" (at least {model.quorum_in_words} were required)"
+        known = {
+            "Survey": about.title,
+            "Purpose": about.purpose,
+            "Asked by": about.organiser,
+            "Contact": about.contact,
+        }
+        told = promise.private
+        return cls(
+            subject=f"{_subject(model)}, from {promise.counted}{required}.",
+            asked_by=tuple((what, plain(str(text))) for what, text in known.items() if text),
+            promise=promise,
+            claims=tuple(_claims(model)) if told else (("Nothing.", promise.in_words),),
+            assumed=tuple(_assumed(model)) if told else (),
+            not_covered=tuple(_not_covered(model)) if told else (),
+            facts=tuple(_facts(model)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for scripts."""
+        return asdict(self) | {"promise": self.promise.facts()}
+
+
+def as_markdown(model: Published, *, level: int = 1) -> str:
+    """Return the statement for people, its title a heading of this level."""
+    found, marks = Statement.of(model), "#" * level
+    lines = [f"{marks} Privacy statement", "", found.subject]
+    if found.asked_by:
+        lines += ["", *(f"- {what}: {text}" for what, text in found.asked_by)]
+    lines += ["", f"{marks}# What is protected, and from whom"]
+    lines += [line for title, text in found.claims for line in ("", f"**{title}** {text}")]
+    for title, several in (
+        ("What is assumed", found.assumed),
+        ("What is not covered", found.not_covered),
+    ):
+        if several:
+            lines += ["", f"{marks}# {title}", "", *(f"- {one}" for one in several)]
+    lines += ["", f"{marks}# How", "", "| | |", "| --- | --- |"]
+    lines += [f"| {name} | {value} |" for name, value in found.facts]
+    return "\n".join(lines) + "\n"
+
+
+def as_html(model: Published) -> str:
+    """Return the statement as a fragment of HTML, without scripts, styles or outside addresses."""
+    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(as_markdown(model)))
+
+
+# ---- what is published
+
+
+def _subject(model: Published) -> str:
+    """Return what is published, with its names as Markdown takes them."""
+    if isinstance(model, PublishedModel):
+        kind = "classifier" if model.is_label else "model"
+        return f"A {kind} of **{plain(title_of(model.aim))}**"
+    agreement = model.agreement
+    *others, target = names = [plain(title_of(one)) for one in agreement.schema.questions]
+    if agreement.wave is not None and agreement.is_later_wave:
+        return (
+            f"Blurred sums of wave {agreement.wave.number} of a plan, about **{', '.join(names)}**"
+        )
+    if agreement.sends == "targets":
+        return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
+    return f"Blurred sums of all products of two of **{', '.join(names)}**"
+
+
+# ---- what is claimed
+
+
+def _claims(model: Published) -> Iterator[tuple[str, str]]:
+    """Return what is promised, against whom and on which conditions."""
+    promise, agreement, local = model.guarantee, model.agreement, model.local
+    yield (
+        "Everyone who reads it.",
+        f"{promise.in_words}\n\n{_meaning(model)}\n{promise.condition}",
+    )
+    if model.held:
+        yield "Not from whoever held the rows.", HOLDER
+    elif agreement.databases:
+        names = [plain(one.name) for one in agreement.databases]
+        either = either_in_words(agreement, names, model.honest_in_words)
+        yield "Either of the two databases alone.", either
+        yield f"{names[0]} and {names[1]} together.", together_in_words(local)
+    else:
+        yield (
+            "The database that collected the submissions.",
+            f"One submission alone is at most μ = {at_most(local.mu)} Gaussian differentially "
+            "private (up to the grid on which its noise is drawn): "
+            f"ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}, for any two records. "
+            f"**{local_in_words(local)}**",
+        )
+    one = "row" if model.held else "record"
+    yield "The unit of privacy", f"is one person, with one {one}. {_releases(promise)}"
+    if agreement.wave is not None:
+        yield "Waves.", _waves(model, agreement.wave.plan)
+
+
+def _meaning(model: Published) -> str:
+    """Return what (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ; and how well one can
+    guess.
+    """
+    promise = model.guarantee
+    assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
+    if promise.epsilon > 20:
+        return "An ε as large as this gives no useful bound on what an attacker could infer."
+    mu = model.agreement.perturbation.mu(model.agreement)
+    if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
+        mu = mu_of(promise.epsilon, promise.delta)
+    stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
+    times = at_most(math.exp(promise.epsilon), 3)
+    return (
+        f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
+        f"would be at most {times} times as likely as before, plus a "
+        f"probability of {at_most(promise.delta, 6)}. {guesses_in_words(stated, mu, 'it')}"
+    )
+
+
+def _releases(promise: Promise) -> str:
+    if promise.releases == 1:
+        what = "One model" if promise.models == 1 else f"The {promise.models} models of the one fit"
+        return f"{what} may be published, once."
+    whence = "rows" if promise.seen_by == "holder" else "one final collection"
+    return (
+        f"What may be published from the {whence}: the blurred sums (the moments), and "
+        "any number of models that are made from them, by anyone."
+    )
+
+
+def _waves(model: Published, plan: str) -> str:
+    """Return what is promised in waves, and on which condition."""
+    if model.held:
+        return (
+            "The rows were divided into groups, one after the other, under the plan "
+            f"`{plan}`. Each row is in one group, whose noise keeps all of this promise for it; so "
+            "it holds for everything that is published of all groups together. A row in two groups "
+            "would have less: √2 times the μ. Which group a row is in must not depend on answers, "
+            "each group is released once, and what the next one is asked for follows from "
+            "published sums alone."
+        )
+    waves = model.waves if isinstance(model, PublishedModel) else ()
+    groups = [(one.quorum, one.honest) for one in waves]
+    margin = margin_in_words(groups or [(model.agreement.quorum, model.agreement.honest)])
+    least = ""
+    if isinstance(model, PublishedModel):
+        least = (
+            " What is said above of a single submission is of the group in which it protects least."
+        )
+    return (
+        f"Contributors were asked in groups, one after the other, under the plan `{plan}`. Each "
+        "person is in one group, whose noise keeps all of this promise for her; so it holds for "
+        "everything that is published of all groups together. Somebody who took part in two groups "
+        f"would have less: √2 times the μ. {margin} {LOT_IN_WORDS[model.agreement.admission]} Each "
+        "group is released once, and what the next one is asked for is announced before it "
+        f"begins.{least}"
+    )
+
+
+# ---- what is assumed
+
+
+def _assumed(model: Published) -> Iterator[str]:
+    """Without what the promise does not hold."""
+    agreement, held = model.agreement, model.held
+    yield _premise(model)
+    yield _release_assumption(model.guarantee)
+    yield (
+        f"The number of {'rows' if held else 'submissions'} is public, and did not depend on their "
+        "answers."
+    )
+    digest = agreement.public_rows
+    if digest is not None or (isinstance(model, PublishedModel) and model.public_rows):
+        file = "" if digest is None else f" They are the file with SHA-256 `{digest}`."
+        yield f"{PUBLIC_ROWS_ASSUMED}{file}"
+    names = [plain(one.name) for one in agreement.databases]
+    if agreement.wave is not None and len(agreement.wave.people) > 1 and not held:
+        # nobody computes a map again, and its last digits would have room for anything
+        told = "is the database's word: a map that was made of submissions would tell of them"
+        if names:
+            told = (
+                f"is {names[0]}'s word: all that it could have put there instead are masked "
+                f"shares, which tell something to {names[1]} alone"
+            )
+        yield (
+            "What each later group was asked for (its map) was made of published sums alone. "
+            f"Nobody can check that; it {told}."
+        )
+    if names:
+        word = "add the noise agreed on" if agreement.database_noise else "invent no contributors"
+        yield (
+            "Against either database: the two are in different hands, do not put their shares "
+            "together, follow the protocol (each sums over one set of contributors, once), and "
+            f"{word}."
+        )
+
+
+def _premise(model: Published) -> str:
+    """Return those without whom the promise does not hold."""
+    least = model.honest_in_words
+    if model.held:
+        return (
+            "Whoever held the rows is honest: the noise agreed on was added, once, and is told to "
+            "nobody. Each row is another person's. Bounds, names, levels and classes of the "
+            "columns are public, and were not read from the rows."
+        )
+    if model.agreement.database_noise:
+        who = "One of the two databases" if model.agreement.databases else "The database"
+        return (
+            f"{who} was honest: it added the noise agreed on to the sums, once, and published "
+            f"nothing else of them; or else at least {least} of the contributors were honest. "
+            "Each person contributed once."
+        )
+    if model.admission == "invited":
+        return (
+            f"At least {least} of the contributors were honest: they added the noise agreed on, "
+            "and do not tell it to anyone. Each person contributed once. Invitations are there "
+            "for both: that each went to one real person is the organiser's word."
+        )
+    return (
+        f"At least {least} of the submissions were honest people's, each her only one, with the "
+        "noise agreed on, which they do not tell anyone. **The collection was open to anyone: "
+        "nobody can check this.**"
+    )
+
+
+def _release_assumption(promise: Promise) -> str:
+    held = promise.seen_by == "holder"
+    what = "rows" if held else "submissions"
+    copies = "" if held else " Copies of the submissions are enough to break this."
+    if promise.releases == 1:
+        besides = "else" if promise.models == 1 else f"but the {promise.models} models of the fit"
+        second = "second fit" if held else "second model"
+        return (
+            f"Nothing {besides} is ever published from the same {what}, or from some of them: no "
+            f"{second}, no sums.{copies}"
+        )
+    other = "Anything else that is made from some of the same rows, by a second fit say, is not."
+    if not held:
+        other = "Sums over other people, with some of the same submissions, never are."
+    return (
+        f"The blurred sums of these {what} may be published too: whatever follows from them is "
+        f"covered. {other}{copies}"
+    )
+
+
+# ---- what is not covered
+
+
+def _not_covered(model: Published) -> Iterator[str]:
+    """Return what is not protected."""
+    if model.held:
+        yield "Whatever else is done with the rows by whoever held them."
+        yield "That some rows were refused (a missing value, an unknown label)."
+    else:
+        yield lies_in_words(model)
+        yield "Who took part, when, and from which address (timing and traffic)."
+        yield "Whoever blurred the records of others (a clinic, an interviewer) has seen them."
+    yield "What the model says about people in general: it may be true of someone who is not in it."
+
+
+# ---- facts
+
+
+def _facts(model: Published) -> Iterator[tuple[str, str]]:
+    """Return the rows of the table: numbers of the promise only where there is one."""
+    promise, agreement = model.guarantee, model.agreement
+    gaussian = agreement.shows_sums and promise.private
+    described = agreement.perturbation.in_words(agreement)
+    noise = ", a Gaussian mechanism with discrete noise" if gaussian else ""
+    yield "mechanism", f"{described}{noise}"
+    if not model.held:
+        in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
+        where = " of the last wave" if in_waves else ""
+        yield f"sent by each person{where}", f"{agreement.width:,} blurred numbers"
+    if agreement.weights is not None:
+        called = {one.name: title_of(one) for one in agreement.schema.questions}
+        weights = agreement.weights.to_dict(agreement.schema).items()
+        listed = (f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights)
+        yield "public weights", ", ".join(listed)
+        yield "may be predicted", ", ".join(plain(called[name]) for name in agreement.targets)
+    if promise.private:
+        yield "what is published", promise.numbers
+        yield "neighbours", promise.neighbours
+    if (local := promise.local) is not None:
+        kept = f"ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}"
+        who = "both shares together" if agreement.databases else "one submission"
+        yield who, f"μ = {at_most(local.mu)}, {kept}"
+    yield "who could see a record", _SEEN_BY[promise.seen_by]
+    if model.held:
+        yield "count", promise.counted
+    else:
+        yield "quorum, count", f"{model.quorum_in_words}, {model.count:,}"
+        yield "admission", str(model.admission)
+    if draws := agreement.database_draws:
+        whose = "of each database itself" if draws > 1 else "of the database itself"
+        whose = "of whoever learned it" if model.held else whose
+        factor = variance_factor(agreement.honest, model.count, draws)
+        yield f"noise {whose}", f"once; the variance is {factor:.3g} times as large"
+    if agreement.proofs:
+        yield "proofs", proved_in_words(agreement)
+    yield "agreement", f"`{model.fingerprint}`"
+    yield "software", model.software
+
+
+# ---- what liars could have done
 
 
 def moved_in_words(
@@ -46,7 +402,7 @@ def moved_in_words(
     called: Mapping[str, str],
     escape: Callable[[str], str] = str,
 ) -> str:
-    """Each coefficient with how far it can move, by columns as people call them.
+    """Return each coefficient with how far it can move, by columns as people call them.
 
     >>> moved_in_words({"age": 0.2713, "pets": None}, {"age": "Age"})
     'Age ± 0.271, pets by any amount'
@@ -61,7 +417,7 @@ def moved_in_words(
 
 
 def lies_in_words(model: PublishedModel | PublishedMoments) -> str:
-    """What is not covered: what liars could have done, and on which condition."""
+    """Return what is not covered: what liars could have done, and on which condition."""
     agreement = model.agreement
     if not agreement.databases:
         limit = "A submission that was longer than honest ones are was refused."
@@ -93,7 +449,7 @@ def _moved(model: PublishedModel | PublishedMoments) -> str:
     if not model.liars:
         why = (
             "that follows from sums which are never shown"
-            if model.agreement.mechanism == "input"
+            if not model.agreement.shows_sums
             else "it has no coefficients with standard errors"
         )
         return f"How far {SHARE} of the contributors could move this model is not told: {why}."
@@ -119,340 +475,185 @@ def _moved(model: PublishedModel | PublishedMoments) -> str:
     )
 
 
-Published = PublishedModel | PublishedMoments
-
-_SEEN_BY: dict[SeenBy, str] = {
-    "nobody": "neither database, while both keep to the protocol",
-    "collector": "the database that collected, each of them blurred",
-    "holder": "whoever held the rows, all of them",
-}
+# ---- for hubs and registries
 
 
-def as_markdown(model: Published) -> str:
-    """The statement for people."""
-    promise, held = model.guarantee, model.held
-    required = "" if held else f" (at least\n{model.quorum_in_words} were required)"
-    protected = _promised(model) if promise.private else f"**Nothing.** {promise.in_words}\n"
+def as_card(model: PublishedModel) -> str:
+    """Return the whole card."""
+    head = yaml.safe_dump(_front_matter(model), sort_keys=False, allow_unicode=True, width=100)
+    features = "\n".join(_feature(model, name) for name in model.features)
     return f"""\
-# Privacy statement
+---
+{head}---
 
-{_subject(model)}, from {promise.counted}{required}.{_asked_by(model)}
+# {plain(model.target)} by {plain(", ".join(model.features))}
 
-## What is protected, and from whom
+A {model.link} model of **{plain(model.target)}**, learned by {model.software} from
+{model.guarantee.counted}. {_told(model)}
 
-{protected}
-## How
+## Use
 
-| | |
+```python
+from blurfit import PublishedModel
+
+model = PublishedModel.load("model.json")
+model.predict(records)  # a table or a DataFrame with the columns below
+```
+
+| column | what it takes |
 | --- | --- |
-{"".join(_how(model))}"""
+{features}
 
+The model describes the people whose records it was learned from. It does not know whether they are
+like those that you ask about, and it does not say what causes what.
 
-def _promised(model: Published) -> str:
-    """What is promised, against whom and on which conditions."""
-    promise, held = model.guarantee, model.held
-    return f"""\
-**Everyone who reads it.** {promise.in_words}
+## What it found
 
-{_meaning(model)}
-{promise.condition}
+{model.summary().to_markdown()}
+{as_markdown(model, level=2)}
+## Not known here
 
-{_databases(model)}
-
-**The unit of privacy** is one person, with one {"row" if held else "record"}. {_releases(promise)}
-{_waves(model)}
-## What is assumed
-
-- {_premise(model)}
-- {_release_assumption(promise)}
-- The number of {"rows" if held else "submissions"} is public, and did not depend on their answers.
-{_assumed_of_public_rows(model)}{_assumed_of_maps(model)}{_assumed_of_two(model)}
-## What is not covered
-
-{_not_covered(model)}
-- What the model says about people in general: it may be true of someone who is not in it.
+Whose records these are, what the model is meant for, and how well it predicts on people who are not
+among them: whoever publishes it should add that.
 """
 
 
-def _how(model: Published) -> Iterator[str]:
-    """The rows of the table: numbers of the promise only where there is one."""
-    promise, agreement = model.guarantee, model.agreement
-    yield f"| mechanism | {_mechanism(model)} |\n"
-    if not model.held:
-        in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
-        where = " of the last wave" if in_waves else ""
-        yield f"| sent by each person{where} | {agreement.width:,} blurred numbers |\n"
-    yield _columns(model)
-    if promise.private:
-        yield f"| what is published | {promise.numbers} |\n"
-        yield f"| neighbours | {promise.neighbours} |\n"
-    if promise.local is not None:
-        who = "both shares together" if agreement.databases else "one submission"
-        yield f"| {who} | {_kept_alone(promise.local)} |\n"
-    yield f"| who could see a record | {_SEEN_BY[promise.seen_by]} |\n"
-    if model.held:
-        yield f"| count | {promise.counted} |\n"
-    else:
-        yield f"| quorum, count | {model.quorum_in_words}, {model.count:,} |\n"
-        yield f"| admission | {model.admission} |\n"
-    yield _own_noise(model)
-    yield proved_row(agreement)
-    yield f"| agreement | `{model.fingerprint}` |\n"
-    yield f"| software | {model.software} |\n"
-
-
-def as_html(model: Published) -> str:
-    """The statement as a fragment of HTML, without scripts, styles or outside addresses."""
-    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(as_markdown(model)))
-
-
-def _premise(model: Published) -> str:
-    """Those without whom the promise does not hold."""
-    least = model.honest_in_words
-    if model.held:
-        return (
-            "Whoever held the rows is honest: the noise agreed on was added, once, and is told to\n"
-            "  nobody. Each row is another person's. Bounds, names, levels and classes of the\n"
-            "  columns are public, and were not read from the rows."
-        )
-    if model.agreement.database_noise:
-        who = "One of the two databases" if model.agreement.databases else "The database"
-        return (
-            f"{who} was honest: it added the noise agreed on to the sums, once, and published\n"
-            f"  nothing else of them; or else at least {least} of the contributors were honest.\n"
-            "  Each person contributed once."
-        )
-    if model.admission == "invited":
-        return (
-            f"At least {least} of the contributors were honest: they added the noise agreed on,\n"
-            "  and do not tell it to anyone. Each person contributed once. Invitations are there\n"
-            "  for both: that each went to one real person is the organiser's word."
-        )
-    return (
-        f"At least {least} of the submissions were honest people's, each her only one, with the\n"
-        "  noise agreed on, which they do not tell anyone. **The collection was open to anyone:\n"
-        "  nobody can check this.**"
-    )
-
-
-def _subject(model: Published) -> str:
-    """What is published, with its names as Markdown takes them."""
-    if isinstance(model, PublishedModel):
-        kind = "classifier" if model.is_label else "model"
-        return f"A {kind} of **{plain(title_of(model.aim))}**"
-    wave = model.agreement.wave
-    if wave is not None and model.agreement.is_later_wave:
-        names = ", ".join(plain(title_of(one)) for one in model.agreement.schema.questions)
-        return f"Blurred sums of wave {wave.number} of a plan, about **{names}**"
-    *others, target = (plain(title_of(one)) for one in model.agreement.schema.questions)
-    if model.agreement.sends == "targets":
-        return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
-    return f"Blurred sums of all products of two of **{', '.join([*others, target])}**"
-
-
-def _asked_by(model: Published) -> str:
-    """Who asked, and what for, as far as the schema says."""
-    about = model.agreement.schema.about
-    known = (
-        ("Survey", about.title),
-        ("Purpose", about.purpose),
-        ("Asked by", about.organiser),
-        ("Contact", about.contact),
-    )
-    lines = [f"- {what}: {plain(str(text))}" for what, text in known if text is not None]
-    return "\n\n" + "\n".join(lines) if lines else ""
-
-
-def _own_noise(model: Published) -> str:
-    """What noise of the databases themselves costs."""
-    draws = model.agreement.database_draws
-    if not draws:
-        return ""
-    factor = variance_factor(model.agreement.honest, model.count, draws)
-    whose = "of each database itself" if draws > 1 else "of the database itself"
-    if model.held:
-        whose = "of whoever learned it"
-    return f"| noise {whose} | once; the variance is {factor:.3g} times as large |\n"
-
-
-def _columns(model: Published) -> str:
-    """For `moment`: how much of the form each column gets, and what may be predicted."""
-    agreement = model.agreement
-    if agreement.weights is None:
-        return ""
-    weights = agreement.weights.to_dict(agreement.schema)
-    called = {one.name: title_of(one) for one in agreement.schema.questions}
-    listed = ", ".join(
-        f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights.items()
-    )
-    targets = ", ".join(plain(called[name]) for name in agreement.targets)
-    return f"| public weights | {listed} |\n| may be predicted | {targets} |\n"
-
-
-def _mechanism(model: Published) -> str:
-    calibration = model.agreement.calibration
-    if isinstance(calibration, InputCalibration):
-        return f"input perturbation, {calibration.rule}"
-    with_noise = ", a Gaussian mechanism with discrete noise" if model.guarantee.private else ""
-    return f"moment perturbation{with_noise}"
-
-
-def _databases(model: Published) -> str:
-    """What is promised against whoever collected."""
-    agreement, local = model.agreement, model.local
-    if model.held:
-        return f"**Not from whoever held the rows.** {HOLDER}"
-    if agreement.databases:
-        first, second = names = [plain(one.name) for one in agreement.databases]
-        either = either_in_words(agreement, names, model.honest_in_words)
-        return (
-            f"**Either of the two databases alone.** {either}\n\n"
-            f"**{first} and {second} together.** {together_in_words(local)}"
-        )
-    return f"""\
-**The database that collected the submissions.** One submission alone is at most
-μ = {at_most(local.mu)} Gaussian differentially private (up to the grid on which its noise is
-drawn): ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}, for any two records.
-**{local_in_words(local)}**"""
-
-
-def _kept_alone(local: LocalGuarantee) -> str:
-    return f"μ = {at_most(local.mu)}, ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}"
-
-
-def _assumed_of_public_rows(model: Published) -> str:
-    digest = model.agreement.public_rows
-    if digest is None and not (isinstance(model, PublishedModel) and model.public_rows):
-        return ""
-    file = "" if digest is None else f" They are the file with\n  SHA-256 `{digest}`."
-    return f"- {PUBLIC_ROWS_ASSUMED}{file}\n"
-
-
-def _assumed_of_maps(model: Published) -> str:
-    """Nobody computes a map again, and its last digits would have room for anything."""
-    wave, databases = model.agreement.wave, model.agreement.databases
-    if wave is None or len(wave.people) == 1 or model.held:
-        return ""
-    told = "is the database's word: a\n  map that was made of submissions would tell of them"
-    if databases:
-        first, second = (plain(one.name) for one in databases)
-        told = (
-            f"is {first}'s word: all that it\n  could have put there instead are masked shares, "
-            f"which tell something to {second} alone"
-        )
-    return (
-        "- What each later group was asked for (its map) was made of published sums alone. Nobody\n"
-        f"  can check that; it {told}.\n"
-    )
-
-
-def _assumed_of_two(model: Published) -> str:
-    if not model.agreement.databases:
-        return ""
-    noisy = model.agreement.database_noise
-    word = "add the noise agreed on" if noisy else "invent no contributors"
-    return (
-        "- Against either database: the two are in different hands, do not put their shares\n"
-        "  together, follow the protocol (each sums over one set of contributors, once), and\n"
-        f"  {word}.\n"
-    )
-
-
-def _not_covered(model: Published) -> str:
-    if model.held:
-        return (
-            "- Whatever else is done with the rows by whoever held them.\n"
-            "- That some rows were refused (a missing value, an unknown label)."
-        )
-    return (
-        f"- {lies_in_words(model)}\n"
-        "- Who took part, when, and from which address (timing and traffic).\n"
-        "- Whoever blurred the records of others (a clinic, an interviewer) has seen them."
-    )
-
-
-def _meaning(model: Published) -> str:
-    """What (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ; and how well one can guess."""
+def _told(model: PublishedModel) -> str:
+    """Return who could see a record, and what the promise needs; or why there is none."""
     promise = model.guarantee
-    assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
-    if promise.epsilon > 20:
-        return "An ε as large as this gives no useful bound on what an attacker could infer."
-    calibration = model.agreement.calibration
-    mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
-    if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
-        mu = mu_of(promise.epsilon, promise.delta)
-    stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
-    times = at_most(math.exp(promise.epsilon), 3)
-    return (
-        f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
-        f"would be at most {times} times as likely as before, plus a "
-        f"probability of {at_most(promise.delta, 6)}. {guesses_in_words(stated, mu, 'it')}"
-    )
+    return f"{promise.seen} {promise.condition}" if promise.private else promise.condition
 
 
-def _waves(model: Published) -> str:
-    """What is promised in waves, and on which condition."""
-    wave = model.agreement.wave
-    if wave is None:
-        return ""
-    if model.held:
-        return f"""
-**Waves.** The rows were divided into groups, one after the other, under the plan `{wave.plan}`.
-Each row is in one group, whose noise keeps all of this promise for it; so it holds for everything
-that is published of all groups together. A row in two groups would have less: √2 times the μ. Which
-group a row is in must not depend on answers, each group is released once, and what the next one is
-asked for follows from published sums alone.
-"""
-    least = ""
+def _front_matter(model: PublishedModel) -> dict[str, Any]:
+    promise = model.guarantee.facts()
+    private = ["differential-privacy"] if model.guarantee.private else []
+    task = "regression" if isinstance(model.aim, Numeric) else "classification"
+    return {
+        "library_name": "blurfit",
+        "pipeline_tag": f"tabular-{task}",
+        "tags": ["tabular", *private, f"{model.agreement.mechanism}-perturbation"],
+        "privacy": {
+            **{name: promise[name] for name in _IN_FRONT},
+            "agreement": model.fingerprint,
+        },
+    }
+
+
+def _feature(model: PublishedModel, name: str) -> str:
+    one = model.agreement.schema.question(name)
+    if isinstance(one, Numeric):
+        takes = f"a number from {one.lower:g} to {one.upper:g}"
+    elif isinstance(one, Categorical):
+        takes = "one of " + ", ".join(plain(level) for level in one.levels)
+    else:
+        takes = "yes or no (1 or 0)"
+    return f"| {plain(name)} | {takes} |"
+
+
+def as_yaml(model: Published) -> str:
+    """Return an entry for OpenDP's registry of deployments; what only you know is left empty."""
+    entry = _registry_entry(model)
+    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
+
+
+def _registry_entry(model: Published) -> dict[str, Any]:
+    agreement, promise, held = model.agreement, model.guarantee, model.held
+    about = agreement.schema.about
+    numbers = {"epsilon": promise.epsilon, "delta": promise.delta} if promise.private else None
+    how = "" if held else f", blurred before they were sent. Admission: {model.admission}"
+    one = "row" if held else "record"
+    noise = "" if held else f", for at least {model.honest_in_words} honest people"
+    return {
+        "status": "Draft",
+        "deployment": {
+            "product": {
+                "name": _name(model),
+                "data_curators": [str(about.organiser)] if about.organiser else [],
+                "intended_use": str(about.purpose or ""),
+                "data_product_type": "Machine learning model"
+                if isinstance(model, PublishedModel)
+                else "Summary statistics",
+                "description": f"From {promise.counted}{how}. {promise.condition}",
+            },
+            "dp_flavor": {
+                "name": "Approximate DP" if promise.private else "none",
+                "input_metric": f"{promise.neighbours} one {one}",
+                "bound_on_input_distance": 1,
+                "output_measure": "approximate max-divergence",
+                "bound_on_output_distance": numbers,
+                "unprotected_quantities": f"the number of {'rows' if held else 'submissions'}",
+            },
+            "privacy_loss": {
+                "privacy_unit": "person-level",
+                "privacy_unit_description": f"One {one} for each person"
+                f"{'' if held else ', contributed once'}.",
+                "privacy_parameters": numbers,
+                "privacy_parameters_description": promise.in_words,
+            },
+            "model": {
+                "model_name": f"Noise added by whoever held the rows ({agreement.mechanism})"
+                if held
+                else f"Local noise, distributed over a quorum ({agreement.mechanism})",
+                "actors": _actors(model),
+                "release_type": "One release"
+                if promise.releases == 1
+                else "Any number of releases",
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "accounting": {
+                "composition": _composition(model),
+                "post_processing": "exact minimisation of a quadratic over the blurred sums"
+                if promise.releases == 1
+                else "anything that follows from the blurred sums, which are published themselves",
+            },
+            "implementation": {
+                "mechanisms": f"Gaussian noise, {agreement.mechanism} perturbation{noise}",
+                "justification": "Public bounds only; how much noise is enough can be verified "
+                f"from the agreement{_of_the_last_wave(model)} {model.fingerprint}."
+                if promise.private
+                else promise.in_words,
+                "software": model.software,
+            },
+        },
+    }
+
+
+def _name(model: Published) -> str:
     if isinstance(model, PublishedModel):
-        least = (
-            " What is said above of a single\n"
-            "submission is of the group in which it protects least."
-        )
-    return f"""
-**Waves.** Contributors were asked in groups, one after the other, under the plan
-`{wave.plan}`. Each person is in one group, whose noise keeps all of this promise
-for her; so it holds for everything that is published of all groups together. Somebody who took
-part in two groups would have less: √2 times the μ. {_margin(model)}
-Each group is released once, and what the next one is asked for is announced before it
-begins.{least}
-"""
+        return f"{'Classifier' if model.is_label else 'Model'} of {title_of(model.aim)}"
+    names = ", ".join(title_of(one) for one in model.agreement.schema.questions)
+    return f"Blurred moments of {names}"
 
 
-def _margin(model: Published) -> str:
-    """How many of a group may collude, and who decided which group a person was in."""
-    waves = model.waves if isinstance(model, PublishedModel) else ()
-    groups = [(one.quorum, one.honest) for one in waves]
-    groups = groups or [(model.agreement.quorum, model.agreement.honest)]
-    return f"{margin_in_words(groups)} {LOT_IN_WORDS[model.agreement.admission]}"
+def _of_the_last_wave(model: Published) -> str:
+    in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
+    return " of the last wave, and the releases of the others:" if in_waves else ""
 
 
-def _releases(promise: Promise) -> str:
-    if promise.releases == 1:
-        what = "One model" if promise.models == 1 else f"The {promise.models} models of the one fit"
-        return f"{what} may be published, once."
-    whence = "rows" if promise.seen_by == "holder" else "one final collection"
+def _composition(model: Published) -> str:
+    if model.models > 1:
+        return f"basic, of {model.models} models of one fit"
+    if model.agreement.wave is not None:
+        return "parallel, of waves: each person is in one"
+    return "none"
+
+
+def _actors(model: Published) -> str:
+    """Return who did what, and what is promised against them."""
+    if model.held:
+        return f"Somebody held the rows. {HOLDER}"
+    who, local, against = "Records are blurred before they are sent.", model.guarantee.local, ""
+    if databases := model.agreement.databases:
+        named = " and ".join(f"{one.name} ({one.url})" for one in databases)
+        who = f"{who} Each submission is shared between two databases, {named}."
+    if local is None:
+        return f"{who} Nothing is promised against anyone."
+    if databases:
+        condition = condition_in_words(model.agreement, model.honest_in_words)
+        against = f" Against either alone the model's promise holds. {condition} Against both:"
     return (
-        f"What may be published from the {whence}: the blurred sums (the moments), and "
-        "any number of models that are made from them, by anyone."
-    )
-
-
-def _release_assumption(promise: Promise) -> str:
-    held = promise.seen_by == "holder"
-    what = "rows" if held else "submissions"
-    copies = "" if held else "\n  Copies of the submissions are enough to break this."
-    if promise.releases == 1:
-        besides = "else" if promise.models == 1 else f"but the {promise.models} models of the fit"
-        second = "second fit" if held else "second model"
-        return (
-            f"Nothing {besides} is ever published from the same {what}, or from some of them: no "
-            f"{second}, no sums.{copies}"
-        )
-    other = "Anything else that is made from some of the same rows, by a second fit say, is not."
-    if not held:
-        other = "Sums over\n  other people, with some of the same submissions, never are."
-    return (
-        f"The blurred sums of these {what} may be published too: whatever follows from them is "
-        f"covered. {other}{copies}"
+        f"{who}{against} A single submission is {at_most(local.mu)}-GDP, epsilon "
+        f"{at_most(local.epsilon)} at delta {at_most(local.delta, 3)}. "
+        f"{local_in_words(local, 'Together they' if databases else 'The database')}"
     )

@@ -20,7 +20,7 @@ is linear in x, or the reciprocal of the chance to take part is.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,12 +37,14 @@ from blurfit.learning.sums import JointSums
 from blurfit.learning.synthesis import joint_law
 from blurfit.learning.tables import Answer, Levels, Test
 from blurfit.model.fitting import in_units
+from blurfit.model.summary import number
 from blurfit.notebook import html_table
 from blurfit.optional import axes, optional
 from blurfit.schema.columns import Categorical, Numeric, Question, is_unsaid
+from blurfit.schema.derived import Bands
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import units
-from blurfit.validate import one_of, whole
+from blurfit.validate import inside_unit_interval, one_of, whole
 
 if TYPE_CHECKING:
     from blurfit.model.model import PublishedModel
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 Shares = Literal["counts", "total", "row", "column"]
 POOLED = "Errors of means take the same spread within every level, as an analysis of variance does."
 BOUNDED = "Errors of means allow for the largest spread that each mean leaves possible."
+EVEN = "Within a band people are taken as evenly spread; intervals allow for what that can be off."
 LINEAR = (
     "The population's mean assumes that the mean of the answer is linear in what is weighted by."
 )
@@ -69,6 +72,7 @@ class Answers:
         confidence: of the intervals.
         limits: what every value lies between, by its definition; intervals are cut there.
         shown: values for display, if not the unbiased ones: at least 0, and consistent.
+        beyond: what is added to each interval on either side, for what is not random.
         assumes: sentences that say what the errors rest on.
         hypothesis: the test that `test()` gives, if there is one.
     """
@@ -81,6 +85,7 @@ class Answers:
     confidence: float = 0.95
     limits: tuple[float, float] = (-np.inf, np.inf)
     shown: FloatArray | None = None
+    beyond: FloatArray | float = 0.0
     assumes: tuple[str, ...] = ()
     hypothesis: Test | None = None
 
@@ -88,7 +93,7 @@ class Answers:
         """Return the columns: the levels, then estimate, errors and interval."""
         a = self.answer
         errors = np.sqrt(np.maximum(np.diag(a.covariance), 0.0))
-        reach = ndtri((1 + self.confidence) / 2) * errors
+        reach = ndtri((1 + self.confidence) / 2) * errors + self.beyond
         numbers = {
             "estimate": np.clip(a.values, *self.limits) if self.shown is None else self.shown,
             "standard_error": errors,
@@ -98,6 +103,20 @@ class Answers:
         }
         keys = {key: [row[place] for row in self.rows] for place, key in enumerate(self.keys)}
         return keys | {name: numbers[name].tolist() for name in _NUMBERS}
+
+    def to_facts(self) -> dict[str, Any]:
+        """Return all of it for scripts: rows, the test, and what is assumed."""
+        columns = self.to_dict()
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        test = self.hypothesis
+        return {
+            "title": self.title,
+            "rows": rows,
+            "confidence": self.confidence,
+            "test": None if test is None else asdict(test),
+            "assumes": list(self.assumes),
+            "promise": self.promise,
+        }
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame: the levels, `estimate`, errors, `lower` and `upper`."""
@@ -132,11 +151,15 @@ class Answers:
     @property
     def _cells(self) -> list[tuple[str, ...]]:
         columns = self.to_dict()
-        numbers = zip(*(columns[name] for name in _NUMBERS), strict=True)
-        return [
-            (*row, *(f"{value:,.4g}" for value in values))
-            for row, values in zip(self.rows, numbers, strict=True)
+        errors = columns["standard_error"]
+        cells = [
+            [number(value, error) for value, error in zip(columns[name], errors, strict=True)]
+            if name in ("estimate", "lower", "upper")
+            else [number(value) for value in columns[name]]
+            for name in _NUMBERS
         ]
+        numbers = zip(*cells, strict=True)
+        return [(*row, *rest) for row, rest in zip(self.rows, numbers, strict=True)]
 
     @property
     def _head(self) -> tuple[str, ...]:
@@ -294,6 +317,58 @@ def table(
     )
 
 
+def quantile(
+    moments: "PublishedMoments",
+    name: str,
+    share: float = 0.5,
+    by: str | None = None,
+    *,
+    confidence: float = 0.95,
+) -> Answers:
+    """Return the value below which this share of the people lies, from a number's bands.
+
+    Within a band the density is taken as even, which is off by at most (h/8)·max|f_{k±1} − f_k|/f_k
+    where it is nearly linear, h the band's width and f the density; intervals have that added on
+    either side.
+    """
+    inside_unit_interval(share=share)
+    schema, sums = moments.agreement.schema, moments.joint
+    source = schema.question(name)
+    declared = (one for one in schema.features if isinstance(one, Bands) and one.of == (name,))
+    bands = next(declared, None)
+    if bands is None or not isinstance(source, Numeric):
+        raise InvalidValueError(
+            f"Expected bands of {name!r} in the schema: declare Bands({name!r}, edges=…) before "
+            "anything is collected."
+        )
+    own = levels_of(sums, bands)
+    edges = np.array([source.lower, *bands.edges, source.upper])
+    if by is None:
+        rows: tuple[tuple[str, ...], ...] = ((name,),)
+        groups = [tables.shares(tables.counts(sums, own), sums.count)]
+    else:
+        levels = levels_of(sums, schema.question(by))
+        whole = tables.shares(tables.table(sums, levels, own), sums.count)
+        place = np.repeat(np.arange(len(levels)), len(own))
+        split = tables.within(whole, np.eye(len(levels))[:, place])
+        groups, rows = [], tuple((level,) for level in levels.names)
+        for at in range(len(levels)):
+            rows_of = np.eye(len(place))[place == at]
+            groups.append(split.through(rows_of))
+    found = [tables.quantile(one, edges, share) for one in groups]
+    return Answers(
+        f"Quantile {share:g} of {name}" + ("" if by is None else f" by {by}"),
+        ("question",) if by is None else (by,),
+        rows,
+        _stacked([one for one, _ in found]),
+        _promise(moments),
+        confidence,
+        limits=(source.lower, source.upper),
+        beyond=np.array([wide for _, wide in found]),
+        assumes=(EVEN,),
+    )
+
+
 def odds_ratio(
     moments: "PublishedMoments",
     name: str,
@@ -433,12 +508,11 @@ class Calibrated:
             )
             for each in found
         ]
-        number = isinstance(one, Numeric)
         limits = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
         answer = _stacked(parts)
         levels = isinstance(one, Categorical)
         return Answers(
-            f"{'Mean' if number else 'Shares'} of {name} in the population",
+            f"{'Mean' if isinstance(one, Numeric) else 'Shares'} of {name} in the population",
             ("question",),
             tuple((each,) for each in (one.columns if levels else (name,))),
             answer,

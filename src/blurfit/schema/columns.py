@@ -35,7 +35,7 @@ question's columns with its last one is 0 for everybody, it is not sent.
 A target must be answered: there is nothing to learn from the silent about what they do not say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, get_args
@@ -63,8 +63,66 @@ SMALLEST_WIDTH, LARGEST_WIDTH = 1e-300, 1e301  # of bounds: safe to divide by, a
 NOT_SAID = "(not said)"
 
 
+class _Column:
+    """Do what all kinds share: columns for those who do not say, and how they are written."""
+
+    name: str
+    optional: bool
+    wording: Wording
+    kind: ClassVar[str]
+    affine: Any = (2.0, -1.0)  # the slope and the constant of z = slope·v + constant, v 0 or 1
+    stand_in: Any = 0  # a valid value, for rows in which nothing is said
+    unsaid: ClassVar[Any] = None  # what is given back for those
+    of: Any = ()  # the questions that a derived column is computed from
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the one column that it becomes, and of the one for not saying."""
+        return self.name, *unsaid_columns(self.name, self.optional)
+
+    @property
+    def affines(self) -> tuple[tuple[float, float], ...]:
+        """`affine` for each column; what was not said is at the middle, z = 0."""
+        return (self.affine, (1.0, 0.0))[: len(self.columns)]
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """Scale into [−1, 1]: (n,), or (n, 2) with (0, 1) for whoever does not say."""
+        if not self.optional:
+            return self._scale(values)
+        silent = missing(values)
+        z = np.where(silent, 0.0, self._scale(filled(values, silent, self.stand_in)))
+        return np.column_stack([z, silent])
+
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Invert `scale`."""
+        if not self.optional:
+            return self._unscale(z)
+        found = self._unscale(z[..., 0])
+        said = found if isinstance(self.unsaid, float) else found.astype(object)
+        return np.where(z[..., 1] > 0.5, self.unsaid, said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column as the file has it."""
+        optional = {"optional": True} if self.optional else {}
+        stated = {"name": self.name, "kind": self.kind, **self._stated()}
+        return {**stated, **optional, **self.wording.to_dict()}
+
+    def derive(self, sources: Sequence[Any], values: Sequence[AnyArray]) -> AnyArray:
+        """Compute a derived column from the answers to its sources."""
+        raise NotImplementedError
+
+    def _scale(self, values: AnyArray) -> FloatArray:
+        raise NotImplementedError  # pragma: no cover
+
+    def _unscale(self, z: FloatArray) -> AnyArray:
+        raise NotImplementedError  # pragma: no cover
+
+    def _stated(self) -> dict[str, Any]:
+        return {}
+
+
 @dataclass(frozen=True)
-class Numeric:
+class Numeric(_Column):
     """z = 2(v − lower)/(upper − lower) − 1, which is exactly −1 and +1 at the two bounds.
 
     What lies outside them is moved to the nearer one (`outside="clip"`), or the contributor is
@@ -85,6 +143,8 @@ class Numeric:
     outside: Outside = "clip"
     optional: bool = False
     wording: Wording = field(default=NO_WORDING, repr=False)
+    kind: ClassVar = "numeric"
+    unsaid: ClassVar = np.nan
 
     def __post_init__(self) -> None:
         name = as_text(name=self.name)
@@ -111,19 +171,14 @@ class Numeric:
         return self.lower / 2 + self.upper / 2
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The name of the one column that it becomes, and of the one for not saying."""
-        return self.name, *unsaid_columns(self.name, self.optional)
+    def stand_in(self) -> float:
+        """The value at z = 0, for whoever does not say."""
+        return self.centre
 
     @property
     def affine(self) -> tuple[float, float]:
         """The slope and the constant of z = slope·v + constant."""
         return 2 / self.width, -(self.lower / self.width + self.upper / self.width)
-
-    @property
-    def affines(self) -> tuple[tuple[float, float], ...]:
-        """`affine` for each column; a number that was not said is at the middle, z = 0."""
-        return (self.affine, (1.0, 0.0))[: len(self.columns)]
 
     def above(self, threshold: float) -> "Label":
         """Return the label of whether the value is above the threshold, to be learned."""
@@ -147,12 +202,6 @@ class Numeric:
             )
         return np.clip(v, self.lower, self.upper)
 
-    def scale(self, values: AnyArray) -> FloatArray:
-        """Scale into [−1, 1]."""
-        if self.optional:
-            return scaled_or_unsaid(values, self._scale, self.centre)
-        return self._scale(values)
-
     def _scale(self, values: AnyArray) -> FloatArray:
         z = self.inside(values) - self.lower
         z /= self.width
@@ -160,25 +209,18 @@ class Numeric:
         z -= 1
         return z
 
-    def unscale(self, z: FloatArray) -> FloatArray:
-        """Invert `scale`: (1 − t)·lower + t·upper, t = (z + 1)/2, exact at the two ends."""
-        if self.optional:
-            return unscaled_or_unsaid(z, self._unscale, np.nan)
-        return self._unscale(z)
-
     def _unscale(self, z: FloatArray) -> FloatArray:
+        """Return (1 − t)·lower + t·upper, t = (z + 1)/2, exact at the two ends."""
         t = (np.clip(z, -1, 1) + 1) / 2
         v: FloatArray = np.clip((1 - t) * self.lower + t * self.upper, self.lower, self.upper)
         return v
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the column as the file has it."""
-        bounds = {"lower": self.lower, "upper": self.upper, "outside": self.outside}
-        return {"name": self.name, "kind": "numeric", **bounds, **said_besides(self)}
+    def _stated(self) -> dict[str, Any]:
+        return {"lower": self.lower, "upper": self.upper, "outside": self.outside}
 
 
 @dataclass(frozen=True)
-class Label:
+class Label(_Column):
     """+1 where the value is above the threshold, and −1 otherwise: `Numeric(…).above(threshold)`.
 
     >>> Numeric("income", 0, 200_000).above(37_000).scale(np.array([37_000, 37_001])).tolist()
@@ -191,8 +233,7 @@ class Label:
     threshold: float
     outside: Outside = "clip"
     wording: Wording = field(default=NO_WORDING, repr=False)
-    optional: ClassVar = False  # a target must be answered
-    affines: ClassVar = ((2.0, -1.0),)  # z = 2v − 1 where v is 0 or 1
+    optional: bool = field(default=False, init=False, repr=False)  # a target must be answered
 
     def __post_init__(self) -> None:
         self.wording.refuse_unless_about(str(self.name), (YES, NO), measured=True)
@@ -209,16 +250,10 @@ class Label:
         """The column that the label is made from."""
         return Numeric(self.name, self.lower, self.upper, self.outside)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The name of the one column that it becomes."""
-        return (self.name,)
-
-    def scale(self, values: AnyArray) -> FloatArray:
-        """Scale to −1 and +1."""
+    def _scale(self, values: AnyArray) -> FloatArray:
         return np.where(self.value.inside(values) > self.threshold, 1.0, -1.0)
 
-    def unscale(self, z: FloatArray) -> AnyArray:
+    def _unscale(self, z: FloatArray) -> AnyArray:
         """Tell whether the value was above the threshold; the value itself is gone."""
         return np.asarray(z > 0)
 
@@ -228,7 +263,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(_Column):
     """z = 2v − 1 for v = 0 or 1, False or True.
 
     >>> Binary("married").scale(np.array([True, False])).tolist()
@@ -238,26 +273,11 @@ class Binary:
     name: str
     optional: bool = False
     wording: Wording = field(default=NO_WORDING, repr=False)
+    kind: ClassVar = "binary"
 
     def __post_init__(self) -> None:
         assign(self, name=as_text(name=self.name))
         check_words(self, (YES, NO))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The name of the one column that it becomes, and of the one for not saying."""
-        return self.name, *unsaid_columns(self.name, self.optional)
-
-    @property
-    def affines(self) -> tuple[tuple[float, float], ...]:
-        """The slope and the constant of z = slope·v + constant, for each column; unsaid is ½."""
-        return ((2.0, -1.0), (1.0, 0.0))[: len(self.columns)]
-
-    def scale(self, values: AnyArray) -> FloatArray:
-        """Scale to −1 and +1."""
-        if self.optional:
-            return scaled_or_unsaid(values, self._scale, 0)
-        return self._scale(values)
 
     def _scale(self, values: AnyArray) -> FloatArray:
         remedy = "which is neither 0 nor 1, nor False or True; map such values beforehand"
@@ -265,19 +285,12 @@ class Binary:
         refuse_first(self.name, (v != 0) & (v != 1), remedy)
         return 2 * v - 1
 
-    def unscale(self, z: FloatArray) -> AnyArray:
-        """Invert `scale`, as 0 and 1."""
-        if self.optional:
-            return unscaled_or_unsaid(z, lambda signs: (signs > 0).astype(np.int64), None)
+    def _unscale(self, z: FloatArray) -> AnyArray:
         return (z > 0).astype(np.int64)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the column as the file has it."""
-        return {"name": self.name, "kind": "binary", **said_besides(self)}
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(_Column):
     """A column of zeros and ones for each level, with one 1 in each row.
 
     Levels are words. A number in the data stands for the level that writes it as a whole number (7
@@ -291,6 +304,7 @@ class Categorical:
     levels: Sequence[str]
     optional: bool = False
     wording: Wording = field(default=NO_WORDING, repr=False)
+    kind: ClassVar = "categorical"
 
     def __post_init__(self) -> None:
         assign(self, name=as_text(name=self.name))
@@ -338,10 +352,8 @@ class Categorical:
         words = np.array([*self.levels, None], dtype=object)
         return np.asarray(words[z.argmax(axis=-1)], dtype=object)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the column as the file has it."""
-        entry = {"name": self.name, "kind": "categorical", "levels": list(self.levels)}
-        return {**entry, **said_besides(self)}
+    def _stated(self) -> dict[str, Any]:
+        return {"levels": list(self.levels)}
 
 
 Feature = Numeric | Binary | Categorical
@@ -349,7 +361,7 @@ Question = Feature | Label  # whatever a record answers; a label can only be the
 
 
 def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Feature | Label:
-    """Read the column that a file describes by a table of keys; errors say `where` it stands.
+    """Read a question that a file describes by a table of keys; errors say `where` it stands.
 
     `outside` is for a numeric column that does not say.
     """
@@ -386,17 +398,6 @@ def is_unsaid(column: str) -> bool:
     return column.endswith(f"={NOT_SAID}")
 
 
-def scaled_or_unsaid(
-    values: AnyArray, scale: Callable[[AnyArray], FloatArray], stand_in: Any
-) -> FloatArray:
-    """Return (n, 2): what `scale` makes of the answers beside 0, and (0, 1) where there is none."""
-    silent = missing(values)
-    found = np.zeros((len(values), 2))
-    found[:, 0] = np.where(silent, 0.0, scale(filled(values, silent, stand_in)))
-    found[:, 1] = silent
-    return found
-
-
 def filled(values: AnyArray, silent: npt.NDArray[np.bool_], stand_in: Any) -> AnyArray:
     """Put something valid where nothing was said, so that rows keep their numbers."""
     if not silent.any():
@@ -406,16 +407,6 @@ def filled(values: AnyArray, silent: npt.NDArray[np.bool_], stand_in: Any) -> An
     return found
 
 
-def unscaled_or_unsaid(
-    z: FloatArray, unscale: Callable[[FloatArray], AnyArray], unsaid: Any
-) -> AnyArray:
-    """Invert `scaled_or_unsaid`: `unsaid` where the last column says so."""
-    found = np.asarray(unscale(z[..., 0]))
-    if isinstance(unsaid, float):
-        return np.where(z[..., 1] > 0.5, unsaid, found)
-    return np.where(z[..., 1] > 0.5, unsaid, found.astype(object))
-
-
 def check_words(column: Any, answers: Sequence[str], *, measured: bool = False) -> None:
     """Refuse `optional` and `wording` that are none, and words about answers that nobody gives."""
     if not isinstance(column.optional, bool):
@@ -423,11 +414,6 @@ def check_words(column: Any, answers: Sequence[str], *, measured: bool = False) 
     if not isinstance(column.wording, Wording):
         raise InvalidValueError(f"Expected wording={column.wording!r} to be a Wording.")
     column.wording.refuse_unless_about(column.name, answers, measured=measured)
-
-
-def said_besides(column: Any) -> dict[str, Any]:
-    """Return what a column says beyond what it always says."""
-    return {**({"optional": True} if column.optional else {}), **column.wording.to_dict()}
 
 
 def assign(column: Any, **fields: Any) -> None:

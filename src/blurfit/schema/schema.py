@@ -50,13 +50,13 @@ from blurfit.schema.columns import (
     Question,
     column_from_dict,
 )
+from blurfit.schema.derived import KINDS, derived_from_dict
 from blurfit.schema.table import Table, listed, read, refuse_keys
 from blurfit.schema.wording import ABOUT, NO_ONE, About, about_from
 
 __all__ = ["Binary", "Categorical", "Coefficients", "Encoded", "Label", "Numeric", "Schema"]
 
 INTERCEPT = "(intercept)"
-ROWS_AT_ONCE = 8192  # are encoded at once: few enough to stay in the processor's cache
 
 
 class Encoded(NamedTuple):
@@ -125,7 +125,13 @@ class Schema:
         object.__setattr__(self, "features", tuple(self.features))
         for feature in self.features:
             _refuse_unless_kind(Feature, "feature", feature, "a label can only be the target")
+        object.__setattr__(self, "features", tuple(map(self._bound, self.features)))
         _refuse_unless_kind(Question, "target", self.target, "state its public bounds or levels")
+        if self.target.of:
+            raise InvalidValueError(
+                f"Expected the target {self.target.name!r} to be asked: put derived columns among "
+                "the features. Any of them can be predicted from the release."
+            )
         if not isinstance(self.intercept, bool):
             raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
         all_names = [one.name for one in self.questions]
@@ -155,6 +161,50 @@ class Schema:
     def questions(self) -> tuple[Question, ...]:
         """What a record answers: the features in their order, then the target."""
         return (*self.features, self.target)
+
+    @property
+    def asked(self) -> tuple[Question, ...]:
+        """What people are asked: all questions but those that are derived from others' answers."""
+        return tuple(one for one in self.questions if not one.of)
+
+    def refuse_derived(
+        self,
+        what: str,
+        remedy: str = "collect joint moments in one wave, and ask for them in a formula",
+    ) -> None:
+        """Refuse derived columns where the model is of all features at once."""
+        if derived := [one.name for one in self.features if one.of]:
+            raise InvalidValueError(
+                f"Expected no derived columns with {what}, and {listed(derived)} is computed from "
+                f"other answers: {remedy}."
+            )
+
+    def _bound(self, one: Any) -> Any:
+        """Return a feature, a derived one only if everybody answers what it is derived from."""
+        if not one.of:
+            return one
+        known = {each.name: each for each in self.asked}
+        absent = [name for name in one.of if name not in known or known[name].optional]
+        if absent:
+            raise InvalidValueError(
+                f"Expected {one.name!r} to be derived from questions that everybody answers, and "
+                f"{listed(absent)} is none."
+            )
+        return one.bound([known[name] for name in one.of])
+
+    def read(
+        self, records: Any, wanted: Iterable[Question] | None = None, names: Any = None
+    ) -> Table:
+        """Read the answers to some questions, or to all, and compute those that are derived."""
+        chosen = self.questions if wanted is None else tuple(wanted)
+        needed = dict.fromkeys(name for one in chosen for name in (one.of or (one.name,)))
+        table = read(records, list(needed), names)
+        for one in chosen:
+            if one.of:
+                sources = [self.question(name) for name in one.of]
+                given = [table.columns[name] for name in one.of]
+                table.columns[one.name] = one.derive(sources, given)
+        return table
 
     def question(self, name: str) -> Question:
         """Return the question of that name."""
@@ -187,13 +237,13 @@ class Schema:
 
     def encode(self, records: Any, names: Sequence[str] | None = None) -> Encoded:
         """Return x and y of each record."""
-        table = read(records, [one.name for one in self.questions], names)
+        table = self.read(records, None, names)
         x, y = self._x(table), self.target.scale(table.columns[self.target.name])
         return Encoded(x, y.reshape(()) if table.single else y)
 
     def encode_features(self, records: Any, names: Sequence[str] | None = None) -> FloatArray:
         """Return x of each record, which needs no target."""
-        return self._x(read(records, [feature.name for feature in self.features], names))
+        return self._x(self.read(records, self.features, names))
 
     def decode(self, encoded: Encoded) -> dict[str, Any]:
         """Return the records that `encode` was given, up to rounding: arrays by name, or values.
@@ -210,6 +260,7 @@ class Schema:
         values: dict[str, AnyArray] = {
             feature.name: feature.unscale(z[..., place])
             for feature, place in zip(self.features, self._places, strict=True)
+            if not feature.of
         }
         values[self.target.name] = self.target.unscale(y)
         return {name: value if y.ndim else value.item() for name, value in values.items()}
@@ -235,7 +286,7 @@ class Schema:
         if not isinstance(entries, list):
             raise InvalidValueError(f"Expected features={entries!r} to be a list of tables.")
         features: list[Any] = [
-            column_from_dict(f"features[{i}]", entry, outside) for i, entry in enumerate(entries)
+            _feature_from_dict(f"features[{i}]", entry, outside) for i, entry in enumerate(entries)
         ]
         target: Any = column_from_dict("target", description["target"], outside)
         rest = description.get("intercept", True), description.get("targets", ())
@@ -274,17 +325,20 @@ class Schema:
 
     def _x(self, table: Table) -> FloatArray:
         x = np.ones((table.rows, self.dimension))
-        try:
-            for start in range(0, table.rows, ROWS_AT_ONCE):
-                rows = slice(start, start + ROWS_AT_ONCE)
-                for feature, place in zip(self.features, self._places, strict=True):
-                    x[rows, place] = feature.scale(table.columns[feature.name][rows])
-                x[rows] *= self.scale
-        except InvalidValueError:  # which names a row of its block, so let the whole column do it
-            for feature in self.features:
-                feature.scale(table.columns[feature.name])
-            raise
+        for feature, place in zip(self.features, self._places, strict=True):
+            x[:, place] = feature.scale(table.columns[feature.name])
+        x *= self.scale
         return x[0] if table.single else x
+
+
+def _feature_from_dict(where: str, entry: Any, outside: Any) -> Any:
+    """Read a feature: a question, or what is derived from others."""
+    if not isinstance(entry, Mapping) or entry.get("kind") not in KINDS:
+        return column_from_dict(where, entry, outside)
+    try:
+        return derived_from_dict(entry)
+    except (InvalidValueError, TypeError) as error:
+        raise InvalidValueError(f"{where} ({entry.get('name')!r}): {error}") from error
 
 
 def _refuse_unless_kind(kinds: Any, role: str, column: Any, hint: str) -> None:

@@ -42,9 +42,10 @@ class TableFile:
     @property
     def names(self) -> list[str]:
         """The columns that are read; others are left alone."""
-        if self.only is not None:
-            return list(self.only)
-        return [one.name for one in self.schema.questions]
+        if self.only is None:
+            return [one.name for one in self.schema.asked]
+        chosen = [self.schema.question(name) for name in self.only]
+        return list(dict.fromkeys(name for one in chosen for name in (one.of or (one.name,))))
 
     def chunks(self, rows: int = _ROWS_AT_ONCE, *, skip: int = 0) -> Iterator[dict[str, Any]]:
         """Read the table as dicts of columns, so many rows at a time."""

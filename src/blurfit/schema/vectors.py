@@ -28,7 +28,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients, Schema
-from blurfit.schema.table import listed, read
+from blurfit.schema.table import listed
 from blurfit.theory.forms import ColumnKind, JointColumn, JointForm
 from blurfit.theory.planning import Kind
 
@@ -76,9 +76,9 @@ def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> 
     |v| ≤ 1 to the last bit, and a categorical has one 1 among its levels (`schema.columns`).
     Whoever does not say, where that is allowed, has a 1 of their own and zeros beside it.
     """
-    asked = schema.questions if names is None else [schema.question(name) for name in names]
-    table = read(records, [one.name for one in asked])
-    parts = [np.asarray(one.scale(table.columns[one.name])) for one in asked]
+    chosen = schema.questions if names is None else [schema.question(name) for name in names]
+    table = schema.read(records, chosen)
+    parts = [np.asarray(one.scale(table.columns[one.name])) for one in chosen]
     found = np.column_stack([part.reshape(table.rows, -1) for part in parts])
     return found[0] if table.single else found
 

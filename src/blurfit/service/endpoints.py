@@ -22,21 +22,20 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
-from msgspec import field as listed
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from blurfit.agreement.statement import SeenBy
-from blurfit.agreement.terms import Admission, Mechanism, Sends
+from blurfit.agreement.agreement import AgreementDocument
+from blurfit.agreement.plan import PlanDocument
 from blurfit.errors import BlurfitError, InvalidValueError, StorageError
 from blurfit.messages.signing import identifiers_of
-from blurfit.model.export import as_yaml
 from blurfit.model.model import PublishedModel
-from blurfit.model.statement import as_html, as_markdown
+from blurfit.model.moments import MomentsDocument
+from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import (
@@ -74,70 +73,10 @@ from blurfit.store.store import Store
 _log = logging.getLogger("blurfit.audit_log")
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
-# ---- documents, as OpenAPI tells their outlines; their readers say more about what is wrong
+# ---- documents
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Meta(ge=0)]
-Numbers = Annotated[list[float], Meta(min_length=1)]
-
-
-class AgreementDocument(Struct):
-    """What everyone agreed on: `blurfit.agreement.agreement`."""
-
-    format: Literal["blurfit-agreement"]
-    version: Literal[1]
-    fingerprint: Fingerprint
-    schema: dict[str, Any]
-    mechanism: Mechanism
-    weights: dict[str, float] | None  # of the columns, with `moment`
-    objective: dict[str, Any] | None  # of the one model, with `input`
-    calibration: dict[str, Any]
-    grid: dict[str, Any]
-    databases: list[dict[str, str]]
-    public_rows: str | None  # SHA-256 of a public file, where models use one
-    wave: dict[str, Any] | None  # which of a plan it is, where there are several
-    admission: Admission = "invited"  # left out where it is that
-    database_noise: bool = False  # likewise, and so for those below
-    proofs: bool = False
-    sends: Sends = "everything"
-    signing_keys: list[Fingerprint] = listed(default_factory=list)  # of 32 bytes, too
-
-
-class PlanDocument(Struct):
-    """What everyone agreed on, where people are asked in waves: `blurfit.agreement.plan`."""
-
-    format: Literal["blurfit-plan"]
-    version: Literal[1]
-    rule: Literal[1]  # of how a map follows from releases
-    fingerprint: Fingerprint
-    schema: dict[str, Any]
-    task: Literal["number", "label", "count"]
-    waves: list[dict[str, Any]]  # of each: kind, people, and how many must be honest
-    epsilon: float
-    delta: float
-    quorum: Count  # of all waves together
-    colluders: float  # the share of any wave that may collude
-    weights: dict[str, float]  # these, and what follows, of the first wave
-    calibration: dict[str, Any]
-    grid: dict[str, float]
-
-
-class Moments(Struct):
-    """The blurred sums: `blurfit.model.moments`."""
-
-    format: Literal["blurfit-moments"]
-    version: Literal[1]
-    software: str
-    caveats: list[str]
-    seen_by: SeenBy
-    fingerprint: Fingerprint
-    admission: Admission | None
-    condition: str  # what the promise needs
-    count: Count
-    deviation: float
-    products: list[str]
-    sums: Numbers
-    agreement: AgreementDocument
 
 
 class Hour(Struct):
@@ -331,7 +270,7 @@ class Reading:
         response.headers["cache-control"] = "no-cache"  # later, another
         return response
 
-    @get(f"{ONE_COLLECTION}/releases", answer(array(Moments), "The releases.") | SAME)
+    @get(f"{ONE_COLLECTION}/releases", answer(array(MomentsDocument), "The releases.") | SAME)
     async def releases(self, request: Request) -> Response:
         """What the waves so far have published, in order."""
         fingerprint = fingerprint_in(request)
@@ -346,7 +285,7 @@ class Reading:
 
     @get(
         f"{ONE_COLLECTION}/moments",
-        answer(Moments, "The moments, always the same bytes; models are free.") | SAME,
+        answer(MomentsDocument, "The moments, always the same bytes; models are free.") | SAME,
         problems.NOT_PUBLISHED,
     )
     async def moments(self, request: Request) -> Response:

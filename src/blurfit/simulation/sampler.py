@@ -106,7 +106,7 @@ def draw_joint_sums(
 def exact_totals(agreement: Agreement, records: Any) -> Totals:
     """What a database would hold if nobody had blurred anything: for `draw` to start from."""
     exact = np.atleast_2d(agreement.exact(records))
-    if agreement.mechanism == "moment":
+    if agreement.shows_sums:
         return Totals(len(exact), exact.sum(axis=0), agreement.fingerprint)
     d = agreement.schema.dimension
     return input_totals(agreement, Statistics.of_records(exact[:, :d], exact[:, d:]))
@@ -119,7 +119,7 @@ def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -
     moment: what is sent of zzᵀ, z = (c, ωv). input: q = R_q·x and p = R_p·yx for both losses that
     an agreement can name, and x = s·(v, 1) (`blurfit.schema.schema.Schema`).
     """
-    if agreement.mechanism == "moment":
+    if agreement.shows_sums:
         form = agreement.form
         if not isinstance(form, JointForm):
             raise InvalidValueError(
@@ -264,7 +264,7 @@ def weights_of(
     With `public`, encoded rows of the features, those of `fit_public`: of log-odds for labels.
     Raises InfeasibleError where nothing could be published.
     """
-    if agreement.mechanism == "input":
+    if not agreement.shows_sums:
         weights = released_weights(agreement, statistics_of(agreement, totals))
         return published(agreement, weights, totals.count).weights
     read = shrink if sampled else linear_bayes

@@ -12,10 +12,12 @@ sums, models.
 
 Rows are divided by a random order that is drawn before anything is read, so no answer decides
 anybody's wave. Each wave's sums get the noise of its own Δ at the full μ: a person is in one wave
-only, so everybody keeps μ-GDP in all (`blurfit.theory.planning`). The noise is drawn once for a
-sum, with the law that the contributors' own shares of it have in total.
+only, so everybody keeps μ-GDP in all. Or every row is in every wave, and the waves share μ. Both
+are proved in `blurfit.theory.planning`. The noise is drawn once for a sum, with the law that the
+contributors' own shares of it have in total.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,7 +31,7 @@ from blurfit.errors import BelowQuorumError, InvalidValueError
 from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Totals
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
-from blurfit.model.course import Course, learn_plan
+from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import moments_of
@@ -37,7 +39,7 @@ from blurfit.simulation.sampler import clean_sums, draw_joint_sums, sampler_for
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm
 from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.maps import ResidualMap, WaveMap
+from blurfit.theory.maps import Announced, GaugeMap, ResidualMap
 from blurfit.theory.planning import Kind, Stages, public_weights
 from blurfit.validate import positive
 
@@ -79,7 +81,7 @@ def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator)
         clean = Totals(len(rows), _sums(agreement, values, rows), agreement.fingerprint)
         totals = sampler_for(agreement, clean).draw(generator)
         course = course.then(moments_of(agreement, totals))
-    return Fitted(learn_plan(plan, course.releases), course.releases)
+    return Fitted(course.model(), course.releases)
 
 
 def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArray:
@@ -102,7 +104,7 @@ class Collected:
     """
 
     first: JointSums
-    maps: tuple[WaveMap, ...]
+    maps: tuple[Announced, ...]
     later: tuple[WaveSums, ...]
     beliefs: tuple[Belief, ...]
     kept: IntArray
@@ -136,6 +138,7 @@ def collect_in_waves(
     generator: np.random.Generator,
     neighbours: Neighbours = "replace",
     count_bound: float | None = None,
+    held: bool = False,
 ) -> Collected:
     """Everything, from encoded rows to the last model.
 
@@ -148,6 +151,7 @@ def collect_in_waves(
         generator: Where noise and assignment are drawn from.
         neighbours: What one person may change.
         count_bound: The largest count; larger ones are cut to it.
+        held: Whether every row is in every wave; the plan's fractions are shares of μ² then.
     """
     positive(mu=mu)
     task, encoded = plan.task, target
@@ -155,10 +159,13 @@ def collect_in_waves(
         positive(count_bound=count_bound)
         assert count_bound is not None
         encoded = 2 * np.clip(target, 0, count_bound) / count_bound - 1
-    waves = assign(len(target), plan, generator)
+    every = np.arange(len(target))
+    waves = [every] * len(plan.stages) if held else assign(len(target), plan, generator)
+    mus = [mu * math.sqrt(share) if held else mu for share in plan.fractions]
     names, columns, kept = _columns(kinds, values.shape[1])
     rows = waves[0]
-    weights = public_weights(kinds, len(rows), mu, neighbours=neighbours)
+    number = task == "number" and (not held or len(waves) == 1)
+    weights = public_weights(kinds, len(rows), mus[0], neighbours=neighbours, number=number)
     per_column = [weights.features[feature] for feature, _ in columns]
     described = [
         JointColumn(name, weight, kind, f"{feature}" if kind == "level" else None)
@@ -171,7 +178,7 @@ def collect_in_waves(
         weights.constant,
         len(rows),
         clean_sums(described, weights.constant, np.column_stack([values[rows], encoded[rows]])),
-        moments.sensitivity(weights.constant, 1.0, neighbours) / mu,
+        moments.sensitivity(weights.constant, 1.0, neighbours) / mus[0],
         generator,
     )
     sums = first.submodel(TARGET, [names[place] for place in kept])
@@ -179,19 +186,19 @@ def collect_in_waves(
     # several is only a start, for which linear Bayes is quick and good enough.
     model = shrink(sums) if len(waves) == 1 else linear_bayes(sums)
     beliefs = [first_belief(sums, model, task, count_bound)]
-    maps: list[WaveMap] = []
+    maps: list[Announced] = []
     later: list[WaveSums] = []
-    for rows, kind in zip(waves[1:], plan.kinds[1:], strict=True):
-        maps.append(next_map(beliefs[-1], kind, len(rows), mu))
-        seen = encoded if kind == "residual" else target
+    for rows, kind, own in zip(waves[1:], plan.kinds[1:], mus[1:], strict=True):
+        maps.append(next_map(beliefs[-1], kind, len(rows), own))
+        seen = target if kind == "newton" else encoded
         part = values[rows][:, kept]
-        later.append(draw_wave(maps[-1], part, seen[rows], mu, generator, neighbours))
+        later.append(draw_wave(maps[-1], part, seen[rows], own, generator, neighbours))
         beliefs.append(learn_wave(beliefs[-1], maps[-1], later[-1]))
     return Collected(first, tuple(maps), tuple(later), tuple(beliefs), kept)
 
 
 def draw_wave(
-    chart: WaveMap,
+    chart: Announced,
     values: FloatArray,
     target: FloatArray,
     mu: float,
@@ -200,6 +207,11 @@ def draw_wave(
 ) -> WaveSums:
     """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
     deviation = chart.sensitivity(neighbours) / mu
+    if isinstance(chart, GaugeMap):
+        counts = generator.normal(size=chart.width) * deviation
+        for places in chart.places(values, target):
+            counts += np.bincount(places, minlength=chart.width)
+        return WaveSums(len(values), counts[None], None, deviation)
     if isinstance(chart, ResidualMap):
         z = chart.vectors(values, target)
         return WaveSums(len(z), _blurred(z.T @ z, deviation, generator), None, deviation)

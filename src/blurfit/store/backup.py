@@ -138,7 +138,7 @@ def _may_go_on(connection: Connection, course: Course) -> bool:
         return False
     place = connection.scalar(sa.select(w.handed_over).where(w.course == course.key))
     # An export may have been completed since.
-    return agreement.wave is None and agreement.mechanism == "moment" and place is None
+    return agreement.wave is None and agreement.shows_sums and place is None
 
 
 def _checked(part: Path) -> Copied:

@@ -121,7 +121,7 @@ def _numbers_of(agreement: Agreement, names: bytes) -> Callable[[FloatArray], Fl
     sent, and which nobody knows who decides what to send.
     """
     d, width = agreement.schema.dimension, agreement.width
-    upper = np.triu_indices(d) if agreement.mechanism == "input" else None
+    upper = np.triu_indices(d) if not agreement.shows_sums else None
 
     def added(rows: FloatArray) -> FloatArray:
         if upper is None:

@@ -666,7 +666,7 @@ class Publishing(Sharing):
     def moments_text(self, fingerprint: str) -> str:
         """Return the blurred sums of a wave as they were stored, always the same text."""
         wave = self.collection(fingerprint)
-        if wave.agreement.mechanism != "moment":
+        if not wave.agreement.shows_sums:
             raise NotPublishedError(
                 "The sums of an 'input' collection are never shown: a second model from them would "
                 "undo the noise of the first. Use mechanism='moment' where they are needed."

@@ -47,14 +47,16 @@ noise is alike in all directions, and how far a record reaches in it:
 
 | map | numbers, in this order | count 1 | count 2 | count 1/τ² |
 | --- | --- | --- | --- | --- |
-| residual | upper triangle of zzᵀ but c² | diagonal | beside it | |
+| residual | upper triangle of zzᵀ | diagonal | beside it | |
 | Newton's | upper triangle of M, p, if robust that of ω·ppᵀ | diagonals | beside them | p |
+| gauge | a count for each bin | all | | |
 
 **Whatever map is announced, a record stays within the reach.** Write ‖·‖ for that norm.
 
-* Residual. z = (c, u) with u = (a·f', b·g'), f' = f/max(‖f‖, r√p) and |g'| ≤ 1, so that ‖u‖² ≤
-  a² + b² ≤ 1 for *every* f and g: nothing of m, W, β, β₀, r or the scale enters. Two records differ
-  by ‖zzᵀ − z'z'ᵀ‖_F ≤ Δ(c, 1) of `theory.moments.sensitivity`, whose constant entry is 0.
+* Residual. z = (c', u) with 0 ≤ c' ≤ c and u = (a·f', b·g'), f' = f/max(‖f‖, r√p) and |g'| ≤ 1, so
+  that ‖u‖² ≤ a² + b² ≤ 1 for *every* f and g: nothing of m, W, β, β₀, r or the scale enters. Two
+  records differ by ‖zzᵀ − z'z'ᵀ‖_F ≤ √2(c² + 1) (`theory.maps`).
+* Gauge. A record is in one bin of each histogram, wherever the bins end.
 * Newton's. (M, p, ppᵀ) = (h·uuᵀ, −g·u/max(1, ‖x‖), …) with ‖u‖ ≤ 1, and (g, h) are the loss's
   slopes at *some* score: those of logistic loss lie on one curve whatever the score is, and those
   of counts are clipped into a rectangle. `theory.maps` proves Δ(τ) for all such pairs, whatever x,
@@ -82,7 +84,7 @@ import numpy.typing as npt
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.maps import NewtonMap, PoissonNewton, ResidualMap, WaveMap
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
 from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensitivity
 from blurfit.validate import one_of, positive, whole
 
@@ -368,9 +370,9 @@ class WaveForm:
     >>> chart = ResidualMap(Whitening([0.5], [[2.0]], [1.0]), radius=1, scale=0.5, bound=2)
     >>> form = WaveForm(chart, ("age", "income"), (0,))
     >>> form.names
-    ('1·age', '1·error', 'age·age', 'age·error', 'error·error')
+    ('1·1', '1·age', '1·error', 'age·age', 'age·error', 'error·error')
     >>> form.products(np.array([[0.75, 1.0]])).round(3).tolist()
-    [[0.1, 0.038, 0.16, 0.06, 0.022]]
+    [[0.062, 0.1, 0.038, 0.16, 0.06, 0.022]]
     """
 
     chart: WaveMap
@@ -468,10 +470,8 @@ class WaveForm:
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""
-        found = self._symmetric(np.asarray(sums)[: len(self._upper[0])])
-        if isinstance(self.chart, ResidualMap):
-            found[0, 0] = self.chart.constant**2 * count
-        return found
+        del count  # no entry is known beforehand
+        return self._symmetric(np.asarray(sums)[: len(self._upper[0])])
 
     def linear(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
         """Σp, where a Newton step is collected."""
@@ -505,7 +505,54 @@ class WaveForm:
 
     @cached_property
     def _upper(self) -> tuple[np.ndarray, np.ndarray]:
-        """The places of the upper triangle that are sent; zzᵀ begins with c², which is known."""
+        """The places of the upper triangle, which is sent."""
         rows, columns = np.triu_indices(self._rows)
-        start = 0 if self.is_newton else 1
-        return fixed(rows[start:]), fixed(columns[start:])
+        return fixed(rows), fixed(columns)
+
+
+class GaugeForm(WaveForm):
+    """The counts of a gauge: of the bins that records are in.
+
+    >>> from blurfit.theory.maps import Whitening
+    >>> chart = GaugeMap(Whitening([0.5], [[2.0]], [1.0]), 0.5, [0.4, 1, 2], [1, 3])
+    >>> GaugeForm(chart, ("age", "income"), (0,)).products(np.array([[0.75, 1.0]])).tolist()
+    [[0.0, 1.0, 0.0, 1.0, 0.0]]
+    """
+
+    chart: GaugeMap  # type: ignore[assignment]
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """Each number counts once."""
+        return fixed(np.ones(self.chart.width))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The bins in their order."""
+        return tuple(f"bin {place}" for place in range(self.chart.width))
+
+    def products(self, values: FloatArray) -> FloatArray:
+        """1 for each bin that a record is in, 0 for the others."""
+        found = np.zeros((*values.shape[:-1], self.chart.width))
+        for places in self.chart.places(*self._parts(values)):
+            np.put_along_axis(found, places[..., None], 1.0, axis=-1)
+        return found
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """How many records are in each bin."""
+        found = np.zeros(self.chart.width)
+        for places in self.chart.places(*self._parts(values)):
+            found += np.bincount(places, minlength=self.chart.width)
+        return found
+
+    def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
+        """The counts as they are: (1, width)."""
+        del count
+        return np.array(sums, dtype=np.float64)[None]
+
+
+def wave_form(chart: Announced, columns: tuple[str, ...], kept: tuple[int, ...]) -> WaveForm:
+    """Return the form of a map."""
+    if isinstance(chart, GaugeMap):
+        return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
+    return WaveForm(chart, columns, kept)

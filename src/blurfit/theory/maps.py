@@ -6,9 +6,10 @@ known), and the last model, coefficients β and intercept β₀:
 
     f = W(v − m),      t = β·v + β₀.
 
-* `ResidualMap`, for numbers: g = (y − t)/scale, cut to ±`bound`; f cut to the ball ‖f‖ ≤ r√p;
-  z = (c, a·f/(r√p), b·g/bound) with a² + b² ≤ 1. So ‖(z₁, …)‖ ≤ 1, and the sums of zzᵀ are those of
-  `theory.moments` with ρ = 1.
+* `ResidualMap`, for numbers and for lines of labels: g = (y − t)/scale, s = min(1, r√p/‖f‖), and
+  z = (c·s, a·s·f/(r√p), b·clip(s·g, ±R)/R) with a² + b² ≤ 1: the *whole record* is weighted by s,
+  which is weighted least squares. Where the mean is linear, that biases nothing, whatever r is.
+* `GaugeMap`: which of the bins of ‖f‖/√p and of |g| a record is in, for whoever chooses r and R.
 * `NewtonMap`, for labels and counts: x = (f/(r√p), κ)/√(1 + κ²), which is inside the unit ball for
   ‖f‖ ≤ r√p, and the quadratic (h·xxᵀ, −g·x)/max(1, ‖x‖²) below at the score t.
 
@@ -121,7 +122,17 @@ the largest A. So F is still convex in (m, A), and extreme points decide.
   H²(1 + w² + ϱ).
 
 **Squared loss.** h = 1 and g = −e, the residual, clipped to ±E: (xxᵀ, e·x) is part of zzᵀ with z =
-(c, u, ωe), which has Σe² besides, and less noise: `ResidualMap`.
+(c, u, ωe), which has Σe² besides, and less noise: `ResidualMap`. There the first entry c' = c·s
+differs between records, so its square is blurred and sent as well, and with ‖u‖ ≤ 1
+
+    ‖zzᵀ − z'z'ᵀ‖² = ‖z‖⁴ + ‖z'‖⁴ − 2(z·z')² ≤ 2(c² + 1)²:      **Δ = √2(c² + 1)**,
+
+attained for c ≤ 1 by c' = c and u·u' = −c². `zero-out`: ‖zzᵀ‖ ≤ c² + 1, whether the record is
+left out or becomes (c, 0), which is closer.
+
+**Gauge.** A record is in one bin of each histogram, so another record in its place takes one from a
+bin and gives one to another in each: Δ = 2 for two histograms and √2 for their joint one;
+`zero-out`, where the record leaves its bins, √2 and 1.
 
 Whoever sees a single submission compares any two records: `replace`, always.
 """
@@ -136,10 +147,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from blurfit.arrays import FloatArray, fixed
+from blurfit.arrays import FloatArray, IntArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit.theory.moments import NUDGE, sensitivity
+from blurfit.theory.moments import NUDGE
 from blurfit.validate import finite, nonnegative, one_of, positive
 
 FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ = 2/τ
@@ -152,8 +163,9 @@ LOG_RATES = (-LARGEST_LOG_RATE, LARGEST_LOG_RATE)
 LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1, 1]
 LARGEST_WHITENING = 1e12
 LARGEST_SCORE = 500.0  # of a model that is announced; its exponential is still a number
-SMALLEST_RADIUS, LARGEST_RADIUS = 0.01, 1000.0
-KINDS = ("residual", "logistic", "poisson")
+SMALLEST_RADIUS, LARGEST_RADIUS = 1e-4, 1e6
+KINDS = ("residual", "gauge", "logistic", "poisson")
+MOST_BINS = 64  # of a gauge
 
 
 @dataclass(frozen=True)
@@ -457,14 +469,14 @@ def within(low: float, high: float, **values: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ResidualMap:
-    """z = (c, a·f/(r√p), b·g/bound), for numbers: ‖(z₁, …)‖ ≤ 1 for every record.
+    """z = (c·s, a·s·f/(r√p), b·s·g/bound), s = min(1, r√p/‖f‖): ‖(z₁, …)‖ ≤ 1 for every record.
 
     Args:
         whitening: m, W and the last model.
-        radius: r; f is cut to ‖f‖ ≤ r√p.
+        radius: r; a record with ‖f‖ > r√p has the weight s < 1.
         scale: The residuals' spread as far as it is known.
-        bound: g = (y − t)/scale is cut to ±bound.
-        constant: c, the first entry of z.
+        bound: R; s·g, g = (y − t)/scale, is cut to ±R.
+        constant: c, the largest first entry of z.
         feature_weight: a.
         target_weight: b; a² + b² ≤ 1.
     """
@@ -499,19 +511,23 @@ class ResidualMap:
         return self.target_weight / self.bound
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
-        """Δ of Σzzᵀ, whatever the map is: the joint form's, with ρ = 1."""
-        return sensitivity(self.constant, 1.0, neighbours)
+        """Δ of Σzzᵀ, whatever the map is: √2(c² + 1), or c² + 1 where a record is left out."""
+        one_of(NEIGHBOURS, neighbours=neighbours)
+        length = self.constant**2 + 1
+        return (math.sqrt(2) if neighbours == "replace" else 1.0) * length * NUDGE
 
     def vectors(self, v: ArrayLike, y: ArrayLike) -> FloatArray:
         """z of each record."""
         f = self.whitening.features(v)
         reach = self.radius * math.sqrt(self.whitening.dimension)
+        inside = into_ball(f, reach)
         with np.errstate(all="ignore"):
-            g = (np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
+            weight = reach / np.maximum(norms(f), reach)
+            g = weight * (np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
         g = np.clip(np.where(np.isnan(g), 0.0, g), -self.bound, self.bound) / self.bound
         z = np.empty((*f.shape[:-1], f.shape[-1] + 2))
-        z[..., 0] = self.constant
-        z[..., 1:-1] = self.feature_weight * into_ball(f, reach)
+        z[..., 0] = self.constant * weight
+        z[..., 1:-1] = self.feature_weight * inside
         z[..., -1] = self.target_weight * g
         return z
 
@@ -605,10 +621,75 @@ class NewtonMap:
         return {"kind": "poisson", **entry, **{name: getattr(self.loss, name) for name in names}}
 
 
-WaveMap = ResidualMap | NewtonMap
+@dataclass(frozen=True, eq=False)
+class GaugeMap:
+    """The bins of ‖f‖/√p and of |g|, g = (y − t)/scale, that a record is in: one 1 in each of two
+    histograms, or one in their joint one.
+
+    Args:
+        whitening: m, W and the last model.
+        scale: The residuals' spread as far as it is known.
+        features: Where the bins of ‖f‖/√p end: increasing; what is beyond is in the last one.
+        errors: Where the bins of |g| end.
+        joint: Whether pairs of bins are counted.
+    """
+
+    whitening: Whitening
+    scale: float
+    features: FloatArray
+    errors: FloatArray
+    joint: bool = False
+
+    def __post_init__(self) -> None:
+        within(1 / LARGEST_NUMBER, LARGEST_NUMBER, scale=self.scale)
+        for name in ("features", "errors"):
+            edges = _numbers(LARGEST_WHITENING, **{name: getattr(self, name)})
+            increasing = edges.ndim == 1 and (np.diff(edges, prepend=0.0) > 0).all()
+            if not increasing or not 2 <= len(edges) <= MOST_BINS:
+                raise InvalidValueError(f"Expected {name} to be 2 to {MOST_BINS} increasing ends.")
+            object.__setattr__(self, name, fixed(edges))
+        if type(self.joint) is not bool:
+            raise InvalidValueError(f"Expected joint={self.joint!r} to be true or false.")
+
+    @property
+    def width(self) -> int:
+        """How many counts there are."""
+        bins = len(self.features), len(self.errors)
+        return bins[0] * bins[1] if self.joint else sum(bins)
+
+    def sensitivity(self, neighbours: Neighbours = "replace") -> float:
+        """Δ of the counts: a record is in one bin, or in one of each histogram."""
+        one_of(NEIGHBOURS, neighbours=neighbours)
+        moved = (1 if self.joint else 2) * (2 if neighbours == "replace" else 1)
+        return math.sqrt(moved) * NUDGE
+
+    def places(self, v: ArrayLike, y: ArrayLike) -> tuple[IntArray, ...]:
+        """The counts to which each record adds 1: one array of places, or two."""
+        size = norms(self.whitening.features(v)) / math.sqrt(self.whitening.dimension)
+        with np.errstate(all="ignore"):
+            g = np.abs(np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
+        f, e = len(self.features), len(self.errors)
+        row = np.searchsorted(self.features[:-1], size)
+        column = np.searchsorted(self.errors[:-1], np.where(np.isnan(g), 0.0, g))
+        return (row * e + column,) if self.joint else (row, f + column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as part of an agreement."""
+        return {
+            "kind": "gauge",
+            **self.whitening.to_dict(),
+            "scale": self.scale,
+            "features": self.features.tolist(),
+            "errors": self.errors.tolist(),
+            "joint": self.joint,
+        }
 
 
-def map_from_dict(entry: Mapping[str, Any]) -> WaveMap:
+WaveMap = ResidualMap | NewtonMap  # under which a step is collected
+Announced = WaveMap | GaugeMap
+
+
+def map_from_dict(entry: Mapping[str, Any]) -> Announced:
     """Read the map of an agreement, and check it before any record is read."""
     if not isinstance(entry, Mapping):
         raise InvalidValueError(f"Expected a map to be a dict, got {type(entry).__name__}.")
@@ -618,6 +699,7 @@ def map_from_dict(entry: Mapping[str, Any]) -> WaveMap:
     newton = {"constant", "radius", "robust", "balance"}
     own = {
         "residual": {"radius", "scale", "bound", "weights"},
+        "gauge": {"scale", "features", "errors", "joint"},
         "logistic": newton,
         "poisson": {*newton, "count_bound", "curvature_bound", "gradient_bound"},
     }[str(kind)]
@@ -631,6 +713,9 @@ def map_from_dict(entry: Mapping[str, Any]) -> WaveMap:
         if not isinstance(weights, list) or len(weights) != 3:
             raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
         return ResidualMap(whitening, entry["radius"], entry["scale"], entry["bound"], *weights)
+    if kind == "gauge":
+        ends = entry["features"], entry["errors"]
+        return GaugeMap(whitening, entry["scale"], *ends, entry["joint"])
     loss: LogisticNewton | PoissonNewton
     if kind == "logistic":
         loss = LogisticNewton(entry["balance"])

@@ -54,7 +54,31 @@ whose law is common: P(S) ≤ e^ε·P'(S) + δ. For GDP: let f be the trade-off 
 N(μ_k, 1). Any test of level α has levels α(r) given r with mean α, and its type II error given r is
 at least f(α(r)); f is convex, so by Jensen the mean is at least f(α). ∎
 
-No privacy is composed: nobody is in two waves. What it needs, and what breaks it:
+No privacy is composed: nobody is in two waves.
+
+**Theorem (whoever holds all rows: every row in every wave).** If for every fixed past r_{<k} the
+release R_k, made of *all* rows, is μ_k-GDP, then (R_1, …, R_K) is √(Σμ_k²)-GDP. So a fit may spend
+μ as μ_k = √f_k·μ with Σf_k = 1: nothing is divided by lot, and no sampling error is added.
+
+Proof. Adaptive composition of trade-off functions (Dong, Roth and Su 2022, Theorem 3.2), whose
+Gaussian case (Corollary 3.3) is exact: given the past, telling the two laws of R_k apart is no
+easier than telling N(0, 1) from N(μ_k, 1), so all of them together are no easier than N(0, I) from
+N((μ_1, …, μ_K), I), which differ in one direction by √Σμ_k². ∎
+
+*Discrete noise.* A wave's noise is discrete. Its law differs from that of a rounded Gaussian by a
+factor between e^{−η} and e^{η}, but for an event of probability ρ, whatever the past is
+(`blurfit.agreement.numbers`; a thousandth of δ pays for both of one wave, ten times over).
+By induction over the waves the laws of all releases differ by a factor between e^{−Kη} and e^{Kη},
+but for an event of probability Kρ: K waves pay K times, and (ε, δ) is kept if
+
+    δ_GDP(ε; μ) ≤ (1 − K/1000)·δ                                                  (`shared_mu`).
+
+A wave by itself keeps (ε_k, f_kδ) with δ_GDP(ε_k; μ_k) = 0.999·f_kδ, which is what its own release
+states. ε_k > 0: erf is concave on x ≥ 0, so δ_GDP(0; √f·μ) = erf(√f·μ/√8) ≥ √f·erf(μ/√8), which is
+above √f(1 − K/1000)δ, and that is above 0.999·fδ as long as √f < 1 − K/1000. A wave that reads
+only every k-th row, k public, spends no more than one that reads all of them.
+
+What waves of different people need, and what breaks it:
 
 | situation | holds? | what follows |
 | --- | --- | --- |
@@ -70,23 +94,23 @@ No privacy is composed: nobody is in two waves. What it needs, and what breaks i
 | `input` waves | (ε, δ), no GDP | only w_k and N_k may feed the next map |
 
 **Which waves.** ψ = nμ/p^1.5 (`information`) says how far signal stands above
-noise. `choose_plan` is a table over ψ, from the American Community Survey (experiments/waves.py),
+noise. `choose_plan` is a table over ψ, from the American Community Survey (the laboratory),
 and checked on other numbers of columns, other people and generated ones: a choice, not a
 derivation.
 
 | ψ | numbers | labels | counts |
 | --- | --- | --- | --- |
 | below 3 | one wave | one wave | one wave |
-| 3 to 8 | 0.3, then residuals | one wave | 0.3, then residuals |
-| 8 to 30 | 0.3, then residuals | 0.3, then residuals | 0.3, then residuals |
-| 30 to 200 | 0.3, then residuals | 0.2, residuals 0.3, Newton | 0.3, then residuals |
-| from 200 on | 0.3, then residuals | 0.2, residuals 0.3, Newton | 0.2, residuals 0.3, Newton |
+| 3 to 6 | 0.3, then residuals | one wave | 0.3, then residuals |
+| 6 to 8 | 0.25, residuals 0.3, 0.45 | one wave | 0.3, then residuals |
+| 8 to 30 | 0.25, residuals 0.3, 0.45 | 0.3, then residuals | 0.3, then residuals |
+| 30 to 200 | 0.25, residuals 0.3, 0.45 | 0.2, residuals 0.3, Newton | 0.3, then residuals |
+| from 200 on | as above | 0.2, residuals 0.3, Newton | 0.2, residuals 0.3, Newton |
 
-Also one wave where nμ < 100, and with few columns: up to three for labels and counts, and up to
-four for numbers from ψ = 250 on. There one wave knows the line well already, and what waves add,
-the cut and the weights of far-out records, costs more than it saves (2 columns, labels: 0.004 of
-accuracy). Newton's wave needs nμ ≥ 1400 as well. Ask for more waves where the exact curve is wanted
-all the same.
+Also one wave where nμ < 100 (numbers: 150), and with up to three columns for labels and counts.
+There one wave knows the line well already, and what waves add, the weights of far-out records,
+costs more than it saves (2 columns, labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1400 as
+well. Ask for more waves where the exact curve is wanted all the same.
 
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
@@ -108,6 +132,7 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
+from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.moments import sensitivity
 from blurfit.validate import inside_unit_interval, one_of, positive, whole
@@ -123,8 +148,8 @@ _HALF_STEPS = 40
 
 Task = Literal["number", "label", "count"]
 TASKS: tuple[Task, ...] = ("number", "label", "count")
-StageKind = Literal["joint", "residual", "newton"]
-STAGES: tuple[StageKind, ...] = ("joint", "residual", "newton")
+StageKind = Literal["joint", "gauge", "residual", "newton"]
+STAGES: tuple[StageKind, ...] = ("joint", "gauge", "residual", "newton")
 
 # ψ from which a second wave helps. Labels gain nothing before: at ψ of 3 to 6 accuracy was even on
 # the survey, and 0.0026 ± 0.0012 and 0.0014 ± 0.0009 less on Adult (41 columns).
@@ -135,8 +160,20 @@ ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
 ENOUGH_FOR_CURVE = 1400.0  # if nμ is at least this
 ENOUGH_FOR_COUNTS = 200.0  # ψ for counts, whose noise is sized for the largest count
 # Columns up to which one wave is enough: for labels and counts always, for numbers from this ψ on.
-FEW: dict[Task, int] = {"number": 4, "label": 3, "count": 3}
-ENOUGH_FOR_ONE = 250.0
+FEW: dict[Task, int] = {"label": 3, "count": 3}
+ENOUGH_FOR_WEIGHTS = 150.0  # nμ from which a second wave helps with numbers,
+ENOUGH_FOR_THREE = 6.0  # and ψ from which a third one does
+_THREE_OF_NUMBERS: tuple[StageKind, ...] = ("joint", "residual", "residual")
+# Whoever holds all rows: shares of μ² for labels and counts (chosen; they are flat, ±0.1 of μ
+# changes less than a tenth), and for numbers the ψ and nμ from which more waves help.
+_CURVE_SHARES: dict[int, tuple[float, ...]] = {
+    1: (1.0,),
+    2: (0.25, 0.75),
+    3: (0.16, 0.25, 0.59),
+    4: (0.0625, 0.09, 0.16, 0.6875),
+}
+LEAST_INFORMATION, LEAST_REACH = 1.3, 60.0
+RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
 
 
 @dataclass(frozen=True)
@@ -152,7 +189,12 @@ class ChosenWeights:
 
 
 def public_weights(
-    features: Sequence[Kind], count: int, mu: float, *, neighbours: Neighbours = "replace"
+    features: Sequence[Kind],
+    count: int,
+    mu: float,
+    *,
+    neighbours: Neighbours = "replace",
+    number: bool = False,
 ) -> ChosenWeights:
     """Return the default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -161,6 +203,7 @@ def public_weights(
         count: How many people will take part (the quorum).
         mu: The Gaussian privacy of the sums.
         neighbours: What one person may change.
+        number: Whether the target is a number, of which the mean is all that a few people tell.
 
     >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
     >>> round(sum(w**2 for w in weights.features) + weights.target**2, 12)
@@ -175,7 +218,15 @@ def public_weights(
         )
     shares = [_share(kind) for kind in features]
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
+    psi = information(count, mu, coefficients)
+    if number and mean_alone(psi, coefficients) and neighbours == "replace":
+        return _shared(shares, 1.0, 0.95)
     return _shared(shares, *_best_pair(coefficients, count, mu, neighbours))
+
+
+def mean_alone(psi: float, coefficients: int) -> bool:
+    """Tell whether nothing but the mean of a number can be learned, by public facts."""
+    return psi < LEAST_INFORMATION or psi * math.pow(coefficients, 1.5) < LEAST_REACH
 
 
 def weights_beside_public_rows(features: Sequence[Kind], constant: float = 0.4) -> ChosenWeights:
@@ -258,7 +309,9 @@ def _share(kind: Kind) -> float:
 
 @dataclass(frozen=True)
 class Stage:
-    """One wave of a plan: what is blurred in it, and the share of the people that it takes."""
+    """One wave: what is blurred in it, and the share of the people that it takes, or of μ² where
+    every row is in every wave.
+    """
 
     kind: StageKind
     fraction: float
@@ -287,10 +340,16 @@ class Stages:
             raise InvalidValueError(
                 f"Expected the fractions of the waves to sum to 1, got {self.fractions}."
             )
-        later = self.kinds[1:]
-        if self.kinds[0] != "joint" or "joint" in later or list(later) != sorted(later)[::-1]:
+        later = [kind for kind in self.kinds[1:] if kind != "gauge"]
+        gauged = [after for kind, after in itertools.pairwise(self.kinds) if kind == "gauge"]
+        if (
+            (self.kinds[0], *later) != ("joint", *sorted(later)[::-1])
+            or "joint" in later
+            or gauged != ["residual"] * self.kinds.count("gauge")
+        ):
             raise InvalidValueError(
-                f"Expected a joint wave first, then residual ones, then Newton's; got {self.kinds}."
+                "Expected a joint wave first, then residual ones, each after a gauge or none, then "
+                f"Newton's; got {self.kinds}."
             )
         if self.task == "number" and "newton" in later:
             raise InvalidValueError(
@@ -305,7 +364,7 @@ class Stages:
 
     @property
     def fractions(self) -> tuple[float, ...]:
-        """The share of the people in each wave."""
+        """The share of the people in each wave, or of μ²."""
         return tuple(stage.fraction for stage in self.stages)
 
     def quorums(self, count: int) -> tuple[int, ...]:
@@ -328,17 +387,20 @@ def choose_plan(
 ) -> Stages:
     """Choose the plan from public facts: the table above, or as many waves as are asked for.
 
-    For numbers three waves were never seen to beat two. For labels and counts a residual wave
-    before Newton's gives it a better start.
+    For labels and counts a residual wave before Newton's gives it a better start.
     """
     one_of(TASKS, task=task)
     psi, reach = information(count, mu, coefficients), count * mu
+    if task == "number" and waves is None:
+        enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_WEIGHTS and count >= FEWEST
+        waves = 1 if not enough else 2 if psi < ENOUGH_FOR_THREE else 3
+    if task == "number" and waves == 3:
+        return Stages(task, tuple(map(Stage, _THREE_OF_NUMBERS, (0.25, 0.3, 0.45))))
     least = ENOUGH_FOR_COUNTS if task == "count" else ENOUGH_FOR_NEWTON
     curve = task != "number" and psi >= least and reach >= ENOUGH_FOR_CURVE
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
-        plain = coefficients <= FEW[task] and (task != "number" or psi >= ENOUGH_FOR_ONE)
-        waves = 1 if plain or not enough else 3 if curve else 2
+        waves = 1 if coefficients <= FEW[task] or not enough else 3 if curve else 2
     whole(waves=waves)
     if waves == 1:
         return Stages(task, (Stage("joint", 1.0),))
@@ -353,6 +415,80 @@ def choose_plan(
     kinds: list[StageKind] = ["joint", *[last] * (waves - 1)]
     total = math.fsum(sizes)
     return Stages(task, tuple(Stage(k, s / total) for k, s in zip(kinds, sizes, strict=True)))
+
+
+def choose_shares(
+    task: Task, *, coefficients: int, count: int, mu: float, waves: int | None = None
+) -> Stages:
+    """Choose how whoever holds all rows spends μ: fractions are shares of μ², and sum to 1.
+
+    `waves` counts joint, residual and Newton's waves; a gauge belongs to the residual wave after
+    it. Labels and counts: `_CURVE_SHARES`. Numbers: one wave where ψ < `LEAST_INFORMATION` or
+    nμ < `ENOUGH_FOR_MEANS`; else four for few columns and five for many, in which the noise falls
+    as the map improves, each after a gauge; and with very many people four, of which the last,
+    whose noise is what remains, takes half (chosen on generated populations).
+    """
+    one_of(TASKS, task=task)
+    psi, reach = information(count, mu, coefficients), count * mu
+    if task != "number":
+        if waves is None and count < FEWEST:
+            waves = 1
+        return _shares_of_curve(task, psi, reach, waves)
+    rich = psi >= RICH_INFORMATION and reach >= RICH_REACH
+    if waves is None:
+        poor = psi < LEAST_INFORMATION or reach < ENOUGH_FOR_MEANS
+        waves = 1 if poor or count < FEWEST else 4 if rich or coefficients <= 5 else 5
+    whole(waves=waves)
+    if waves == 1:
+        return Stages(task, (Stage("joint", 1.0),))
+    later = waves - 1
+    if rich:  # each wave has twice the share of the one before
+        steps = 2.0 ** np.arange(waves)
+        gauges, start = 0.1 * steps[:-1] / math.fsum(steps[:-1]), 0.9 * steps[0] / steps.sum()
+    else:
+        last, start = (0.3, 0.2) if coefficients > 5 else (0.35, 0.25)
+        gauges = np.full(later, 0.06 / later)
+        between = np.linspace(1.0, 1.6, later - 1) if later > 2 else np.ones(later - 1)
+        steps = np.array([0.0, *between, 0.0])
+        steps[-1] = steps.sum() * last / (0.94 - start - last) if later > 1 else 1.0
+    shares = (1 - start - gauges.sum()) * steps[1:] / steps[1:].sum()
+    stages = [Stage("joint", float(start))]
+    for gauge, share in zip(gauges.tolist(), shares.tolist(), strict=True):
+        stages += [Stage("gauge", gauge), Stage("residual", share)]
+    return Stages(task, tuple(stages))
+
+
+def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) -> Stages:
+    """Return the shares of labels and counts: never one wave, unless it is asked for."""
+    if waves is None:
+        few = psi < 10 or reach < 250
+        waves = 2 if few else 3 if psi < ENOUGH_FOR_NEWTON else 4
+    whole(waves=waves)
+    kinds: list[StageKind] = ["joint", "residual", *["newton"] * (waves - 2)]  # type: ignore[list-item]
+    if waves in _CURVE_SHARES:
+        shares = _CURVE_SHARES[waves]
+    else:  # each wave has twice the share of the one before
+        shares = tuple(2.0**place / (2.0**waves - 1) for place in range(waves))
+    return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
+
+
+def shared_mu(epsilon: float, delta: float, releases: int, kept_back: float) -> float:
+    """Return μ that so many releases of the same rows share, if each of them keeps back this share
+    of δ for its noise that is discrete: see the module's docstring.
+
+    >>> shared_mu(1.0, 1e-6, 1, 1e-3) > shared_mu(1.0, 1e-6, 5, 1e-3)
+    True
+    """
+    whole(releases=releases)
+    return mu_of(epsilon, delta * (1 - releases * kept_back))
+
+
+def promise_of_share(
+    mu: float, delta: float, fraction: float, kept_back: float
+) -> tuple[float, float]:
+    """Return (ε_k, f·δ), which a release with the share f of μ² keeps by itself."""
+    own = fraction * delta
+    return epsilon_of(math.sqrt(fraction) * mu, own * (1 - kept_back)), own
 
 
 def radius_of(count: int, mu: float, coefficients: int) -> float:
@@ -382,3 +518,15 @@ def residual_bound_of(radius: float) -> float:
     """R = 2.2r standard deviations of the residual, between 1.5 and 5."""
     positive(radius=radius)
     return min(max(2.2 * radius, 1.5), 5.0)
+
+
+def reach_of_numbers(count: int, mu: float, coefficients: int) -> tuple[float, float]:
+    """Return r and R for numbers, where nobody has looked at where people are.
+
+    r = 0.3ψ^{1/3}, at least 0.6, and from ψ = 50 on ∝ ψ^0.42: it reaches every public bound, while
+    the noise's share falls like r⁴/ψ² ∝ ψ^(−0.3). R, of s·g, is 2.5r, and where s is about r < 1
+    for everybody, r times 1.7. (Chosen on generated populations.)
+    """
+    psi = information(count, mu, coefficients)
+    radius = max(0.3 * math.cbrt(psi) * math.pow(max(psi / 50, 1.0), 0.09), 0.6)
+    return radius, max(2.5 * radius, 1.7) * min(radius, 1.0)

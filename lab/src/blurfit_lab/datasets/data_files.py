@@ -3,22 +3,22 @@
 **Files.** Where data files are, and how their columns become NumPy arrays.
 
 A file is looked for where the caller says, else in the folder that the environment variable
-BLURFIT_DATA names. Reading is pyarrow's work, which is needed only here.
+BLURFIT_DATA names.
 
 **Tables of your own.** Any table of numbers with bounds, as a population: so that comparisons run
 on your own data.
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
 from blurfit.simulation.census import Census
@@ -57,61 +57,32 @@ def read(
     CSV may be compressed (.csv.gz). Every value must be a number; a blank is refused, or becomes
     NaN where `blanks` are allowed.
     """
-    found = table(file, required, others)
-    return {name: _numbers(file, name, found[name], blanks=blanks) for name in found.column_names}
-
-
-def table(file: Path, required: Collection[str], others: Collection[str] = ()) -> Any:
-    """These columns of a Parquet or CSV file as an Arrow table, whatever they hold."""
-    present = _names(file)
-    absent = [name for name in required if name not in present]
-    if absent:
-        raise InvalidValueError(f"Expected columns {absent} in {file.name!r}; it has {present}.")
-    return _table(file, [*required, *(name for name in others if name in present)])
-
-
-def _names(file: Path) -> list[str]:
-    with _readable(file):
-        if _is_csv(file):
-            with optional("pyarrow.csv").open_csv(file) as reader:
-                return list(reader.schema.names)
-        return list(optional("pyarrow.parquet").read_schema(file).names)
-
-
-def _table(file: Path, names: list[str]) -> Any:
-    with _readable(file):
-        if _is_csv(file):
-            csv = optional("pyarrow.csv")
-            return csv.read_csv(file, convert_options=csv.ConvertOptions(include_columns=names))
-        return optional("pyarrow.parquet").read_table(file, columns=names)
-
-
-def _is_csv(file: Path) -> bool:
-    return ".csv" in file.suffixes
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
+    is_csv = ".csv" in file.suffixes
     try:
-        yield
-    except (OSError, ValueError):  # ArrowInvalid is a ValueError, and tells values
-        kind = "CSV" if _is_csv(file) else "Parquet"
+        present = list(pd.read_csv(file, nrows=0) if is_csv else pq.read_schema(file).names)
+        names = [*required, *(name for name in others if name in present)]
+        known = [name for name in names if name in present]
+        found = pd.read_csv(file, usecols=known) if is_csv else pd.read_parquet(file, columns=known)
+    except (OSError, ValueError):  # whose words may tell values
         raise InvalidValueError(
-            f"Expected {str(file)!r} to be a {kind} file (.csv, .csv.gz or .parquet) of its "
-            "columns."
+            f"Expected {str(file)!r} to be a {'CSV' if is_csv else 'Parquet'} file (.csv, .csv.gz "
+            "or .parquet) of its columns."
         ) from None
+    if absent := [name for name in required if name not in present]:
+        raise InvalidValueError(f"Expected columns {absent} in {file.name!r}; it has {present}.")
+    return {name: _numbers(file, name, found[name], blanks=blanks) for name in names}
 
 
-def _numbers(file: Path, name: str, column: Any, *, blanks: bool) -> Column:
+def _numbers(file: Path, name: str, column: pd.Series, *, blanks: bool) -> Column:
     values: Column = column.to_numpy()
-    if column.null_count and not blanks:
+    if (missing := int(column.isna().sum())) and not blanks:
         raise InvalidValueError(
-            f"Expected column {name!r} of {file.name!r} to be complete, but {column.null_count} of "
+            f"Expected column {name!r} of {file.name!r} to be complete, but {missing} of "
             f"{len(values)} values are blank; remove those rows."
         )
     if values.dtype.kind not in "iufb":
         raise InvalidValueError(
-            f"Expected column {name!r} of {file.name!r} to be numbers, but it is {column.type}; "
+            f"Expected column {name!r} of {file.name!r} to be numbers, but it is {column.dtype}; "
             "export codes rather than labels."
         )
     return values

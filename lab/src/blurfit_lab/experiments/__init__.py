@@ -1,8 +1,11 @@
-"""The paper's experiments and what goes beyond them: config → CSV → plot → page.
+"""Experiments, each one command of `blurfit-lab`.
 
-    population ─ windows ─► cells ─ workers ─► journal ─► CSV ─► figures ─► docs/experiments.md
+    reproduce    the paper's figures and claims: cohort ─ windows ─► cells ─► CSV ─► plots ─► page
+    everywhere   public defaults, rivals and a private mean on many populations
+    coverage     95 % intervals against a population's own best model
+    public       what public rows of the features are worth
+    errata       where the paper's proofs do not hold, in numbers
 
-A cell is what one worker computes at once: some trials of one experiment at one n. Each cell draws
-from its own seed, so that the order of the work, the number of workers and a killed run in between
-change nothing: the CSV is the same to the last byte.
+Everything draws from a seed of its own, so that the order of the work, the number of workers and a
+killed run in between change nothing.
 """

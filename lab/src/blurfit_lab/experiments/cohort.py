@@ -22,7 +22,7 @@ from blurfit.schema.schema import Schema
 from blurfit.simulation import Census, make_census
 from blurfit.simulation.sampler import generator_for
 from blurfit.theory import forms
-from blurfit_lab.datasets import load_acs, load_adult, load_ipums, uci
+from blurfit_lab.datasets import load_acs, load_ipums
 from blurfit_lab.datasets.census import FILENAME
 from blurfit_lab.rivals.rival import LogisticRisk, minimiser
 
@@ -114,11 +114,9 @@ class Cohort:
 
     @classmethod
     def load(cls, data: Path | None, *, rows: int | None = None, seed: int = 0) -> "Cohort":
-        """ACS where its file is (in `data`, or in BLURFIT_DATA), Adult or an IPUMS extract if
-        `data` is that file, and the generated population where there is none.
+        """ACS where its file is (in `data`, or in BLURFIT_DATA), an IPUMS extract if `data` is
+        that file, and the generated population where there is none.
         """
-        if data is not None and data.is_file() and data.name == uci.FILENAME:
-            return cls.of(load_adult(data), seed)
         if data is not None and data.is_file() and data.name != FILENAME:
             return cls.of(load_ipums(data), seed)
         if data is not None and not data.exists():

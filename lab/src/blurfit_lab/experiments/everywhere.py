@@ -4,8 +4,8 @@
 
 Only public names are used: the estimators with their defaults, `Plan` and a simulated collection.
 So the same experiment runs on any version, and two versions are compared by their JSON lines. δ is
-1/n², neighbours replace one row. A line that is there is not computed again: a run that was stopped
-goes on, and more seeds are added to fewer.
+1/n²; neighbours replace one row, or zero one out. A line that is there is not computed again: a
+run that was stopped goes on, and more seeds are added to fewer.
 
 | method | what it is |
 | --- | --- |
@@ -13,6 +13,7 @@ goes on, and more seeds are added to fewer.
 | send | a plan's default, everybody sends once and nobody holds the rows |
 | one | one wave, `waves=1` |
 | mean | a mean (a share, a rate) with the noise that spends all of (ε, δ) on it |
+| input | the estimator that blurs records, as the paper does |
 | …Regressor, …Classifier | a rival of `blurfit_lab.rivals` by its name |
 
 *Numbers*: `loss` is the mean squared error on rows of the same population, `floor` that of these
@@ -20,7 +21,8 @@ rows' own least squares, so that `excess` = (loss − floor)/variance is never n
 *Labels and counts*: the loss is log loss, or half the Poisson deviance; the floor is that of the
 tested rows' own maximum likelihood, and the excess is loss − floor. Probabilities are cut to
 [10⁻⁴, 1 − 10⁻⁴] and rates to at least 10⁻², for one wave's lines reach beyond what they are of.
-`accuracy` is that of the maximum likelihood less the model's.
+`accuracy` is that of the maximum likelihood less the model's, and `calibration` the expected
+calibration error: the mean distance, over 15 bins of probabilities, to the share who are +1.
 
 **Verdicts** are paired over seeds, by Student's law at 99 %: in a cell a method *surely loses* if
 its loss is more than 5 % (labels and counts: 0.001) above the better of two references, *surely
@@ -32,7 +34,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +46,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from blurfit import (
     Categorical,
+    InputPerturbationClassifier,
+    InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
     NotPrivateWarning,
@@ -55,11 +59,26 @@ from blurfit.progress import Progress, silent
 from blurfit.schema.vectors import values as encoded
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.gaussian import mu_of
+from blurfit.theory.guarantees import Neighbours
 from blurfit_lab import rivals
 from blurfit_lab.experiments.populations import People, Rows, Task, ends, people
 
-HOLDER, SEND, ONE, MEAN = "holder", "send", "one", "mean"
+HOLDER, SEND, ONE, MEAN, INPUT = "holder", "send", "one", "mean", "input"
 METHODS = (HOLDER, SEND, ONE, MEAN)
+RIVALS: dict[Task, tuple[str, ...]] = {  # those that keep (ε, δ) on any table, as good as they get
+    "number": (
+        *("AdaSSPRegressor", "BoostedAdaSSPRegressor", "GaussMixRegressor"),
+        *("IterativeHessianMixingRegressor", "BinAggRegressor", "TukeyRegressor"),
+        *("GeneralisedObjectivePerturbationRegressor", "GradientPerturbationRegressor"),
+    ),
+    "label": (
+        *("GeneralisedObjectivePerturbationClassifier", "GradientPerturbationClassifier"),
+        "ObjectivePerturbationClassifier",
+    ),
+    "count": (),
+}
+BETTER: dict[str, Any] = {"accounting": "exact", "rule": "certified", "rounds": 20, "steps": 100}
+BINS = 15
 LEAST_PROBABILITY, LEAST_RATE = 1e-4, 1e-2
 TOLERANCE: dict[Task, float] = {"number": 0.05, "label": 0.001, "count": 0.001}
 SURE = 0.99
@@ -87,70 +106,92 @@ class Fitted:
     model: Any = None
 
 
-def fit(method: str, crowd: People, rows: Rows, epsilon: float, seed: int) -> Fitted:
+@dataclass(frozen=True)
+class Promise:
+    """What a fit of n rows keeps: (ε, 1/n²), for one relation of neighbours."""
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """As estimators and plans take them."""
+        return asdict(self)
+
+
+def fit(
+    method: str,
+    crowd: People,
+    rows: Rows,
+    epsilon: float,
+    seed: int,
+    neighbours: Neighbours = "replace",
+) -> Fitted:
     """Fit by one method under (ε, 1/n²); a method's own refusal is a `BlurfitError`."""
-    delta = len(rows.y) ** -2.0
+    promise = Promise(epsilon, len(rows.y) ** -2.0, neighbours)
     with warnings.catch_warnings():  # seeds are meant: nobody is protected by a comparison
         warnings.simplefilter("ignore", NotPrivateWarning)
         if method == MEAN:
-            return _private_mean(crowd, rows, mu_of(epsilon, delta), seed)
+            return _private_mean(crowd, rows, promise, seed)
         if method == SEND:
-            return _one_send(crowd, rows, epsilon, delta, seed)
-        if method in (HOLDER, ONE):
-            return _held(method, crowd, rows, epsilon, delta, seed)
-        return _rival(method, crowd, rows, epsilon, delta, seed)
+            return _one_send(crowd, rows, promise, seed)
+        if method in (HOLDER, ONE, INPUT):
+            return _held(method, crowd, rows, promise, seed)
+        return _rival(method, crowd, rows, promise, seed)
 
 
-def _held(
-    method: str, crowd: People, rows: Rows, epsilon: float, delta: float, seed: int
-) -> Fitted:
-    terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "random_state": seed}
+def _held(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
+    terms: dict[str, Any] = {**promise.terms, "bounds": crowd.schema, "random_state": seed}
     if method == ONE:
         terms["waves"] = 1
-    if crowd.task == "label":
-        model = MomentPerturbationClassifier(bounds=crowd.schema, **terms)
-        model.fit(rows.X, rows.y)
-        return Fitted(model.predict_proba(crowd.tested.X)[:, 1], model)
     if crowd.task == "count" and method == HOLDER:
         terms["family"] = "poisson"
-    model = MomentPerturbationRegressor(bounds=crowd.schema, **terms).fit(rows.X, rows.y)
-    return Fitted(model.predict(crowd.tested.X), model)
+    by_record = method == INPUT
+    model: Any
+    if crowd.task == "label":
+        model = (InputPerturbationClassifier if by_record else MomentPerturbationClassifier)(
+            **terms
+        )
+        model.fit(rows.X, rows.y)
+        return Fitted(model.predict_proba(crowd.tested.X)[:, 1], model)
+    model = (InputPerturbationRegressor if by_record else MomentPerturbationRegressor)(**terms)
+    return Fitted(model.fit(rows.X, rows.y).predict(crowd.tested.X), model)
 
 
-def _one_send(crowd: People, rows: Rows, epsilon: float, delta: float, seed: int) -> Fitted:
+def _one_send(crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
     """All people are honest here, so that the noise is that of everybody together."""
-    terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "quorum": len(rows.y)}
-    plan = Plan.propose(crowd.schema, counts=crowd.task == "count", colluders=0.0, **terms)
-    table = {**{str(name): np.asarray(column) for name, column in rows.X.items()}}
-    table[crowd.schema.target.name] = rows.y
-    values = encoded(crowd.schema, table)
+    terms: dict[str, Any] = {**promise.terms, "quorum": len(rows.y), "colluders": 0.0}
+    plan = Plan.propose(crowd.schema, counts=crowd.task == "count", **terms)
+    table = {str(name): np.asarray(column) for name, column in rows.X.items()}
+    values = encoded(crowd.schema, {**table, crowd.schema.target.name: rows.y})
     model = fit_in_waves(plan, values, np.random.default_rng(seed)).model
     if crowd.task == "label":
         return Fitted(np.asarray(model.predict_proba(crowd.tested.X))[:, 1], model)
     return Fitted(np.asarray(model.predict(crowd.tested.X), dtype=float), model)
 
 
-def _private_mean(crowd: People, rows: Rows, mu: float, seed: int) -> Fitted:
+def _private_mean(crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
     low, high = ends(crowd.schema.target)
-    noise = (high - low) / mu * np.random.default_rng(seed).standard_normal()
+    reach = high - low if promise.neighbours == "replace" else (high - low) / 2
+    mu = mu_of(promise.epsilon, promise.delta)
+    noise = reach / mu * np.random.default_rng(seed).standard_normal()
     mean = (float(np.clip(rows.y, low, high).sum()) + noise) / len(rows.y)
     return Fitted(np.full(len(crowd.tested.y), min(high, max(low, mean))))
 
 
-def _rival(
-    method: str, crowd: People, rows: Rows, epsilon: float, delta: float, seed: int
-) -> Fitted:
-    """Rivals take numbers: each level but the last is a column of 0 and 1."""
-    columns = design(crowd, rows.X)[:, 1:]
-    lower, upper = _bounds(crowd)
-    terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "random_state": seed}
+def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
+    """Rivals take numbers: each level but the first is a column of 0 and 1."""
     family = getattr(rivals, method)
+    known = family.__dataclass_fields__
+    better = {name: value for name, value in BETTER.items() if name in known}
+    if family.__name__.startswith("Gradient"):  # whose accounting is modern by default
+        better.pop("accounting")
+    terms: dict[str, Any] = {**promise.terms, **better, "random_state": seed}
     if crowd.task == "number":
         terms["target_bounds"] = ends(crowd.schema.target)
-    known = {name: value for name, value in terms.items() if name in family.__dataclass_fields__}
-    if "accounting" in family.__dataclass_fields__ and crowd.task == "number":
-        known["accounting"] = "exact"
-    model = family(bounds=(lower, upper), **known).fit(columns, rows.y)
+    terms = {name: value for name, value in terms.items() if name in known}
+    model = family(bounds=_bounds(crowd), **terms).fit(design(crowd, rows.X)[:, 1:], rows.y)
     tested = _tested_design(crowd)[:, 1:]
     if crowd.task == "number":
         return Fitted(model.predict(tested), model)
@@ -222,6 +263,17 @@ def _deviance(task: Task, score: FloatArray, y: AnyArray) -> float:
     return float(np.mean(grown - y * score))
 
 
+def calibration_error(probability: FloatArray, label: AnyArray) -> float:
+    """Σ weight·|share of +1 − mean probability| over bins of equal width.
+
+    >>> calibration_error(np.array([0.1, 0.1, 0.9, 0.9]), np.array([False, True, True, True]))
+    0.25
+    """
+    places = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
+    gaps = np.bincount(places, weights=label - probability, minlength=BINS)
+    return round(float(np.abs(gaps).sum() / len(label)), 12)
+
+
 class Floor(NamedTuple):
     """The best that a model can do on the tested rows."""
 
@@ -255,6 +307,7 @@ def run(
     methods: Sequence[str],
     out: Path,
     tell: Progress = silent,
+    neighbours: Neighbours = "replace",
 ) -> None:
     """Compute what is missing in `out`, all cells of one seed before the next seed."""
     done = resumed(out)
@@ -262,22 +315,24 @@ def run(
     with out.open("a", encoding="utf-8") as file, threadpool_limits(limits=1):
         for place, (seed, cell) in enumerate(wanted):
             missing = [one for one in methods if (*cell, seed, one) not in done]
-            for line in _lines(task, cell, seed, missing):
+            for line in _lines(task, cell, seed, missing, neighbours):
                 file.write(json.dumps(line) + "\n")
             file.flush()
             tell(place + 1, len(wanted))
 
 
-def _lines(task: Task, cell: Cell, seed: int, methods: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _lines(
+    task: Task, cell: Cell, seed: int, methods: Sequence[str], neighbours: Neighbours
+) -> Iterator[dict[str, Any]]:
     if not methods:
         return
-    crowd = people(cell.population, task, cell.d)
-    floor, rows = floor_of(crowd), crowd.draw(cell.n, seed)
+    crowd, rows = people(cell.population, task, cell.d).split(cell.n, seed)
+    floor = floor_of(crowd)
     for method in methods:
         line = {"task": task, **cell._asdict(), "seed": seed, "method": method}
         begin = time.process_time()
         try:
-            found = fit(method, crowd, rows, cell.epsilon, seed)
+            found = fit(method, crowd, rows, cell.epsilon, seed, neighbours)
         except (BlurfitError, np.linalg.LinAlgError) as error:
             yield {**line, "refused": f"{type(error).__name__}: {error}"}
             continue
@@ -288,6 +343,7 @@ def _lines(task: Task, cell: Cell, seed: int, methods: Sequence[str]) -> Iterato
         if task == "label":
             right = float(np.mean((found.predicted > 0.5) == crowd.tested.y))
             line["accuracy"] = floor.accuracy - right
+            line["calibration"] = calibration_error(found.predicted, crowd.tested.y)
         yield line
 
 
@@ -384,14 +440,18 @@ def report(lines: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> 
     """The tables of one task: all cells, verdicts with the cells that lose, geometric means."""
     parts = [markdown(excess_table(lines).reset_index())]
     if task == "label":
-        parts.append("Accuracy below the maximum likelihood's:\n")
-        parts.append(markdown(excess_table(lines, "accuracy").reset_index()))
+        for value, words in (
+            ("accuracy", "Accuracy below the maximum likelihood's:"),
+            ("calibration", "Expected calibration error:"),
+        ):
+            if value in lines:
+                parts += [words, markdown(excess_table(lines, value).reset_index())]
     if "refused" in lines:
         refused = lines[lines.refused.notna()].groupby([*CELL, "method"], sort=False).size()
         if len(refused):
             parts.append(markdown(refused.rename("refused").reset_index()))
     for method in (HOLDER, SEND):
-        for others in ((ONE, MEAN), sorted(set(lines.method) - set(METHODS))):
+        for others in ((ONE, MEAN), sorted(set(lines.method) - {*METHODS, INPUT})):
             found = verdicts(lines, method, others, task)
             if len(found):
                 parts.append(_told(found, method, others, task))

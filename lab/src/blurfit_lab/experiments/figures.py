@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
@@ -96,7 +97,7 @@ def from_sums(
         each = ridge / (sums.count * sums.scale**2)  # of a person, for weights of v
         (weights,) = moments_of(contract, drawn).fit(ridge=each).weights
     else:
-        objective = replace(contract.objective, l2=contract.objective.l2 + ridge)
+        objective = structs.replace(contract.objective, l2=contract.objective.l2 + ridge)
         (weights,) = weights_of(replace(contract, objective=objective), drawn)
     return np.append(weights[1:], weights[0]) / sums.scale
 

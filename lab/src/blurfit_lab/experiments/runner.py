@@ -1,22 +1,11 @@
 """Run an experiment: cells to workers, results to a journal, journal to CSV.
 
-**Results.** Results as they come: a killed run continues where it stopped, and ends with the same
-CSV.
-
 Each finished cell is one line of JSON in `<name>.journal`, whose first line says what was asked
 for: another question starts anew. A line that was cut off by a kill is left out. When all cells are
-there, the CSV is written from them in the order of the cells, and the journal is removed.
-
-**Provenance.** What a folder of results was computed from, and how long that took: told on plots
-and page.
-
-**Cells.** What experiments share: cells of one ε and one number of contributors each, and their
-seeds.
-
-**The run.** Cells to workers, results to a journal, journal to CSV.
-
-Every cell draws from a seed of its own and computes with one BLAS thread, so that the CSV does not
-depend on how many workers there are, which of them was first, or whether the run was killed.
+there, the CSV is written from them in the order of the cells, and the journal is removed. Every
+cell draws from a seed of its own and computes with one BLAS thread, so that the CSV does not depend
+on how many workers there are, which of them was first, or whether the run was killed. `Provenance`
+says what a folder of results was computed from, and how long that took.
 """
 
 import csv
@@ -26,7 +15,6 @@ import os
 import threading
 import time
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
@@ -159,87 +147,47 @@ class Provenance:
         return f"{self.population}{' · SYNTHETIC people' if self.synthetic else ''}"
 
 
-class Untuned(ABC):
-    """An experiment that tunes nothing: each cell is computed by itself."""
-
-    @abstractmethod
-    def rows(self, population: Cohort, cell: str) -> list[Row]:
-        """The rows of one cell."""
-
-    def compute(self, population: Cohort, cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
-        """The rows of one cell, whatever is known of others."""
-        del known
-        return self.rows(population, cell)
-
-
 def seeded(seed: int, words: str, *numbers: int) -> Generator:
     """A generator for what these words and numbers name, under the seed of a run."""
     return generator_for([seed, zlib.crc32(words.encode()), *numbers])
 
 
-class SweepCell(NamedTuple):
-    """What is computed at once: "ε:n:trials" is its name.
-
-    >>> str(SweepCell(0.1, 512, 20)), SweepCell.read("0.1:512:20") == (0.1, 512, 20)
-    ('0.1:512:20', True)
-    """
-
-    epsilon: float
-    n: int
-    trials: int
-
-    def __str__(self) -> str:
-        return f"{self.epsilon}:{self.n}:{self.trials}"
-
-    @classmethod
-    def read(cls, name: str) -> "SweepCell":
-        """The cell of a name."""
-        epsilon, n, trials = name.split(":")
-        return cls(float(epsilon), int(n), int(trials))
-
-
 def cell_names(
-    population: Cohort,
-    epsilons: Sequence[float],
-    quorums: Sequence[int],
-    trials: int,
-    largest_share: float = 0.97,
+    population: Cohort, epsilons: Sequence[float], quorums: Sequence[int], trials: int
 ) -> list[str]:
-    """The name of each cell that takes no larger share of the population to train on."""
+    """ε:n:trials of each cell that leaves 3 % of the population to test on."""
     return [
-        str(SweepCell(epsilon, n, trials))
+        f"{epsilon}:{n}:{trials}"
         for epsilon in epsilons
         for n in quorums
-        if n <= largest_share * len(population)
+        if n <= 0.97 * len(population)
     ]
 
 
+def numbers_of(cell: str) -> tuple[float, int, int]:
+    """ε, n and how many trials, as `cell_names` wrote them."""
+    epsilon, n, trials = cell.split(":")
+    return float(epsilon), int(n), int(trials)
+
+
 class Experiment(Protocol):
-    """What can be run: named, cut into cells, each of which can be computed by itself."""
+    """What can be run: named, cut into cells, each of which can be computed by itself.
+
+    `cells` are in the order of the CSV; "tuning" is computed before all others, which know it.
+    """
 
     @property
-    def name(self) -> str:
-        """Of its CSV and its picture."""
-        ...  # pragma: no cover
+    def name(self) -> str: ...  # noqa: D102
 
-    def cells(self, population: Cohort, trials: int) -> list[str]:
-        """All of it, in the order of the CSV; "tuning" is computed before all others."""
-        ...  # pragma: no cover
+    def cells(self, population: Cohort, trials: int, /) -> list[str]: ...  # noqa: D102
 
-    def compute(self, population: Cohort, cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
-        """The rows of one cell, given those of "tuning" if there is such a cell."""
-        ...  # pragma: no cover
+    def compute(  # noqa: D102
+        self, population: Cohort, cell: str, known: Mapping[str, list[Row]], /
+    ) -> list[Row]: ...
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """What workers inherit when they are forked: a table of gigabytes is not sent to them."""
-
-    experiment: Experiment
-    population: Cohort
-
-
-_shared: _Shared | None = None
+# What workers inherit when they are forked: a table of gigabytes is not sent to them.
+_shared: tuple[Experiment, Cohort] | None = None
 
 
 def run(
@@ -292,7 +240,7 @@ def _computed(
         for cell in missing:
             yield cell, experiment.compute(population, cell, known)
         return
-    _shared = _Shared(experiment, population)
+    _shared = experiment, population
     try:
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(
@@ -319,4 +267,4 @@ def _end_with(parent: int) -> None:
 def _work(cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
     assert _shared is not None
     with threadpool_limits(limits=1):
-        return _shared.experiment.compute(_shared.population, cell, known)
+        return _shared[0].compute(_shared[1], cell, known)

@@ -3,7 +3,6 @@
 | method, as a …Regressor and a …Classifier | promise | published for |
 | --- | --- | --- |
 | `NonPrivate…`: no privacy, the floor | none | – |
-| `Constant…`: the constant model, the ceiling | none | – |
 | `OutputPerturbation…` | ε | replace |
 | `LaplaceObjectivePerturbation…` | ε | replace |
 | `ObjectivePerturbation…`: Gaussian, published or certified | (ε, δ) | zero-out |
@@ -16,7 +15,6 @@
 | `IterativeHessianMixingRegressor`: published, or exact | (ε, δ) | zero-out |
 | `BinAggRegressor` | (ε, δ) | zero-out |
 | `TukeyRegressor` | (ε, δ) | zero-out |
-| `PublicMomentRegressor`: beside public rows | (ε, δ) | zero-out |
 | `GeneralisedObjectivePerturbation…` | (ε, δ) | zero-out |
 
 All take `neighbours`, so that they can be compared under the same relation; the noise is what that
@@ -36,11 +34,8 @@ from blurfit_lab.rivals.noisy_sums import (
     BoostedAdaSSPRegressor,
     FunctionalMechanismClassifier,
     FunctionalMechanismRegressor,
-    PublicMomentRegressor,
 )
 from blurfit_lab.rivals.nonprivate import (
-    ConstantClassifier,
-    ConstantRegressor,
     NonPrivateClassifier,
     NonPrivateRegressor,
 )
@@ -59,8 +54,6 @@ __all__ = [
     "AdaSSPRegressor",
     "BinAggRegressor",
     "BoostedAdaSSPRegressor",
-    "ConstantClassifier",
-    "ConstantRegressor",
     "FunctionalMechanismClassifier",
     "FunctionalMechanismRegressor",
     "GaussMixRegressor",
@@ -79,6 +72,5 @@ __all__ = [
     "ObjectivePerturbationRegressor",
     "OutputPerturbationClassifier",
     "OutputPerturbationRegressor",
-    "PublicMomentRegressor",
     "TukeyRegressor",
 ]

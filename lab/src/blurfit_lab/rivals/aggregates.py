@@ -1,6 +1,6 @@
 """Divide the records into groups, and learn from what the groups say.
 
-**BinAgg.** BinAgg: cut the space of features into bins, and regress on the bins' noisy sums.
+**BinAgg**: cut the space of features into bins, and regress on the bins' noisy sums.
 
 Lin, Slavković and Bhoomireddy 2026 (arXiv 2510.16974), Algorithms 1 and 2. A tree of boxes is grown
 privately (PrivTree: Zhang, Xiao and Xie 2016); each of its K leaves gives a count, Σx and Σy with
@@ -31,7 +31,7 @@ estimator, though not in its variance, so that almost nothing is corrected. The 
 theorem is κ = 1 (`correction`); it makes the matrix indefinite where the noise is large, as on all
 small sets at ε ≤ 1, so the code's κ = 1/K is the default here: it is the better of the two.
 
-**TukeyEM.** TukeyEM: many small models, and a private choice of a point deep among them. Least
+**TukeyEM**: many small models, and a private choice of a point deep among them. Least
 squares.
 
 Amin, Joseph, Ribero and Vassilvitskii 2023 (arXiv 2208.07353). The rows are dealt at random to m

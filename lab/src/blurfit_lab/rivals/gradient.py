@@ -5,8 +5,8 @@ bounds.
 
 A step releases the sum of the gradients of a Poisson sample (each record with probability q) plus
 N(0, (z·L)²I), where one record's gradient is at most L long. `dp-accounting` composes the exact
-privacy loss distribution of T such steps, on a grid that is rounded to the safe side. It comes with
-`pip install blurfit[rivals]`.
+privacy loss distribution of T such steps, on a grid that is rounded to the safe side, and finds
+the least noise.
 
 With q = 1 nothing is sampled and T Gaussian steps are one: μ-GDP with μ = √T·Δ/σ, exactly. The
 tests hold the two against each other.
@@ -16,7 +16,7 @@ weights.
 
 The slope is ℓ'(z) at z = w·x: one record's gradient is ℓ'(z)·x.
 
-**Gradient perturbation.** Gradient perturbation: descend along noisy gradients.
+**Gradient perturbation**: descend along noisy gradients.
 
 **published**: Bassily, Smith and Thakurta 2014, Algorithm 1, for neighbours that replace one
 record. T = n² steps, each along the gradient of one record drawn at random, n times enlarged,
@@ -71,7 +71,6 @@ from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.estimators.base import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.numerics import root_of_increasing
 from blurfit.validate import inside_unit_interval, positive, whole
 from blurfit_lab.rivals.rival import (
     ApproximateRival,
@@ -82,15 +81,26 @@ from blurfit_lab.rivals.rival import (
     RivalClassifier,
 )
 
-_INTERVAL = 1e-4  # of the grid of privacy losses
-_COARSE = 20  # times that interval: a grid that finds a good guess in a twentieth of the time
 _ROUNDING = 1 + 1e-6
-_TOLERANCE = 1e-4  # of ln z, to the safe side
-_NEARBY = 1e-3  # of ln z, for a slope
-_FARTHEST = 0.5  # of ln z, in one turn: with too little noise a grid would fill the memory
-_MOST_TURNS = 50
+_TOLERANCE = 1e-4  # of z, to the safe side
 # Zeroing a record out is what its removal does to the sum that is released.
 _RELATIONS: dict[Neighbours, str] = {"replace": "REPLACE_ONE", "zero-out": "ADD_OR_REMOVE_ONE"}
+
+
+def _accountant(neighbours: Neighbours) -> Any:
+    import dp_accounting as accounting  # type: ignore[import-untyped]
+    from dp_accounting.pld import PLDAccountant  # type: ignore[import-untyped]
+
+    return PLDAccountant(getattr(accounting.NeighboringRelation, _RELATIONS[neighbours]))
+
+
+def _event(noise_multiplier: float, steps: int, sampling_rate: float) -> Any:
+    import dp_accounting as accounting
+
+    step = accounting.GaussianDpEvent(noise_multiplier)
+    if sampling_rate < 1:
+        step = accounting.PoissonSampledDpEvent(sampling_rate, step)
+    return accounting.SelfComposedDpEvent(step, steps)
 
 
 def delta_of_steps(
@@ -100,21 +110,10 @@ def delta_of_steps(
     steps: int,
     sampling_rate: float,
     neighbours: Neighbours,
-    interval: float = _INTERVAL,
 ) -> float:
-    """δ at ε of T steps with z = `noise_multiplier`, never too small.
-
-    A wider `interval` of the grid takes less time, and rounds up by more.
-    """
-    import dp_accounting as accounting  # type: ignore[import-untyped]
-    from dp_accounting.pld import PLDAccountant  # type: ignore[import-untyped]
-
-    relation = getattr(accounting.NeighboringRelation, _RELATIONS[neighbours])
-    event = accounting.GaussianDpEvent(noise_multiplier)
-    if sampling_rate < 1:
-        event = accounting.PoissonSampledDpEvent(sampling_rate, event)
-    accountant = PLDAccountant(relation, interval)
-    accountant.compose(event, steps)
+    """δ at ε of T steps with z = `noise_multiplier`, never too small."""
+    accountant = _accountant(neighbours)
+    accountant.compose(_event(noise_multiplier, steps, sampling_rate))
     return float(accountant.get_delta(epsilon))
 
 
@@ -124,56 +123,32 @@ def least_noise_multiplier(
 ) -> float:
     """The least z that keeps (ε, δ) over T steps, to within 0.01% and on the safe side.
 
-    Without sampling by the closed form, z = √T·Δ/μ(ε, δ), which needs no package.
+    Without sampling by the closed form, z = √T·Δ/μ(ε, δ), which is also enough with sampling.
     """
     positive(epsilon=epsilon)
     inside_unit_interval(delta=delta)
     whole(steps=steps)
     distance = 2.0 if neighbours == "replace" else 1.0
-    whole_steps = distance * math.sqrt(steps) / mu_of(epsilon, delta) * _ROUNDING
+    most = distance * math.sqrt(steps) / mu_of(epsilon, delta) * _ROUNDING
     if sampling_rate == 1:
-        return whole_steps
+        return most
+    import dp_accounting as accounting
 
-    def saved(z: float, interval: float) -> float:
-        spent = delta_of_steps(
-            z,
+    try:
+        found = accounting.calibrate_dp_mechanism(
+            lambda: _accountant(neighbours),
+            lambda z: _event(z, steps, sampling_rate),
             epsilon,
-            steps=steps,
-            sampling_rate=sampling_rate,
-            neighbours=neighbours,
-            interval=interval,
+            delta,
+            accounting.ExplicitBracketInterval(most * sampling_rate / 2, 2 * most),
+            tol=_TOLERANCE * most * sampling_rate,
         )
-        return math.log(delta / max(spent, 1e-300))
-
-    def roughly(z: float) -> float:
-        return saved(z, _COARSE * _INTERVAL)
-
-    z = root_of_increasing(roughly, whole_steps * sampling_rate, tolerance=_TOLERANCE / 4)
-    slope = (roughly(z * math.exp(_NEARBY)) - roughly(z)) / _NEARBY
-    found = _least_kept(lambda z: saved(z, _INTERVAL), z, slope)
-    if found is None:
+    except (accounting.mechanism_calibration.NoBracketIntervalFoundError, ValueError) as error:
         raise NotCertifiedError(
             f"No noise was found that keeps epsilon={epsilon} and delta={delta} over "
             f"steps={steps}: the accountant cannot tell so small a delta."
-        )
-    return found
-
-
-def _least_kept(saved: Callable[[float], float], z: float, slope: float) -> float | None:
-    """The least z with saved(z) ≥ 0, from one nearby, by the coarse grid's slope in ln z.
-
-    None where it is not found: near the accountant's own rounding, slopes have any sign. So what is
-    saved at z decides whether z is enough, and never the slope.
-    """
-    if not slope > 0:
-        return None
-    for _ in range(_MOST_TURNS):  # two, as a rule: the fine grid has the coarse one's slope
-        left = saved(z)
-        if 0 <= left <= _TOLERANCE * slope:
-            return z
-        change = _TOLERANCE / 2 - left / slope
-        z *= math.exp(min(max(change, -_FARTHEST), _FARTHEST))
-    return None
+        ) from error
+    return float(found)
 
 
 Slope = Callable[[FloatArray, FloatArray], FloatArray]
@@ -282,13 +257,14 @@ def modern_descent(
     steps: int,
     runs: int,
     generator: np.random.Generator,
+    gradients: Callable[[FloatArray], FloatArray] | None = None,
 ) -> FloatArray:
-    """T whole noisy gradients, `runs` times beside one another: (runs, d)."""
+    """T noisy gradients, whole ones unless others are given, `runs` times at once: (runs, d)."""
     weights, mean = np.zeros((runs, risk.dimension)), np.zeros((runs, risk.dimension))
     rate = 1.0 / (risk.count * risk.curvature)
     for step in range(steps):
         noise = deviation * generator.standard_normal(weights.shape)
-        weights = weights - rate * (risk.gradients(weights) + noise)
+        weights = weights - rate * ((gradients or risk.gradients)(weights) + noise)
         into_balls(weights, radius)
         if step >= steps // 2:
             mean += weights / (steps - steps // 2)
@@ -347,13 +323,23 @@ class GradientPerturbation(Descent, ApproximateRival):
 
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
         """The modern descent along whole gradients, which a risk can tell."""
+        return self._descended(risk, 1.0, generator, risk.gradients)
+
+    def _descended(
+        self,
+        risk: Risk,
+        sampling_rate: float,
+        generator: np.random.Generator,
+        gradients: Callable[[FloatArray], FloatArray],
+    ) -> FloatArray:
         (weights,) = modern_descent(
             risk,
             radius=self._radius(risk.dimension),
-            deviation=self.deviation(risk),
+            deviation=self.deviation(risk, sampling_rate),
             steps=self.steps,
             runs=1,
             generator=generator,
+            gradients=gradients,
         )
         return np.asarray(weights)
 
@@ -362,7 +348,15 @@ class GradientPerturbation(Descent, ApproximateRival):
         if self.accounting == "modern" and self.sampling_rate == 1:
             return self.release(risk, generator)
         if self.accounting == "modern":
-            return self._sampled_descent(x, y, risk, generator)
+            q = self.sampling_rate
+
+            def sampled(weights: FloatArray) -> FloatArray:
+                chosen = generator.random(len(y)) < q
+                if not chosen.any():
+                    return np.zeros_like(weights)
+                return self._risk(x[chosen], y[chosen]).gradients(weights) / q
+
+            return self._descended(risk, q, generator, sampled)
         count, lipschitz = len(y), risk.gradient_change("zero-out")
         (weights,) = published_descent(
             x,
@@ -378,23 +372,6 @@ class GradientPerturbation(Descent, ApproximateRival):
             generator=generator,
         )
         return np.asarray(weights)
-
-    def _sampled_descent(
-        self, x: FloatArray, y: FloatArray, risk: Risk, generator: np.random.Generator
-    ) -> FloatArray:
-        q, radius = self.sampling_rate, self._radius(x.shape[1])
-        deviation = self.deviation(risk, q)
-        weights, mean = np.zeros((1, x.shape[1])), np.zeros(x.shape[1])
-        for step in range(self.steps):
-            chosen = generator.random(len(y)) < q
-            gradient = deviation * generator.standard_normal(weights.shape)
-            if chosen.any():
-                gradient = gradient + self._risk(x[chosen], y[chosen]).gradients(weights) / q
-            weights = weights - gradient / (risk.count * risk.curvature)
-            into_balls(weights, radius)
-            if step >= self.steps // 2:
-                mean += weights[0] / (self.steps - self.steps // 2)
-        return mean
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -27,7 +27,7 @@ pair, and convert: `renyi_gamma`.
 with σ_λ = r²·γ/√k, and ν = max(0, γ − λ̃): it fails if z > τ, which costs Φ(−τ) of δ. One person
 moves λ_min by at most r², under both relations.
 
-**GaussMix.** GaussMix: least squares on k random mixtures of all records.
+**GaussMix**: least squares on k random mixtures of all records.
 
 Lev, Srinivasan, Shenfeld, Ligett, Sekhari and Wilson 2025 (arXiv 2505.24603), linear mixing. With z
 = (x, y), ‖z‖² ≤ r² = 2: ν from the noisy smallest eigenvalue of ZᵀZ, then k rows N(0, ZᵀZ + νI),

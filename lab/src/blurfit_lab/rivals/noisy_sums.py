@@ -1,6 +1,6 @@
 """Learn from noisy sums or coefficients of the objective.
 
-**The functional mechanism.** The functional mechanism: add Laplace noise to the objective's
+**The functional mechanism**: add Laplace noise to the objective's
 coefficients, then minimise.
 
 Zhang, Zhang, Xiao, Yang and Winslett 2012, Algorithm 1 and 2: the objective is a polynomial in w,
@@ -20,7 +20,7 @@ The noisy quadratic need not have a minimum. As the paper does (section 6): a ri
 deviations of the noise is added to the matrix, and eigenvectors whose eigenvalue is then still not
 positive are left out. Both are post-processing.
 
-**AdaSSP.** AdaSSP: noisy sums, with a ridge that reads the noisy smallest eigenvalue. Least squares
+**AdaSSP**: noisy sums, with a ridge that reads the noisy smallest eigenvalue. Least squares
 only.
 
 Wang 2018, Algorithm 2 (adaptive sufficient statistics perturbation), with three parts of ε/3 and
@@ -50,7 +50,7 @@ profile is (ε, δ), and "published", which is less than the classical Gaussian 
 √(2 ln(1.25·3/δ))/(ε/3), keeps more than it promises wherever `promise` lets it pass. A lead over
 the published constants alone would be a lead over their slack.
 
-**BoostedAdaSSP.** BoostedAdaSSP: AdaSSP's noisy matrix once, and T rounds of noisy residual
+**BoostedAdaSSP**: AdaSSP's noisy matrix once, and T rounds of noisy residual
 moments. Least squares.
 
 Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu 2023 (arXiv 2303.03451), Algorithm 2. For ‖x‖ ≤
@@ -74,40 +74,19 @@ is the rival that we compare with.
 
 The authors' relation adds or removes one record, which with n public is zero-out; for "replace" the
 sensitivities are those of AdaSSP's table.
-
-**Public second moments.** Public second moments: whiten with public rows, cut to a public radius,
-perturb the sums.
-
-Cao and Zhang 2025 (arXiv 2508.18037), and Cao, Bi and Zhang 2026 (arXiv 2602.22282), whose
-truncation "depends only on non-private quantities: data dimension and sample size". We could read
-their abstracts and no more, so the constants below are ours, chosen in the method's favour:
-
-    S = mean of xxᵀ over public rows,   z = S^{−½}x,   z ← z·min(1, R/‖z‖),   u = z/R
-    R² = d + 2√(d·ln n) + 2·ln n
-    ũ by AdaSSP with exact accounting from Σuuᵀ and Σyu,   w = S^{−½}ũ/R
-
-R is what ‖z‖ of a Gaussian z exceeds once in n rows at most (Laurent and Massart 2000, Lemma 1 with
-t = ln n). Whitened sums are well conditioned, so that a ridge costs little and noise is spread as
-people are; AdaSSP's ridge is added to what the authors describe, without which a noisy matrix may
-have no inverse worth having.
-
-**Privacy.** S is public and n is public, so u is a function of one record, with ‖u‖ ≤ 1 whatever it
-is: the proof is AdaSSP's (`blurfit_lab.rivals.noisy_sums`), and the map back is post-processing.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import FitGuarantee
 from blurfit.learning.sums import Statistics
-from blurfit.schema.schema import Schema
 from blurfit.theory import forms
 from blurfit.theory.gaussian import delta_of, epsilon_of, mu_of
 from blurfit.theory.guarantees import Neighbours
@@ -357,57 +336,3 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
             moment = residuals @ x + sigma * reach.moment * generator.standard_normal(d)
             weights = weights + inverse @ moment
         return weights
-
-
-LEAST_SPREAD = 1e-6  # of S's trace: what public rows do not show is not blown up without bound
-
-
-def radius(dimension: int, count: int) -> float:
-    """R, where whitened rows are cut.
-
-    >>> round(radius(5, 1000), 2)
-    5.53
-    """
-    tail = math.log(count)
-    return math.sqrt(dimension + 2 * math.sqrt(dimension * tail) + 2 * tail)
-
-
-def whitening(public: FloatArray) -> FloatArray:
-    """S^{−½}, symmetric, from public rows of x."""
-    values, vectors = np.linalg.eigh(public.T @ public / len(public))
-    values = np.maximum(values, LEAST_SPREAD * values.sum())
-    return np.asarray(vectors / np.sqrt(values) @ vectors.T)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class PublicMomentRegressor(AdaSSPRegressor):
-    """Least squares from noisy sums of rows that public rows have whitened.
-
-    Args:
-        public_X: rows of the same features that are public; without them it is AdaSSP.
-        accounting: as for AdaSSP.
-    """
-
-    source = "Cao and Zhang 2025, public second moments"
-    published_neighbours = "zero-out"
-
-    public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
-    accounting: Accounting = "exact"
-    _whitening: FloatArray | None = field(default=None, init=False)
-
-    def _fit(self, schema: Schema, values: AnyArray, target: AnyArray) -> tuple[FloatArray, float]:
-        self._whitening = None
-        if self.public_X is not None:
-            rows = validate_data(self, self.public_X, reset=False, dtype="numeric")
-            names = [feature.name for feature in schema.features]
-            self._whitening = whitening(schema.encode_features(rows, names))
-        return super()._fit(schema, values, target)
-
-    def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
-        if self._whitening is None:
-            return super()._weights(x, y, generator)
-        reach = radius(x.shape[1], len(y))
-        whitened = x @ self._whitening
-        lengths = np.linalg.norm(whitened, axis=1, keepdims=True)
-        inside = whitened / np.maximum(lengths, reach)
-        return np.asarray(self._whitening @ super()._weights(inside, y, generator)) / reach

@@ -1,6 +1,6 @@
 """Perturb the minimiser, or what is minimised.
 
-**Output perturbation.** Output perturbation: minimise, then add noise to the minimiser.
+**Output perturbation**: minimise, then add noise to the minimiser.
 
 Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1, which is ε-differentially private for
 neighbours that replace one record (Theorem 6):
@@ -16,7 +16,7 @@ They leave Λ to the user. The default minimises a public forecast of the loss, 
 plus ½(n/d)·E‖b‖² for the noise, E‖b‖² ≈ (d·Δ/ε)², where n/d is the curvature in a typical direction
 of the unit ball and η = √d a typical weight:  Λ³ = 2·n·d·change²/(ε²η²).
 
-**Objective perturbation.** Objective perturbation: add a random linear term and a ridge, then
+**Objective perturbation**: add a random linear term and a ridge, then
 minimise.
 
     w = argmin Σℓ + ½·ridge·‖w‖² + b·w
@@ -53,7 +53,7 @@ Each step solves for the parabola of the records that are not clipped; it is hal
 objective falls. The objective is piecewise quadratic and strictly convex, so the steps end at the
 minimum.
 
-**Generalised objective perturbation.** Generalised objective perturbation: Gaussian, any ridge, and
+**Generalised objective perturbation**: Gaussian, any ridge, and
 the privacy profile itself.
 
 Redberg, Koskela and Wang 2023 (arXiv 2401.00583): for ℓ(w; x, y) = f(w·x; y) with |f'| ≤ L and 0 ≤

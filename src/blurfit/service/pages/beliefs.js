@@ -9,18 +9,18 @@
 
 import { partsOf } from "./parts.js";
 import { exactly } from "./perturb.js";
-import { isLabel, questionsOf, unscale } from "./schema.js";
+import { askedOf, isLabel, unscale } from "./schema.js";
 
 const POINTS = 121;
 export const SAID = Symbol("said"); // some answer, whatever it is
 
-/** [{column, candidates, probabilities}] for each feature and the target. */
+/** [{column, candidates, probabilities}] for each question that was asked. */
 export function beliefs(agreement, record, sent) {
   const exact = exactly(agreement);
   const deviations = partsOf(agreement).flatMap((part) => part.deviations);
   const misfit = (numbers) =>
     numbers.reduce((sum, one, i) => sum + ((sent.numbers[i] - one) / deviations[i]) ** 2, 0) / 2;
-  return questionsOf(agreement.schema).map((column) => {
+  return askedOf(agreement.schema).map((column) => {
     const candidates = candidatesOf(column);
     const misfitOf = (value) => misfit(exact({ ...record, [column.name]: value }));
     const misfits = candidates.map(misfitOf);

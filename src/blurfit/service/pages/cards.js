@@ -8,7 +8,7 @@ import { invite } from "./inviting.js";
 import { number } from "./numerals.js";
 import { roleHere } from "./opening.js";
 import { ask, h, place, progress, show } from "./page.js";
-import { titleOf } from "./texts.js";
+import { featuresInWords } from "./texts.js";
 import { waveInWords } from "./wavewords.js";
 import { countInWords, targetInWords } from "./words.js";
 
@@ -119,7 +119,7 @@ function subtitle({ schema, databases, fingerprint }, { opened, invited, state, 
   const who = invited ? "by invitation" : "open to anyone";
   const both = databases.length ? `shared between ${databases.map(({ name }) => name).join(" and ")}` : "";
   const about = schema.title ? targetInWords(schema) : "";
-  const from = `from ${schema.features.map(titleOf).join(", ")}`;
+  const from = `from ${featuresInWords(schema)}`;
   return [about, from, when, closesInWords({ state, closes }), who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
 }
 

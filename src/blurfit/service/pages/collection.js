@@ -14,7 +14,7 @@ import {
   show,
 } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
-import { inWords, titleOf } from "./texts.js";
+import { featuresInWords, inWords } from "./texts.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
@@ -118,13 +118,12 @@ async function update(agreement, course) {
     course && state !== "collecting" ? null : h("div", { class: "buttons" }, action(shown, invited)),
   );
   const { schema } = agreement;
-  const features = schema.features.map(titleOf).join(", ");
   const [by, aim] = [schema.organiser, schema.purpose].map((text) => text && inWords(text));
   const asked = `${by ? `Asked by ${by}. ` : ""}${aim ? `Purpose: ${aim.replace(/\.$/, "")}. ` : ""}`;
   const collected = isShared(agreement)
     ? ` Each submission is shared between ${agreement.databases.map(({ name }) => name).join(" and ")}.`
     : "";
-  place("lead").textContent = `${asked}From ${features}, blurred by everyone themselves.${collected}`;
+  place("lead").textContent = `${asked}From ${featuresInWords(schema)}, blurred by everyone themselves.${collected}`;
 }
 
 /** From a wave that is over to the plan's model, or to the wave that collects. */

@@ -19,7 +19,7 @@ import {
 } from "./page.js";
 import { perturb } from "./perturb.js";
 import { showPreview } from "./preview.js";
-import { questionsOf } from "./schema.js";
+import { askedOf } from "./schema.js";
 import { again, showLedger } from "./sent.js";
 import { share } from "./shares.js";
 import { newName } from "./signing.js";
@@ -168,7 +168,7 @@ function begin() {
   if (warning) show("message", warning);
   const draft = drafts.load(fingerprint);
   ({ typed, blurred } = draft);
-  form = survey(questionsOf(agreement.schema), draft, {
+  form = survey(askedOf(agreement.schema), draft, {
     finish: (record) => {
       blur(record);
       turn(PREVIEW);

@@ -3,7 +3,7 @@
 import { moment } from "./language.js";
 import { number } from "./numerals.js";
 import { alarm, ask, h, place, progress, show } from "./page.js";
-import { inWords, titleOf } from "./texts.js";
+import { featuresInWords, inWords } from "./texts.js";
 import { countInWords, targetInWords } from "./words.js";
 
 const AT_FIRST = 10; // the newest; each needs a request for its agreement
@@ -52,7 +52,7 @@ function card(status, { schema, wave, fingerprint }) {
     h("p", { class: `state ${state}` }, STATES[state], wave === null ? "" : `, wave ${wave.number}`),
     h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, title)),
     schema.organiser === undefined ? null : h("p", { dir: "auto" }, inWords(schema.organiser)),
-    h("p", { class: "hint" }, `from ${schema.features.map(titleOf).join(", ")}`),
+    h("p", { class: "hint" }, `from ${featuresInWords(schema)}`),
     closes !== null && state === "collecting" ? h("p", { class: "hint" }, `until ${moment(closes * 1000)}`) : null,
     progress(count, quorum, countInWords(status)),
   );

@@ -5,7 +5,7 @@
 
 import { INTERCEPT, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
 
-const NUDGE = 1 + 1e-12;
+export const NUDGE = 1 + 1e-12;
 
 /** {constant, columns, sent}: the columns of z after the constant, and the places [row, column] of
  * zzᵀ that are sent. Left out is what everybody knows: the constant's own entry, the squares of

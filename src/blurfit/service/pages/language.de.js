@@ -241,6 +241,12 @@ export default {
     "Ein Nachweis geht mit, dass Ihre Zahlen nicht länger sind als eine ehrliche Einsendung. {first} und {second} prüfen ihn gemeinsam und erfahren sonst nichts daraus. Wer ihn nicht erbringt, wird nicht gezählt.",
   "against.both": "Eine Einsendung, wenn beide ihre Anteile zusammenlegen",
   "column.yesno": "{title} ({yes} oder {no})",
+  derived: "{title} (berechnet aus {from}: {rule})",
+  "derived.bands": "in Klassen mit den Grenzen {edges}",
+  "derived.cross": "jedes Paar von Antworten",
+  "derived.product": "eines mal das andere, jedes auf einer Skala von −1 bis 1",
+  "derived.above": "ob es über {above} liegt",
+  "derived.level": "ob es {level} ist",
   "column.unsaid": ", oder nicht gesagt",
   // waves
   "wave.which": "Welle {place} von {all}",

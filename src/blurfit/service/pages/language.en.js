@@ -237,6 +237,12 @@ export default {
     "A proof goes along that your numbers are no longer than an honest submission. {first} and {second} check it together and learn nothing else from it. Whoever gives no such proof is not counted.",
   "against.both": "One submission, if both put their shares together",
   "column.yesno": "{title} ({yes} or {no})",
+  derived: "{title} (computed from {from}: {rule})",
+  "derived.bands": "in bands that meet at {edges}",
+  "derived.cross": "each pair of answers",
+  "derived.product": "one times the other, each on a scale from −1 to 1",
+  "derived.above": "whether it is above {above}",
+  "derived.level": "whether it is {level}",
   "column.unsaid": ", or not said",
   // waves
   "wave.which": "Wave {place} of {all}",

@@ -12,7 +12,7 @@ import { columnsFor, isLabel } from "./schema.js";
 const LARGEST_NUMBER = 1e6; // of means, coefficients and scales: records lie in [−1, 1]
 const LARGEST_WHITENING = 1e12;
 const LARGEST_SCORE = 500;
-const LARGEST_RADIUS = 1000;
+const LARGEST_RADIUS = 1e6;
 const LARGEST_SLOPE = 1e13; // of counts
 const NEWTON = ["constant", "radius", "robust", "balance"];
 const COMMON = ["kind", "mean", "whitening", "coefficients", "intercept"];
@@ -56,8 +56,8 @@ export function verifyMap(map, schema) {
 
 function verifyResidual({ radius, bound, scale, weights }, { target }) {
   demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
-  between("radius", radius, 0.01, LARGEST_RADIUS);
-  between("bound", bound, 0.01, LARGEST_RADIUS);
+  between("radius", radius, 1e-4, LARGEST_RADIUS);
+  between("bound", bound, 1e-4, LARGEST_RADIUS);
   between("scale", scale, 1 / LARGEST_NUMBER, LARGEST_NUMBER);
   demand(Array.isArray(weights) && weights.length === 3, "weights", weights, "three numbers");
   for (const weight of weights) between("weight", weight, 0.01, 1);
@@ -116,12 +116,14 @@ function scoreOf({ coefficients, intercept }, v) {
   return within(dot(coefficients, v) + intercept, -LARGEST_SCORE, LARGEST_SCORE);
 }
 
-/** z = (c, a·f/max(‖f‖, r√p), b·g/bound) of a residual map. */
+/** z = s·(c, a·f/(r√p), b·g/bound) of a residual map, s = min(1, r√p/‖f‖), with s·g cut. */
 export function residualVector(map, v, y) {
   const [constant, a, b] = map.weights;
   const reach = map.radius * Math.sqrt(v.length);
-  const g = within((y - scoreOf(map, v)) / map.scale, -map.bound, map.bound) / map.bound;
-  return [constant, ...intoBall(featuresOf(map, v), reach).map((one) => a * one), b * g];
+  const f = featuresOf(map, v);
+  const s = reach / Math.max(normOf(f), reach);
+  const g = within((s * (y - scoreOf(map, v))) / map.scale, -map.bound, map.bound) / map.bound;
+  return [constant * s, ...intoBall(f, reach).map((one) => a * one), b * g];
 }
 
 /** {u, g, h} of a Newton map: (h·uuᵀ, −g·u) is sent, with ‖u‖ ≤ 1. */

@@ -332,11 +332,11 @@ function noise(agreement) {
 
 async function preview() {
   const { schema } = proposed.agreement;
-  const [{ field }, { questionsOf }] = await Promise.all([import("./fields.js"), import("./schema.js")]);
+  const [{ field }, { askedOf }] = await Promise.all([import("./fields.js"), import("./schema.js")]);
   const shown = dialog(
     schema.title ?? `Help to learn about ${schema.target.name}`,
     h("p", { class: "hint" }, "As contributors will see it. Nothing that you enter here goes anywhere."),
-    h("form", { novalidate: true, submit: (event) => event.preventDefault() }, questionsOf(schema).map((one) => field(one))),
+    h("form", { novalidate: true, submit: (event) => event.preventDefault() }, askedOf(schema).map((one) => field(one))),
     h("div", { class: "buttons" }, h("button", { type: "button", click: () => shown.close() }, "Back")),
   );
 }

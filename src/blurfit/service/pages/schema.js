@@ -11,9 +11,54 @@ export class AnswerError extends Error {
   }
 }
 
-/** All that a record answers: the features in their order, then the target. */
+/** All that a record becomes: the features in their order, then the target. */
 export function questionsOf({ features, target }) {
-  return [...features, target];
+  const asked = new Map(askedOf({ features, target }).map((one) => [one.name, one]));
+  return [...features.map((one) => (isDerived(one) ? derived(one, asked) : one)), target];
+}
+
+/** What people are asked: everything but what is computed from other answers. */
+export function askedOf({ features, target }) {
+  return [...features.filter((one) => !isDerived(one)), target];
+}
+
+export const isDerived = (column) => column?.of !== undefined;
+
+/** A derived column as a question of the kind that it is like, which answers itself by `derive`:
+ * mirrors `blurfit.schema.derived`, whose proofs it rests upon. */
+export function derived(column, asked) {
+  const [one, other] = [column.of].flat().map((name) => asked.get(name));
+  if (column.kind === "bands") {
+    const edges = column.edges.map(String);
+    const middle = edges.slice(1).map((edge, i) => `${edges[i]} to ${edge}`);
+    const levels = [`under ${edges[0]}`, ...middle, `${edges.at(-1)} or more`];
+    const derive = (record) => {
+      const value = inside(one, answer(one, record));
+      return levels[column.edges.filter((edge) => edge <= value).length];
+    };
+    return { ...column, kind: "categorical", levels, derive };
+  }
+  if (column.kind === "cross") {
+    const levels = wordsOf(one).flatMap((first) => wordsOf(other).map((last) => `${first}:${last}`));
+    const derive = (record) => `${wordOf(one, record)}:${wordOf(other, record)}`;
+    return { ...column, kind: "categorical", levels, derive };
+  }
+  if (column.kind === "product") {
+    const derive = (record) => said(one, record)[0] * said(other, record)[0];
+    return { ...column, kind: "numeric", lower: -1, upper: 1, outside: "clip", derive };
+  }
+  const derive = (record) =>
+    "level" in column
+      ? wordOf(one, record) === column.level
+      : inside(one, answer(one, record)) > column.above;
+  return { ...column, kind: "binary", derive };
+}
+
+const wordsOf = ({ kind, levels }) => (kind === "categorical" ? levels : ["yes", "no"]);
+
+function wordOf(question, record) {
+  const columns = said(question, record);
+  return wordsOf(question)[question.kind === "categorical" ? columns.indexOf(1) : Number(columns[0] < 0)];
 }
 
 /** The names of the columns that a question becomes: its own, or one for each level; and one for
@@ -24,9 +69,9 @@ export function columnsFor({ kind, name, levels, optional }) {
 }
 
 /** The columns of x: those of the features, and the intercept. */
-export function columnsOf({ features, intercept }) {
-  const names = features.flatMap(columnsFor);
-  return intercept ? [...names, INTERCEPT] : names;
+export function columnsOf(schema) {
+  const names = questionsOf(schema).slice(0, -1).flatMap(columnsFor);
+  return schema.intercept ? [...names, INTERCEPT] : names;
 }
 
 /** Whether a question has yes and no: a binary one, or whether a number is above a threshold. */
@@ -103,6 +148,7 @@ export function unscale(column, z) {
 }
 
 function answer(column, record) {
+  if (column.derive) return column.derive(record);
   if (!Object.hasOwn(record, column.name)) {
     throw new AnswerError(column.name, `Please answer “${column.name}”.`);
   }

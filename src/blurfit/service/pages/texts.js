@@ -26,6 +26,11 @@ export function titleOf(column) {
   return column.title === undefined ? column.name : inWords(column.title);
 }
 
+/** What people are asked besides the target; what is computed from that is not. */
+export function featuresInWords({ features }) {
+  return features.filter(({ of }) => of === undefined).map(titleOf).join(", ");
+}
+
 /** What is asked. */
 export function questionOf(column) {
   if (column.question !== undefined) return inWords(column.question);

@@ -26,7 +26,17 @@ import { lossOf } from "./loss.js";
 import { submissionMu as momentMu, verifyMoment } from "./moment.js";
 import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
 import { verifyKeys } from "./signing.js";
-import { INTERCEPT, NOT_SAID, columnsFor, columnsOf, isLabel, questionsOf } from "./schema.js";
+import {
+  INTERCEPT,
+  NOT_SAID,
+  askedOf,
+  columnsFor,
+  columnsOf,
+  derived,
+  isDerived,
+  isLabel,
+  questionsOf,
+} from "./schema.js";
 import { verifyAbout, verifyWording } from "./wording.js";
 
 export { NotCertified };
@@ -169,6 +179,7 @@ async function inputOf(agreement) {
   const { weights, calibration, schema } = agreement;
   demand(weights === null, "weights", weights, "null with input");
   const { target } = schema;
+  refuseDerived(schema, "with input");
   demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
   verifyObjective(agreement);
   verifyNumbers(calibration);
@@ -187,11 +198,12 @@ async function inputOf(agreement) {
 
 /** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
  * it follows from the plan and the releases is checked by `plan.js`. */
-function verifyWave({ wave, mechanism, public_rows: rows, sends, calibration }) {
+function verifyWave({ wave, mechanism, public_rows: rows, sends, calibration, schema }) {
   demand(rows === null || (isDigest(rows) && mechanism === "moment"), "public_rows", rows, "a hash");
   demand(!sends || (rows !== null && wave === null), "sends", sends, "public rows, and one wave");
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map", "people"], "wave");
+  refuseDerived(schema, "in waves");
   demand(mechanism === "moment" && isDigest(wave.plan), "plan", wave.plan, "a hash");
   whole("number of the wave", wave.number);
   const { follows, number, people } = wave;
@@ -204,12 +216,18 @@ function verifyWave({ wave, mechanism, public_rows: rows, sends, calibration }) 
   demand((wave.map === null) === (number === 1), "map", wave.map, "none in the first wave alone");
 }
 
+function refuseDerived({ features }, where) {
+  demand(!features.some(isDerived), "features", "computed from answers", `asked, ${where}`);
+}
+
 function verifySchema(schema) {
   exactly(schema, ["features", "target", "intercept", "targets", ...verifyAbout(schema)], "schema");
   demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
   demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
-  schema.features.forEach((feature) => verifyColumn(feature, false));
+  schema.features.forEach((feature) => isDerived(feature) || verifyColumn(feature, false));
   verifyColumn(schema.target, true);
+  const asked = new Map(askedOf(schema).map((one) => [one.name, one]));
+  schema.features.filter(isDerived).forEach((feature) => verifyDerived(feature, asked));
   const names = questionsOf(schema).map(({ name }) => name);
   const encoded = schema.target.kind === "categorical" ? columnsFor(schema.target) : [];
   for (const all of [names, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
@@ -257,6 +275,41 @@ function verifyColumn(column, isTarget) {
   if ("above" in column) {
     demand(finite(above) && lower < above && above < upper, `above of ${what}`, above, "inside");
   }
+}
+
+/** What is computed from answers, by a stated rule: of questions that everybody answers, within the
+ * bounds of what can be answered. Mirrors `blurfit.schema.derived`. */
+function verifyDerived(column, asked) {
+  const { kind, name, of, edges, above, level } = column;
+  const what = `column “${name}”`;
+  demand(isWord(name), "name", name, "a word");
+  const isPair = kind === "cross" || kind === "product";
+  const names = isPair ? of : [of];
+  const sources = Array.isArray(names) ? names.map((one) => asked.get(one)) : [];
+  const isAsked = sources.length === (isPair ? 2 : 1) && sources.every((one) => one && !one.optional);
+  demand(isAsked, `of of ${what}`, of, "what everybody is asked");
+  const [source] = sources;
+  const areNumbers = sources.every((one) => one.kind === "numeric" && !isLabel(one));
+  const rules = {
+    bands: () =>
+      areNumbers &&
+      Array.isArray(edges) &&
+      edges.length > 0 &&
+      finite(...edges) &&
+      [source.lower, ...edges].every((one, i) => one < (edges[i] ?? source.upper)),
+    cross: () => of[0] !== of[1] && sources.every((one) => one.kind !== "numeric"),
+    product: () => areNumbers,
+    condition: () =>
+      "level" in column
+        ? source.kind === "categorical" && source.levels.includes(level)
+        : areNumbers && finite(above) && source.lower <= above && above < source.upper,
+  };
+  const isKnown = Object.hasOwn(rules, kind);
+  demand(isKnown, `kind of ${what}`, kind, `numeric, binary, categorical, ${Object.keys(rules).join(", ")}`);
+  demand(rules[kind](), `rule of ${what}`, canonical(column), "one that its questions allow");
+  const whole = derived(column, asked);
+  const rule = { bands: ["edges"], condition: ["level" in column ? "level" : "above"] }[kind] ?? [];
+  exactly(column, ["name", "kind", "of", ...rule, ...verifyWording(whole, what)], what);
 }
 
 /** ["optional"] where a feature need not be said, which only `true` can say. */

@@ -1,10 +1,10 @@
 // The numbers that a later wave's map makes of a record: mirrors `blurfit.theory.forms`.
 //
-//   residual   upper triangle of zzᵀ but c²
+//   residual   upper triangle of zzᵀ
 //   Newton's   upper triangle of M, then p, whose noise is τ times as large, and if the map is
 //              robust the upper triangle of ω·ppᵀ
 
-import { sensitivity } from "./joint.js";
+import { NUDGE } from "./joint.js";
 import { keptColumns, newtonRecord, residualVector } from "./maps.js";
 import { logisticSensitivity, poissonSensitivity, robustWeight } from "./newton.js";
 
@@ -15,7 +15,7 @@ export function waveForm({ schema, wave: { map } }) {
   const kept = keptColumns(schema);
   const isNewton = map.kind !== "residual";
   const rows = kept.length + (isNewton ? 1 : 2);
-  const upper = triangle(rows).slice(isNewton ? 0 : 1); // zzᵀ begins with c², which is known
+  const upper = triangle(rows);
   const slopes = isNewton ? Array.from({ length: rows }, (_, i) => [rows + 0.3, i]) : [];
   const ofUpper = upper.map(([row, column]) => (row === column ? 1 : 2));
   const squares = map.robust ? upper.map(([row, column]) => [row + rows + 1, column]) : [];
@@ -48,7 +48,10 @@ function productsOf(map, upper, v, target) {
 
 /** Δ, whatever the map is: only the constant, or the loss and τ, decide it. */
 function reachOf(map, neighbours) {
-  if (map.kind === "residual") return sensitivity(map.weights[0], 1, neighbours);
+  if (map.kind === "residual") {
+    const length = map.weights[0] ** 2 + 1; // of zzᵀ, its first entry blurred as well
+    return (neighbours === "zero-out" ? 1 : Math.SQRT2) * length * NUDGE;
+  }
   if (map.kind === "logistic") return logisticSensitivity(map.balance, neighbours, map.robust);
   return poissonSensitivity(map, neighbours);
 }

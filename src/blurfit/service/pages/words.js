@@ -6,7 +6,7 @@ import { logDelta } from "./gaussian.js";
 import { LATTICE_SHARE } from "./grid.js";
 import { locale, t } from "./language.js";
 import { atMost, number } from "./numerals.js";
-import { INTERCEPT, isLabel, questionsOf } from "./schema.js";
+import { INTERCEPT, askedOf, isDerived, isLabel, questionsOf } from "./schema.js";
 import { answerOf, boundsOf, measured, titleOf } from "./texts.js";
 
 const YARDSTICK = Math.log(1e-6);
@@ -138,7 +138,7 @@ export function agreementInWords(agreement, mu) {
   const { epsilon, delta } = promiseOf(agreement);
   return [
     [t("fact.learned"), learnedInWords(schema)],
-    [t("fact.from"), schema.features.map(describeColumn).join("; ")],
+    [t("fact.from"), schema.features.map((one) => describeColumn(one, schema)).join("; ")],
     [t("fact.admission"), t(isOpenToAnyone(agreement) ? "fact.anyone" : "fact.invited")],
     [
       t("fact.quorum"),
@@ -207,7 +207,8 @@ function againstDatabases(agreement, mu) {
 
 const levelsOf = (column) => column.levels.map((level) => answerOf(column, level)).join(", ");
 
-function describeColumn(column) {
+function describeColumn(column, schema) {
+  if (isDerived(column)) return derivedInWords(column, schema);
   const title = titleOf(column);
   const unsaid = column.optional ? t("column.unsaid") : "";
   if (column.kind === "categorical") return `${title} (${levelsOf(column)}${unsaid})`;
@@ -216,6 +217,20 @@ function describeColumn(column) {
     return t("column.yesno", { title, yes, no: `${no}${unsaid}` });
   }
   return `${title} (${boundsOf(column)}${unsaid})`;
+}
+
+/** What a column is computed from, and how. */
+function derivedInWords(column, schema) {
+  const { kind, edges, above, level } = column;
+  const sources = [column.of].flat().map((name) => askedOf(schema).find((one) => one.name === name));
+  const from = sources.map(titleOf).join(t("and"));
+  const rule = kind === "condition" ? (level === undefined ? "above" : "level") : kind;
+  const values = {
+    edges: edges?.map((edge) => number(edge)).join(", "),
+    above: above === undefined ? null : measured(sources[0], above),
+    level: level === undefined ? null : answerOf(sources[0], level),
+  };
+  return t("derived", { title: titleOf(column), from, rule: t(`derived.${rule}`, values) });
 }
 
 /** The certified bound on the excess loss, which holds with probability 0.9; null where none is. */

@@ -1,0 +1,209 @@
+"""The catalogue of the paper's experiments, and the page that is written from their CSV files.
+
+The page's words are in `paper.md.in`; `write_page` fills in tables and numbers, and copies the
+pictures beside it. It is written by `blurfit-lab reproduce --page`, never by hand.
+"""
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+
+from blurfit.errors import InvalidValueError
+from blurfit_lab.experiments.claims import ExcessRisk, LocalTarget, PublicNumbers
+from blurfit_lab.experiments.figures import (
+    CERTIFIED_OBJECTIVE,
+    FIGURES,
+    INPUT,
+    MOMENT,
+    NO_PRIVACY,
+    OBJECTIVE,
+    OUTPUT,
+    PUBLISHED_INPUT,
+    WAVES,
+)
+from blurfit_lab.experiments.runner import Experiment, Provenance, Row, read_csv
+
+TEMPLATE = Path(__file__).with_name("paper.md.in")
+PICTURES = "figures"
+PAPER: tuple[str, ...] = tuple(figure.name for figure in FIGURES)
+EXPERIMENTS: dict[str, Experiment] = {
+    one.name: one for one in (*FIGURES, ExcessRisk(), PublicNumbers(), LocalTarget())
+}
+KEY = ["line", "variant", "epsilon", "n"]
+
+
+def means(rows: Iterable[Row]) -> pd.DataFrame:
+    """Mean over trials, its standard error and their number, by line, variant, ε and n."""
+    found = pd.DataFrame(list(rows), columns=Row._fields).groupby(KEY, sort=False).value
+    return pd.DataFrame(
+        {"value": found.mean(), "error": found.sem().fillna(0.0), "trials": found.size()}
+    )
+
+
+def slope(points: Iterable[tuple[float, float]]) -> float:
+    """The exponent k of y ∝ x^k by least squares in logarithms, where y > 0.
+
+    >>> round(slope([(1, 8), (2, 4), (4, 2)]), 6)
+    -1.0
+    """
+    x, y = np.log([(x, y) for x, y in points if y > 0]).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def power(n: int) -> str:
+    """n as a power of two, if it is one: 2¹⁷."""
+    exponent = n.bit_length() - 1
+    if n != 2**exponent:
+        return str(n)
+    return "2" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    >>> print(table(["a", "b"], [["1", "2"]]))
+    | a | b |
+    | --- | --- |
+    | 1 | 2 |
+    """
+    lines = [list(header), ["---"] * len(header), *map(list, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _figure(found: pd.DataFrame) -> str:
+    """The means by n, and the ridges that tuning chose."""
+    wide = found[found.index.get_level_values("variant") != "ridge"].value.unstack("n", sort=False)
+    wide = wide.droplevel("epsilon").sort_index(axis=1)
+    rows = [
+        [*key, *(f"{value:.4f}" for value in row)]
+        for key, row in zip(wide.index, wide.to_numpy(), strict=True)
+    ]
+    ridges = found[(found.index.get_level_values("variant") == "ridge") & (found.value > 0)]
+    chosen = ", ".join(f"{key[0]} {value:g}" for key, value in ridges.value.items())
+    told = table(["method", "variant", *map(power, wide.columns)], rows)
+    return f"{told}\n\nRidges that tuning chose, where not 0: {chosen or 'none'}."
+
+
+def _risk(found: pd.DataFrame) -> str:
+    local = dict.fromkeys((INPUT, PUBLISHED_INPUT, MOMENT), "grows as nε")
+    rows = []
+    for line, part in found.value.droplevel("variant").groupby("line", sort=False):
+        cells = []
+        for _, values in part.droplevel("line").groupby("epsilon"):
+            at = values.droplevel("epsilon")
+            large = at[at.index >= 2**13] if (at.index >= 2**13).sum() > 1 else at
+            cells += [f"{at[min(2**17, max(at.index))]:.2e}", f"{slope(large.items()):.2f}"]
+        rows.append([line, *cells, local.get(line, "none: raw records are collected")])
+    header = ["method", "ε = 0.1: at 2¹⁷", "slope", "ε = 1: at 2¹⁷", "slope", "a submission's ε"]
+    return table(header, rows)
+
+
+def _noise(found: pd.DataFrame) -> str:
+    columns = {
+        "σ_u published": (PUBLISHED_INPUT, "sigma_u"),
+        "σ_u certified": (INPUT, "sigma_u"),
+        "σ_b published": (PUBLISHED_INPUT, "sigma_b"),
+        "σ_b certified": (INPUT, "sigma_b"),
+        "excess risk, certified": (INPUT, "certified excess risk"),
+        "local ε, Corollary 1": (PUBLISHED_INPUT, "Corollary 1"),
+        "the same noise, exactly": (PUBLISHED_INPUT, "exact local epsilon"),
+        "certified": (INPUT, "exact local epsilon"),
+        "moment": (MOMENT, "exact local epsilon"),
+    }
+    wide = found.value.unstack(["line", "variant"])[list(columns.values())].sort_index()
+    rows = [
+        [f"{epsilon:g}", power(n), *(f"{value:.4g}" for value in row)]
+        for (epsilon, n), row in zip(wide.index, wide.to_numpy(), strict=True)
+    ]
+    return table(["ε", "n", *columns], rows)
+
+
+def _target(found: pd.DataFrame) -> str:
+    wide = found.value.droplevel("epsilon").unstack("line", sort=False)
+    ratios = wide.drop(columns=NO_PRIVACY).div(wide[NO_PRIVACY], axis=0)
+    order = sorted(ratios.index, key=lambda key: (key[1], float(key[0])))
+    rows = [
+        [power(n), target, *(f"{value:.3f}" for value in ratios.loc[(target, n)])]
+        for target, n in order
+    ]
+    return table(["n", "ε_l", *ratios.columns], rows)
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "**no**"
+
+
+def agreement(found: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """What agrees with the paper and what does not, as numbers and words for the template."""
+    largest = max(found["fig1a"].index.get_level_values("n"))
+
+    def value(name: str, line: str, n: int) -> float:
+        return float(found[name].value[line, "default", 0.1 if name.endswith("a") else 1.0, n])
+
+    few = {
+        line: value("fig1a", line, 2**13)
+        for line in (*LINES_OF_THE_TEXT, PUBLISHED_INPUT, OBJECTIVE)
+    }
+    ratio = {
+        name: value(name, INPUT, largest) / value(name, NO_PRIVACY, largest)
+        for name in ("fig1a", "fig1b")
+    }
+    free, ours, objective, curve = (
+        value("fig2b", line, largest) for line in (NO_PRIVACY, INPUT, OBJECTIVE, WAVES)
+    )
+    published = few[PUBLISHED_INPUT], few[OBJECTIVE]
+    numbers = {f"few_{place}": f"{one:.4f}" for place, one in enumerate(few.values())}
+    return numbers | {
+        "at": power(largest),
+        "approaches": _yes(max(ratio.values()) < 1.01),
+        "ratio_a": f"{ratio['fig1a']:.4f}",
+        "ratio_b": f"{ratio['fig1b']:.4f}",
+        "close": _yes(max(published) < 1.05 * min(published)),
+        "worse": _yes(few[OUTPUT] > max(published)),
+        "meet": _yes(objective - ours < 0.001),
+        "gap": f"{100 * (free - ours):.2f}",
+        "objective_gap": f"{100 * (objective - ours):.2f}",
+        "curve": f"{abs(100 * (free - curve)):.2f}",
+        "side": "below" if free > curve else "above",
+    }
+
+
+LINES_OF_THE_TEXT = (INPUT, CERTIFIED_OBJECTIVE, OUTPUT, MOMENT, WAVES, NO_PRIVACY)
+
+
+def write_page(path: Path, folder: Path, facts: Provenance) -> None:
+    """The page of all experiments, whose CSV files and pictures are in the folder."""
+    missing = [name for name in EXPERIMENTS if not (folder / f"{name}.csv").exists()]
+    if missing:
+        raise InvalidValueError(
+            f"Expected the CSV files of all experiments in {str(folder)!r}, and {missing} are not "
+            "there: run them first."
+        )
+    found = {name: means(read_csv(folder / f"{name}.csv")) for name in EXPERIMENTS}
+    pictures = path.parent / PICTURES
+    pictures.mkdir(parents=True, exist_ok=True)
+    for name in found:
+        shutil.copyfile(folder / f"{name}.png", pictures / f"{name}.png")
+    tables = {name: _figure(found[name]) for name in PAPER}
+    tables |= {"risk": _risk(found["risk"]), "noise": _noise(found["noise"])}
+    tables["target"] = _target(found["target"])
+    text = TEMPLATE.read_text(encoding="utf-8")
+    path.write_text(text.format_map(tables | agreement(found) | _method(facts)), encoding="utf-8")
+
+
+def _method(facts: Provenance) -> dict[str, str]:
+    made_up = "**The people are made up** (`make_census`): no evidence about real ones."
+    return {
+        "population": facts.population,
+        "rows": f"{facts.rows:,}",
+        "real": made_up if facts.synthetic else "Real people; the file is public.",
+        "trials": str(facts.trials),
+        "rest": f"{max(facts.rows - 2**21, 0):,}",
+        "times": ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items()),
+        "workers": f"{facts.workers} worker{'' if facts.workers == 1 else 's'}",
+        "clock": f"{sum(facts.seconds.get(name, 0.0) for name in PAPER):.0f}",
+        "computing": f"{sum(facts.computing.get(name, 0.0) for name in PAPER):.0f}",
+    }

@@ -1,0 +1,367 @@
+"""The two mechanisms: from terms to a contract, from a record to numbers, and the check of both.
+
+| | `moment` | `input` |
+| --- | --- | --- |
+| a record becomes | products of its columns, or what a later wave's map makes of them | q and p |
+| what fixes that | public weights of the columns, or the map | the objective of one model |
+| what is published | the blurred sums, and any number of models | one model; its sums never are |
+| proved by | `blurfit.theory.moments` | `blurfit.theory.input_calibration` |
+
+Which of the two an agreement has is asked here alone; all else calls `agreement.perturbation`,
+which is one of the two objects below.
+
+Everything in a contract is a function of public facts: the schema, the terms, and for a later wave
+the map that follows from published releases. What is proposed is rounded to the safe side
+(`blurfit.theory.guarantees`); `require` checks by inequality that what is stated is enough.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Never
+
+import numpy as np
+
+from blurfit.agreement.databases import refuse_unless_shareable
+from blurfit.agreement.numbers import (
+    DISCRETE_SHARE,
+    LATTICE_SHARE,
+    ROUNDING,
+    Form,
+    Grid,
+    NumberRun,
+    Objective,
+    PublicWeights,
+    enlarged,
+)
+from blurfit.agreement.terms import Mechanism, Sends, Terms, require_together
+from blurfit.agreement.waves import Wave
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.schema.schema import Categorical, Schema
+from blurfit.schema.vectors import joint_form, values
+from blurfit.theory.forms import TargetForm
+from blurfit.theory.guarantees import rounded_up
+from blurfit.theory.input_calibration import InputCalibration, calibrate
+from blurfit.theory.losses import LogisticLoss, SquaredLoss
+from blurfit.theory.moments import MomentCalibration, calibrate_moment
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+
+Calibration = InputCalibration | MomentCalibration
+Stated = tuple[PublicWeights, MomentCalibration, Grid]
+
+
+class Perturbation(ABC):
+    """One of the two mechanisms."""
+
+    name: ClassVar[Mechanism]
+    shows_sums: ClassVar[bool]  # whether the blurred sums are published themselves
+    calibration: ClassVar[type[InputCalibration] | type[MomentCalibration]]
+
+    @abstractmethod
+    def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
+        """Calibrate noise, and return the fields of an agreement."""
+
+    @abstractmethod
+    def require(self, agreement: "Agreement") -> None:
+        """Refuse noise that is less than the contract's promise needs, and parts that do not belong
+        together.
+        """
+
+    @abstractmethod
+    def require_proved(self, agreement: "Agreement") -> None:
+        """Refuse a promise that does not follow from its noise."""
+
+    @abstractmethod
+    def parts(self, agreement: "Agreement") -> tuple[NumberRun, ...]:
+        """Return the numbers that a contributor sends, in runs that share a grid."""
+
+    @abstractmethod
+    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
+        """Return the numbers that records would send without any noise: (width,), or (n, width)."""
+
+    @abstractmethod
+    def mu(self, agreement: "Agreement") -> float | None:
+        """Return the exact Gaussian privacy of what is published, where it has one."""
+
+    def in_words(self, agreement: "Agreement") -> str:  # noqa: ARG002
+        """Return what it is called."""
+        return f"{self.name} perturbation"
+
+    def form(self, agreement: "Agreement") -> Form:  # noqa: ARG002
+        """Return how a record becomes numbers that add."""
+        raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
+
+    def loss(self, agreement: "Agreement") -> SquaredLoss | LogisticLoss:  # noqa: ARG002
+        """Return the loss that turns an encoded record into q and p."""
+        raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
+
+    @property
+    def lattice_share(self) -> float:
+        """The share of ε that is kept back for weights on a lattice."""
+        return LATTICE_SHARE[self.name]
+
+
+class MomentPerturbation(Perturbation):
+    """Products of the columns are blurred, and published as sums."""
+
+    name = "moment"
+    shows_sums = True
+    calibration = MomentCalibration
+
+    def contract(
+        self,
+        schema: Schema,
+        terms: Terms,
+        wave: Wave | None = None,
+        stated: Stated | None = None,
+    ) -> dict[str, Any]:
+        """Return public weights or a later wave's map, the noise for how far records reach, and its
+        grid: all of them found here, unless a plan states them already.
+        """
+        if stated is not None:
+            weights: PublicWeights | None = stated[0]
+        elif wave is not None and wave.chart is not None:
+            weights = None
+        else:
+            weights = PublicWeights.chosen(schema, terms, kept_promise(terms), alone=wave is None)
+        form = form_of(schema, weights, wave, terms.sends)
+        proofs, shared = terms.proved if wave is None else False, bool(terms.databases)
+        if stated is None:
+            calibration = calibrate_moment(
+                *kept_promise(terms),
+                reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
+                quorum=terms.quorum,
+                neighbours=terms.neighbours,
+                local_epsilon=terms.local_epsilon,
+                local_delta=local_delta(terms),
+            )
+            grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
+        else:
+            _, calibration, grid = stated
+        if shared:
+            refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
+        return {
+            "schema": schema,
+            "calibration": calibration,
+            "grid": grid,
+            "weights": weights,
+            "databases": terms.databases,
+            "wave": wave,
+            "public_rows": terms.public_rows,
+            "admission": terms.admission,
+            "database_noise": terms.database_noise,
+            "proofs": proofs,
+            "sends": terms.sends,
+            "signing_keys": terms.signing_keys,
+        }
+
+    def require(self, agreement: "Agreement") -> None:
+        """Refuse less noise than the reach of the form needs, which is computed from it."""
+        weights, form, proofs = agreement.weights, agreement.form, agreement.proofs
+        if agreement.objective is not None or (weights is None) != agreement.is_later_wave:
+            raise NotCertifiedError(
+                "Expected weights and no objective with 'moment', or a later wave's map."
+            )
+        if weights is not None:
+            weights.verify()
+        noise, shared = _of_moment(agreement), bool(agreement.databases)
+        noise.verify(enlarged(form.reach(noise.model.neighbours), proofs=proofs))
+        agreement.grid.verify(noise, size=form.size, shared=shared, proofs=proofs)
+        if shared:
+            refuse_unless_shareable(noise, agreement.grid, largest_scale(form), proofs=proofs)
+
+    def require_proved(self, agreement: "Agreement") -> None:
+        """Refuse nothing: the Gaussian mechanism's noise is proved."""
+
+    def parts(self, agreement: "Agreement") -> tuple[NumberRun, ...]:
+        """Return the form's numbers, with noise that is alike in all directions of its norm."""
+        form, step = agreement.form, agreement.grid.quadratic
+        run = NumberRun(
+            numbers=slice(0, form.width),
+            step=step,
+            fine=step,
+            toward_zero=False,
+            deviations=_of_moment(agreement).noise / np.sqrt(form.counts),
+            counts=form.counts,
+            bound=form.bound,
+            at_random=agreement.proofs,
+        )
+        return (run,)
+
+    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
+        """Return the form's products."""
+        return agreement.form.products(values(agreement.schema, records))
+
+    def mu(self, agreement: "Agreement") -> float | None:
+        """Return μ of the sums."""
+        return _of_moment(agreement).mu
+
+    def form(self, agreement: "Agreement") -> Form:
+        """Return the products of the columns, or what a later wave's map makes of them."""
+        return form_of(agreement.schema, agreement.weights, agreement.wave, agreement.sends)
+
+
+class InputPerturbation(Perturbation):
+    """q and p of the paper are blurred, and one model is published."""
+
+    name = "input"
+    shows_sums = False
+    calibration = InputCalibration
+
+    def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
+        """Return the objective of the one model, the noise that the theorem asks for, its grid."""
+        require_together(terms)
+        schema.refuse_derived("mechanism='input'")
+        if isinstance(schema.target, Categorical):
+            raise InfeasibleError(
+                "Expected a number or a label as the target with mechanism='input', and "
+                f"{schema.target.name!r} has classes: use mechanism='moment', or one label for "
+                "each."
+            )
+        loss = terms.loss or ("logistic" if schema.is_label else "squared")
+        objective = Objective(loss, terms.approximation, float(terms.l1), float(terms.l2))
+        objective.verify(schema)
+        function = objective.function(terms.weight_bound)
+        calibration = calibrate(
+            float(terms.epsilon) * (1 - self.lattice_share),
+            float(terms.delta) * (1 - DISCRETE_SHARE),
+            dimension=schema.dimension,
+            quorum=terms.quorum,
+            q_bound=rounded_up(function.q_bound * (1 + ROUNDING)),
+            p_bound=rounded_up(function.p_bound * (1 + ROUNDING)),
+            weight_bound=terms.weight_bound,
+            rule=terms.rule,
+            neighbours=terms.neighbours,
+            split=terms.split,
+            local_epsilon=terms.local_epsilon,
+            local_delta=local_delta(terms),
+            local_share=terms.local_share,
+            debias=terms.debias,
+        )
+        if objective.penalised:  # the bound is for the model that fits best
+            calibration = replace(calibration, excess_risk=None)
+        return {
+            "schema": schema,
+            "calibration": calibration,
+            "grid": Grid.of(calibration, size=schema.dimension),
+            "objective": objective,
+            "admission": terms.admission,
+            "signing_keys": terms.signing_keys,
+        }
+
+    def require(self, agreement: "Agreement") -> None:
+        """Refuse noise for shorter records than those of the schema are."""
+        noise, objective, schema = _of_input(agreement), agreement.objective, agreement.schema
+        if agreement.weights is not None or objective is None:
+            raise NotCertifiedError("Expected an objective and no weights with 'input'.")
+        objective.verify(schema)
+        if schema.dimension != noise.setting.dimension:
+            raise NotCertifiedError(
+                f"Expected dimension={noise.setting.dimension} to be {schema.dimension}, the "
+                "number of columns that the schema encodes."
+            )
+        for name in ("q_bound", "p_bound"):
+            stated = getattr(noise.setting, name)
+            needed = getattr(agreement.loss, name) * (1 + ROUNDING)
+            if not stated >= needed:
+                raise NotCertifiedError(
+                    f"Expected {name}={stated!r} to be at least {needed!r}, as far as records of "
+                    "this schema reach: the noise is calibrated for less."
+                )
+        noise.verify(penalised=objective.penalised)
+        agreement.grid.verify(noise, size=schema.dimension)
+
+    def require_proved(self, agreement: "Agreement") -> None:
+        """Refuse what the paper's own rule promises (rule="published")."""
+        noise = _of_input(agreement)
+        if not noise.model.proved:
+            raise NotCertifiedError(
+                f"Expected rule='certified', and got rule={noise.rule!r}: epsilon="
+                f"{noise.model.epsilon:g} is what the paper states for this noise, and epsilon="
+                f"{noise.kept.epsilon:.4g} is what is proved. Send no real person's record under "
+                "this agreement; allow_unproved=True is for experiments."
+            )
+
+    def parts(self, agreement: "Agreement") -> tuple[NumberRun, ...]:
+        """Return q and p."""
+        noise, grid = _of_input(agreement), agreement.grid
+        d, setting, one = noise.setting.dimension, noise.setting, np.ones(noise.setting.dimension)
+
+        def run(at: int, step: float, fine: float, deviation: float, bound: float) -> NumberRun:
+            numbers = slice(at, at + d)
+            return NumberRun(numbers, step, fine, True, deviation * one, one, bound)
+
+        return (
+            run(0, grid.quadratic, grid.quadratic, noise.q_noise, setting.q_bound),
+            run(d, grid.linear, grid.dither, noise.p_noise, setting.p_bound),
+        )
+
+    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
+        """Return q and p."""
+        q, p, _ = agreement.loss.terms(*agreement.schema.encode(records))
+        return np.concatenate([q, p], axis=-1)
+
+    def mu(self, agreement: "Agreement") -> float | None:  # noqa: ARG002
+        """Return nothing: the theorem gives (ε, δ) alone."""
+        return None
+
+    def in_words(self, agreement: "Agreement") -> str:
+        """Return what it is called, and by which rule its noise was found."""
+        return f"{super().in_words(agreement)}, {_of_input(agreement).rule}"
+
+    def loss(self, agreement: "Agreement") -> SquaredLoss | LogisticLoss:
+        """Return the objective's loss, with the model's bound."""
+        if agreement.objective is None:
+            raise InfeasibleError("mechanism='input' has the loss of its objective, and has none.")
+        return agreement.objective.function(_of_input(agreement).setting.weight_bound)
+
+
+INPUT, MOMENT = InputPerturbation(), MomentPerturbation()
+PERTURBATIONS: dict[Mechanism, Perturbation] = {one.name: one for one in (INPUT, MOMENT)}
+
+
+def _of_moment(agreement: "Agreement") -> MomentCalibration:
+    found = agreement.calibration
+    return found if isinstance(found, MomentCalibration) else _refuse_other()
+
+
+def _of_input(agreement: "Agreement") -> InputCalibration:
+    found = agreement.calibration
+    return found if isinstance(found, InputCalibration) else _refuse_other()
+
+
+def _refuse_other() -> Never:
+    raise NotCertifiedError("Expected the noise of the mechanism that the agreement names.")
+
+
+def form_of(
+    schema: Schema, weights: PublicWeights | None, wave: Wave | None, sends: Sends = "everything"
+) -> Form:
+    """Return the products of all columns or of the target's, or what a later wave's map makes."""
+    if weights is not None:
+        whole = joint_form(schema, weights.constant, weights.columns)
+        if sends == "everything":
+            return whole
+        return TargetForm(whole.constant, whole.columns, len(schema.target.columns))
+    if wave is None:
+        raise InvalidValueError("Expected weights, or a wave with a map.")
+    return wave.form(schema)
+
+
+def largest_scale(form: Form) -> float:
+    """Return how much larger than on the diagonal the noise on a number can be."""
+    return float(max(1.0, (form.counts**-0.5).max()))
+
+
+def kept_promise(terms: Terms) -> tuple[float, float]:
+    """Return (ε, δ) that the noise of `moment` has to keep: a thousandth of δ is kept back."""
+    return terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
+
+
+def local_delta(terms: Terms) -> float | None:
+    """Return δ for what is said of a submission: the agreement's own, unless there is a target."""
+    if terms.local_delta is None and terms.local_epsilon is None:
+        return terms.delta
+    return terms.local_delta

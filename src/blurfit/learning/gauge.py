@@ -1,0 +1,271 @@
+"""Where people are: the law of (‖f‖/√p, |g|) from a gauge, and the r and R that a wave takes by it.
+
+A residual wave weights a record by s = min(1, r√p/‖f‖), w = s², and cuts s·g to ±R
+(`blurfit.theory.maps.ResidualMap`). Small r and R mean little noise, for it grows with r·R; large
+ones mean that nobody is cut. Which is better depends on where people are, of which second moments
+tell little: a few far out, or everybody close by inside of bounds that are ten times too wide. So a
+gauge counts them first, in bins that end at the public bounds of ‖f‖/√p and of |g|, each √2 times
+as far as the one before.
+
+**What a gauge says** (`law_of`). Where its noise is below a 300th of the people in a cell, pairs of
+bins are counted: cells of more than 4 deviations stand, and so do those of more than 1.5 that touch
+one that stands. Elsewhere two histograms are counted, and taken for independent. Each share is then
+its posterior mean under an exponential prior around 0.6 of the Gaussian's share and a little more,
+0.05·min(1, 1/x²), for people far out; from 4 deviations on it is taken as seen. Without a gauge
+(contributors send once) the prior itself is the law.
+
+**What a cut does** (`Cuts`), by that law, in units in which features are white and residuals have
+spread 1; f² stands for ‖f‖²/p:
+
+    E_w = E[w]      E_f = E[wf²]      L = E[(1 − w)f²]      clip = E[s(|sg| − R)₊]
+    bend = E[f·(a row's clip beyond its share)₊]            out = the share cut, and its energy.
+
+**Weights bias nothing if the mean is linear.** If it is not, weighted least squares finds another
+line: by Cauchy–Schwarz, squared, at most L·E[(1 − w)g²]/E_f². Of that a share η is expected, which
+grows to 1 with ψ. Cutting g shifts the constant by up to `clip`, and the others by `bend`.
+
+**r and R** are those bins' ends at which the expected excess error is least:
+
+    J = u·p(k√p·rR)² + u·pσ²E[w²f²]/n + (L + E_f)·B + out²·tr P + clip²
+        + ((kRa/c)² + σ²/n)/E_w² + u(kr²pb/a)²(p + 1)·tr P/p,
+
+k = (1 + c²)/(abμn) the noise, u = (L + E_f)/E_f², B = (η·L·E[(1 − w)g²] + bend²)/E_f², and P the
+error of the model that the wave starts from, in white coordinates. First noise on Σfg, then
+sampling, weights and cut; the constant; last noise on Σffᵀ, which meets the start's error. As nμ
+grows noise vanishes at any r and R, so the ends of the bins, which cut nobody, win.
+
+Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, η = ψ/500 between 0.2 and 1,
+and that R is at least two deviations of s·g.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import gammainc, ndtr
+
+from blurfit.arrays import BoolArray, FloatArray
+from blurfit.theory.maps import GaugeMap, ResidualMap, Whitening
+from blurfit.theory.numerics import root_of_increasing
+
+_RATIO = math.sqrt(2)
+_BINS = 13, 33  # at least and at most
+_NEAREST = 0.25  # where bins begin, in standard deviations, if there are enough of them
+_SHARP = 0.003  # the largest deviation of a share for which pairs of bins are counted
+_SURE, _LIKELY = 4.0, 1.5  # deviations above 0 from which a cell stands, by itself or beside one
+LEAST_EXPECTED, _FULL = 0.2, 500.0  # η, and ψ at which it is 1
+_LEAST_BOUND = 2.0  # R in deviations of s·g
+_WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """The share of people in each cell: rows are bins of ‖f‖/√p, columns those of |g|.
+
+    `noise` is the standard deviation of a share; infinite where nobody was counted.
+    """
+
+    features: FloatArray
+    errors: FloatArray
+    shares: FloatArray
+    noise: float
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What weights and cut do at one r and R: see the module's docstring.
+
+    Attributes:
+        weight: E_w.
+        energy: E_f, of the weighted features.
+        lost: L, the energy that weights take away.
+        misfit: E[(1 − w)g²].
+        spread: E[wg²]/E_w.
+        clip: How far the constant may be shifted.
+        bend: How far coefficients may be, in all.
+        out: The share of people whose g is cut, with the energy that they carry beyond it.
+        uneven: E[w²f²g²]/E_f, the sampling variance of a coefficient if spread is uneven.
+        expected: η.
+        through: The share of a step that passes the cut.
+        law_noise: The standard deviation of a share of the law.
+    """
+
+    weight: float
+    energy: float
+    lost: float
+    misfit: float
+    spread: float
+    clip: float
+    bend: float
+    out: float
+    uneven: float
+    expected: float
+    through: float
+    law_noise: float
+
+
+def gauge_map(white: Whitening, scale: float, count: int, mu: float) -> GaugeMap:
+    """Return the gauge of μ-GDP before a residual wave with this whitening and model."""
+    reach = 1 + np.abs(white.mean)
+    farthest = math.sqrt(float(np.mean((np.abs(white.matrix) @ reach) ** 2)))
+    at_mean = abs(white.intercept + float(white.coefficients @ white.mean))
+    error = (1 + at_mean + float(np.abs(white.coefficients) @ reach)) / scale
+    joint = math.sqrt(2) / (mu * count) < _SHARP
+    return GaugeMap(white, scale, _ends(farthest), _ends(error), joint)
+
+
+def law_of(chart: GaugeMap, counts: FloatArray, count: int, deviation: float) -> Law:
+    """Return what the blurred counts of a gauge say of the people."""
+    seen, noise = counts / count, deviation / count
+    prior = _prior(chart.features, chart.errors, chart.whitening.dimension)
+    if not chart.joint:
+        ends = len(chart.features)
+        parts = [_believed(seen[:ends], noise, prior[0]), _believed(seen[ends:], noise, prior[1])]
+        return Law(chart.features, chart.errors, np.outer(*parts), noise)
+    cells = seen.reshape(len(chart.features), len(chart.errors))
+    stand = _connected(cells > _SURE * noise, cells > _LIKELY * noise)
+    shares = np.where(stand, cells, 0.0) if stand.any() else np.outer(*prior)
+    return Law(chart.features, chart.errors, shares / shares.sum(), noise)
+
+
+@lru_cache(maxsize=64)
+def assumed_law(dimension: int) -> Law:
+    """Return what is assumed of people whom nobody has counted: white features are Gaussian, and
+    errors follow the law of Laplace, whose tails are as heavy as those of incomes' (kurtosis 6).
+    """
+    ends = np.geomspace(0.05, 12.0, 64)
+    features = np.diff(gammainc(dimension / 2, dimension / 2 * ends**2), prepend=0.0)
+    errors = np.diff(-np.exp(-math.sqrt(2) * ends), prepend=-1.0)
+    shares = np.outer(features, errors)
+    return Law(ends, ends, shares / shares.sum(), math.inf)
+
+
+def inside(share: float) -> float:
+    """P(|g| < R) of a Laplace law with E[min(|g|, R)²] = share·R²: so much of a step passes.
+
+    >>> round(inside(0.1), 3)
+    0.988
+    """
+    share = min(max(share, 1e-3), 0.6)
+    u = root_of_increasing(lambda u: share - 2 * (1 - math.exp(-u) * (1 + u)) / u**2, 1.0, 1e-9)
+    return 1 - math.exp(-u)
+
+
+def choose(law: Law, count: int, mu: float, dimension: int, error: float) -> tuple[float, float]:
+    """Return (r, R) of least expected excess error J, for a start with tr P/p = `error`."""
+    found = _Cuts(law, law.features, law.errors, dimension)
+    c, a, b = _WEIGHTS
+    p, r, bound = dimension, law.features[:, None], law.errors[None]
+    k = (1 + c**2) / (a * b * mu * count)
+    eta = _expected(count, mu, p)
+    weight, energy, lost, spread = (
+        one[:, None] for one in (found.weight, found.energy, found.lost, found.spread)
+    )
+    up = (lost + energy) / energy**2
+    bias = (eta * lost * found.misfit[:, None] + found.bend**2) / energy**2
+    excess = up * p * ((k * math.sqrt(p) * r * bound) ** 2 + spread * found.fourth[:, None] / count)
+    excess = excess + (lost + energy) * bias + found.out**2 * p * error + found.clip**2
+    excess = excess + ((k * bound * a / c) ** 2 + spread / count) / weight**2
+    excess = excess + up * (k * r**2 * p * b / a) ** 2 * (p + 1) * error
+    least = np.minimum(_LEAST_BOUND * np.sqrt(spread * weight), law.errors[-1])
+    excess[np.broadcast_to(bound < least, excess.shape)] = math.inf
+    row, column = np.unravel_index(int(np.argmin(excess)), excess.shape)
+    return float(law.features[row]), float(law.errors[column])
+
+
+def cut_at(law: Law, chart: ResidualMap, count: int, mu: float) -> Cut:
+    """Return what the weights and the cut of a residual map do to the people of a law."""
+    ends = np.array([chart.radius]), np.array([chart.bound])
+    found = _Cuts(law, *ends, chart.whitening.dimension)
+    return Cut(
+        weight=float(found.weight[0]),
+        energy=float(found.energy[0]),
+        lost=float(found.lost[0]),
+        misfit=float(found.misfit[0]),
+        spread=float(found.spread[0]),
+        clip=float(found.clip[0, 0]),
+        bend=float(found.bend[0, 0]),
+        out=float(found.out[0, 0]),
+        uneven=float(found.uneven[0]),
+        expected=_expected(count, mu, chart.whitening.dimension),
+        through=float(found.through[0, 0]),
+        law_noise=law.noise,
+    )
+
+
+class _Cuts:
+    """The parts of `Cut` for all radii (rows) and bounds (columns)."""
+
+    def __init__(self, law: Law, radii: FloatArray, bounds: FloatArray, p: int) -> None:
+        f, g, shares = _middles(law.features), _middles(law.errors), law.shares
+        s = np.minimum(1.0, radii[:, None] / f)
+        w, f2, row, g2 = s**2, f**2, shares.sum(axis=1), shares @ g**2
+        self.weight, self.energy, self.lost = w @ row, (w * f2) @ row, ((1 - w) * f2) @ row
+        self.misfit, self.spread = (1 - w) @ g2, (w @ g2) / (w @ row)
+        self.fourth = (w**2 * f2) @ row
+        self.uneven = ((w**2 * f2) @ g2) / self.energy
+        over = np.maximum((s[:, :, None] * g)[:, None] - bounds[None, :, None, None], 0.0)
+        each = np.einsum("rf,rRfg,fg->rRf", s, over, shares)
+        self.clip = each.sum(axis=-1)
+        self.bend = np.maximum(each - self.clip[..., None] * row, 0.0) @ f
+        hit = np.einsum("rRfg,fg->rRf", over > 0, shares)
+        out = hit.sum(axis=-1)
+        weighted = np.einsum("rRf,rf->rR", hit, w * f2) / self.energy[:, None]
+        self.through = np.maximum(0.5, 1 - weighted)
+        beyond = np.maximum(hit - out[..., None] * row, 0.0) * (f2 * w)[:, None]
+        self.out = np.minimum(out + p * beyond.sum(axis=-1) / self.energy[:, None], 1.0)
+
+
+def _expected(count: int, mu: float, dimension: int) -> float:
+    psi = count * mu / math.pow(dimension, 1.5)
+    return min(max(psi / _FULL, LEAST_EXPECTED), 1.0)
+
+
+def _ends(farthest: float) -> FloatArray:
+    """Return where bins end: the last at the farthest that anybody can be."""
+    least, most = _BINS
+    wanted = 1 + math.ceil(math.log(max(farthest / _NEAREST, 1.0), _RATIO))
+    return np.asarray(farthest * _RATIO ** -np.arange(min(max(wanted, least), most))[::-1])
+
+
+def _middles(ends: FloatArray) -> FloatArray:
+    below = np.maximum(np.concatenate([[0.0], ends[:-1]]), ends / _RATIO)
+    return np.asarray(np.sqrt(ends * below))
+
+
+def _prior(features: FloatArray, errors: FloatArray, p: int) -> tuple[FloatArray, FloatArray]:
+    """Return the shares that are expected of each histogram: Gaussian ones, and a few far out."""
+    found = []
+    for ends, cumulative in (
+        (features, gammainc(p / 2, p / 2 * features**2)),
+        (errors, gammainc(0.5, errors**2 / 2.6)),
+    ):
+        gaussian = np.diff(cumulative, prepend=0.0)
+        found.append(0.6 * gaussian + 0.05 * np.minimum(1.0, _middles(ends) ** -2.0))
+    return found[0], found[1]
+
+
+def _believed(seen: FloatArray, noise: float, prior: FloatArray) -> FloatArray:
+    """Return posterior means under exponential priors; what stands 4 deviations out as seen."""
+    moved = seen - noise**2 / prior
+    z = np.maximum(moved / noise, -8.0)
+    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    low = np.where(moved > -8 * noise, moved + noise * density / ndtr(z), prior)
+    found = np.where(seen > _SURE * noise, seen, low)
+    return np.asarray(found / found.sum())
+
+
+def _connected(sure: BoolArray, likely: BoolArray) -> BoolArray:
+    """Return the cells that are sure, and the likely ones that touch one that stands."""
+    stand = sure
+    while True:
+        pad = np.pad(stand, 1)
+        rows, columns = stand.shape
+        touched = np.logical_or.reduce(
+            [pad[i : i + rows, j : j + columns] for i in range(3) for j in range(3)]
+        )
+        grown: BoolArray = stand | (likely & touched)
+        if (grown == stand).all():
+            return grown
+        stand = grown

@@ -1,0 +1,308 @@
+"""What results say, to people and to scripts: words must not promise more than the numbers."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from rich.console import Console, RenderableType
+
+from blurfit import (
+    About,
+    Agreement,
+    Binary,
+    Categorical,
+    Numeric,
+    Plan,
+    PublishedMoments,
+    Schema,
+    Wording,
+    calibrate,
+)
+from blurfit.audit.examination import Finding
+from blurfit.audit.provers import Lie
+from blurfit.cli._reports import (
+    advice_in_words,
+    agreement_report,
+    calibration_report,
+    doubts,
+    forecast_report,
+    liars_in_words,
+    model_facts,
+    moments_facts,
+    moments_report,
+    number,
+    public_answer,
+    public_report,
+)
+from blurfit.cli.audit import proofs_in_words, report, verdict
+from blurfit.forecast.choices import Advice, Beside, PublicForecast
+from blurfit.forecast.sweep import Case, Forecast
+from blurfit.theory.maps import ResidualMap, Whitening
+from support import joint_release
+from support.joint_release import release
+
+
+def words(what: RenderableType, width: int = 200) -> str:
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(what)
+    return " ".join(capture.get().split())
+
+
+# ---- agreements, and the noise of one
+
+INPUT = {"dimension": 3, "quorum": 500, "q_bound": 1, "p_bound": 1, "weight_bound": 1}
+SCHEMA = Schema(
+    [Numeric("age", 0, 100), Binary("married"), Categorical("region", ["north", "south"])],
+    Numeric("income", 0, 1000).above(370),
+)
+TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+@pytest.mark.parametrize(
+    ("mechanism", "releases"), [("input", "one model, once"), ("moment", "any number of models")]
+)
+def test_relation_quorum_and_releases_are_told(neighbours, mechanism, releases) -> None:
+    relation = {"replace": "replace her record", "zero-out": "be blanked out"}[neighbours]
+    terms = TERMS | {"mechanism": mechanism, "neighbours": neighbours}
+    if mechanism == "input":
+        terms["weight_bound"] = 1.0
+    agreement = Agreement.propose(SCHEMA, **terms)
+    for told in (
+        words(agreement_report(agreement)),
+        words(calibration_report(agreement.calibration)),
+    ):
+        assert relation in told
+        assert "at least 500 honest records" in told
+        assert releases in told
+    told = words(agreement_report(agreement))
+    assert "(1, 1e-06)-differentially private" in told  # of the agreement, not what noise was for
+    assert (
+        "Asked: age (0 to 100), married (yes or no), region (north | south), income (above 370)."
+        in told
+    )
+    assert f"{agreement.width} │ numbers per person" in told
+
+
+def test_the_papers_claim_is_not_passed_off_as_proved() -> None:
+    told = words(calibration_report(calibrate(1, 1e-6, **INPUT, rule="published")))
+    assert "NOT proved" in told
+    assert "-differentially private" not in told
+
+
+def test_what_makes_sense_raises_no_doubt() -> None:
+    assert not doubts(Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=5000))
+
+
+def test_doubts_are_about_epsilon_delta_and_quorum() -> None:
+    found = doubts(Agreement.propose(SCHEMA, epsilon=30, delta=0.5, quorum=4))
+    assert len(found) == 3
+    assert "any number of times as likely" in found[0]
+    assert "δ = 0.5 is more than one in 4" in found[1]
+    assert "With 4 contributors the noise" in found[2]
+
+
+def test_moments_are_told_with_their_correlations() -> None:
+    told = moments_report(release())
+    words = " ".join(told.split())
+    assert words.startswith("20,000 people (at least 20,000 were required) answered age (18 to 90)")
+    assert (
+        "is (1, 1e-06)-differentially private (neighbours: replace). Each record was blurred"
+        in words
+    )
+    assert "May be predicted: age, education, region, married, income." in words
+    line = next(line for line in told.splitlines() if line.startswith("education     "))
+    assert float(line.split()[-1]) == pytest.approx(0.62, abs=0.05)  # with income
+
+
+def test_an_agreement_says_who_asks_in_words_and_what_is_risked() -> None:
+    about = About(title="Work", purpose="Wages [bold]", organiser="The Office")
+    region = Categorical(
+        "region", ["n", "s"], True, Wording(title="Region", labels={"n": "north", "s": "south"})
+    )
+    agreement = Agreement.propose(Schema([region], Numeric("pay", 0, 9), about=about), **TERMS)
+    told = words(agreement_report(agreement))
+    for piece in (
+        "Work Purpose: Wages [bold] Asked by: The Office",
+        "Region (north | south, or not said), pay (0 to 9)",
+        "at most 55 times in 100; a coin is right 50 times in 100",
+    ):
+        assert piece in told
+
+
+# ---- releases and models, for scripts
+
+MOMENTS = release()
+
+
+def test_what_the_noise_drowns_is_null() -> None:
+    schema = Schema([Numeric("age", -1e9, 1e9)], Numeric("income", 0, 100_000))  # all near 0
+    facts = moments_facts(release(count=500, epsilon=0.1, schema=schema))
+    assert facts["correlations"][0] == [None, None]
+    assert "NaN" not in json.dumps(facts)
+
+
+def test_a_model_with_errors_and_one_with_classes() -> None:
+    model = MOMENTS.fit()
+    facts = model_facts(model)["outputs"]["income"]
+    assert facts["predicting"]["age"] == model.coefficients.effects["age"]
+    assert [one["name"] for one in facts["estimates"]][:2] == ["(intercept)", "age"]
+    assert facts["r_squared"] == model.inference[0].r_squared
+    classes = model_facts(MOMENTS.fit(target="region"))
+    assert list(classes["outputs"]) == ["north", "south", "west"]
+    assert json.loads(json.dumps(classes)) == classes
+
+
+def test_sums_without_correlations_are_shown_too() -> None:
+    """Of a later wave, and of products with the target alone: in words, as HTML and for scripts."""
+    first = Plan.propose(joint_release.SCHEMA, epsilon=1, delta=1e-6, quorum=1000, waves=2)
+    size = len(first.first().form.columns) - 2  # without the target and a level
+    flat = Whitening([0.0] * size, np.eye(size), [0.0] * size, 0.0)
+    later = first.following(("ab" * 32,), ResidualMap(flat, 1.0, 1.0, 1.0))
+    alone = Agreement.propose(
+        joint_release.SCHEMA,
+        epsilon=1,
+        delta=1e-6,
+        quorum=700,
+        sends="targets",
+        public_rows="ab" * 32,
+    )
+    for agreement, words in ((later, "Sums of wave 2 of a plan"), (alone, "with the target")):
+        moments = PublishedMoments(agreement, 700, np.zeros(agreement.width))
+        assert moments_facts(moments)["epsilon"] == 1
+        assert words in " ".join(moments_report(moments).split())
+        assert "700 people, ε = 1" in moments._repr_html_()
+
+
+# ---- forecasts
+
+
+def case(mechanism, n: int, factor: float, local: float | None = None) -> Case:
+    ratio = 1 + factor / n
+    return Case(n, 1.0, mechanism, local, ratio, ratio - 0.01, ratio + 0.01, 1.0, 5.0)
+
+
+@pytest.fixture
+def found() -> Forecast:
+    cells = [case("moment", n, 100) for n in (100, 1000, 10_000)]
+    cells += [case("input", n, 200) for n in (100, 1000, 10_000)]
+    cells += [case("moment", n, 400, 2.0) for n in (100, 1000, 10_000)]
+    return Forecast("made up", False, 2.0, 1.0, tuple(cells))
+
+
+def test_numbers_have_one_format() -> None:
+    assert [number(x) for x in (26478.3, 9673.4, 12.34567, 0.314159, 1.0, 0.0, 999.96)] == [
+        *("26,480", "9,673", "12.35", "0.3142", "1.000", "0", "1,000.0"),
+    ]
+
+
+def test_report_answers_what_people_ask(found) -> None:
+    text = words(forecast_report(found, 0.05))
+    assert text.startswith("Contributors needed for an error within 5%")
+    assert "within 5% of no privacy" in text
+    assert "2,000" in text  # moment
+    assert "4,000" in text  # input
+    assert "input takes 2 times as many as moment." in text
+    assert "A local ε of 2 takes 4 times as many (moment)." in text
+    assert "1.100 1.09–1.11" in text.replace("│", " ").replace("  ", " ") or "1.09–1.11" in text
+
+
+def test_refusals_and_gaps_are_shown() -> None:
+    cells = (
+        Case(10, 1.0, "input", None, reason="too few"),
+        Case(100, 1.0, "input", None, 1.1, 1.0, 1.2, 1.0, 5.0, refused=0.25),
+    )
+    text = words(forecast_report(Forecast("made up", True, 2.0, 1.0, cells), 0.05))
+    assert "–" in text
+    assert "25% refused" in text
+    assert "share of wrong predictions" in text
+
+
+def test_advice_in_words(found) -> None:
+    before, after = found.cases[0], found.cases[1]
+    text = advice_in_words(Advice({"l2": 3.0, "balance": 1.5}, before, after))
+    assert "l2 = 3, balance = 1.5 brings the error from 2.000 to 1.100" in text
+    assert "as good as any" in advice_in_words(Advice({}, before, before))
+
+
+def test_liars_move_columns_as_people_call_them() -> None:
+    told = liars_in_words({"(intercept)": 1.5, "region=n": 2.0}, {"region=n": "Region: north"})
+    assert told.endswith("by up to: (intercept) ± 1.50, Region: north ± 2.00.")
+    assert "region=n by any amount" in liars_in_words({"region=n": None}, {})
+
+
+def test_a_table_ends_where_more_people_change_nothing() -> None:
+    sizes = (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000)
+    cells = tuple(case("moment", n, 100) for n in sizes)
+    text = words(forecast_report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
+    assert "1,000,000 to 10,000,000" in text  # 1.0001 is printed as 1.000, and so is what follows
+
+
+# ---- what public rows are worth
+
+HELPS = Beside(5000, 1.0, None, alone=1.75, with_public_rows=1.25, without_privacy=1.0)
+HARMS = Beside(5000, 1.0, 2.0, alone=1.25, with_public_rows=1.5, without_privacy=1.0)
+ALONE_IS_NOTHING = Beside(5000, 1.0, None, math.nan, 1.5, 1.0)
+NOTHING = Beside(100, 1.0, None, 1.5, math.nan, 1.0)
+FOUND = PublicForecast("made up", False, 2000, 2.0, 1.0, (HELPS, HARMS, ALONE_IS_NOTHING, NOTHING))
+
+
+def test_answers_say_whether_and_how_far_they_help() -> None:
+    helps = public_answer(FOUND, HELPS)
+    assert "public rows help: the model goes 75% of the way" in helps
+    assert "25% of the way from a constant to no privacy without" in helps
+    harms = public_answer(FOUND, HARMS)
+    assert "public rows do not help" in harms
+    assert "a local ε = 2" in harms
+    assert "nothing at all without (error –)" in public_answer(FOUND, ALONE_IS_NOTHING)
+    assert "no model can be had" in public_answer(FOUND, NOTHING)
+
+
+def test_little_is_called_little_and_noise_is_not_praised() -> None:
+    """Not "help" by a hair, nor by being the less useless of two models that are."""
+    even = Beside(5000, 1.0, None, alone=1.504, with_public_rows=1.5, without_privacy=1.0)
+    assert "public rows make little difference: the model goes 50%" in public_answer(FOUND, even)
+    for alone in (2.3, math.nan):
+        useless = Beside(5000, 1.0, 1.0, alone, with_public_rows=2.2, without_privacy=1.0)
+        told = public_answer(FOUND, useless)
+        assert "no model worth having: always guessing the same has the error 2.0" in told
+        assert "2.200 with public rows and" in told
+        assert "help" not in told
+
+
+def test_the_table_has_every_case_and_says_what_is_assumed() -> None:
+    text = words(public_report(FOUND))
+    assert "2,000 public rows are read" in text
+    assert "contributors are like the people in the public rows" in text
+    assert text.count("5,000") == 6  # three answers and three rows
+    assert "100 │" in text
+
+
+# ---- audits
+
+KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
+BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)
+
+
+def test_verdicts_say_no_more_than_was_found() -> None:
+    assert "reached 90% of it (sums, opposite records)" in verdict([KEPT])
+    assert "proves nothing" in verdict([KEPT])
+    assert "BROKEN: the model has ε of at least 2.5 where 1 is promised" in verdict([KEPT, BROKEN])
+
+
+def test_eighty_columns_break_no_word() -> None:
+    seen = Finding(
+        "submission", "beside a colluder's noise", "known direction", 9, 5.2141, 1e-6, 1.234, 2.345
+    )
+    told = words(report([seen, KEPT, BROKEN], 0.999), width=80).replace("│", " ").split()
+    wanted = "submission: beside colluder's noise known direction counted Gaussian exact ratio"
+    assert set(wanted.split()) <= set(told)
+
+
+def test_lies_about_proofs_in_words() -> None:
+    honest, lie = Lie("nothing", 64, 0), Lie("a long vector", 64, 0)
+    assert "1 ways to lie, 64 tries, none accepted" in proofs_in_words([honest, lie])
+    assert "a long vector (3 of 64)" in proofs_in_words([honest, Lie("a long vector", 64, 3)])
+    assert "5 of 64 honest ones" in proofs_in_words([Lie("nothing", 64, 5), lie])

@@ -1,0 +1,121 @@
+"""The modules on which every room stands: checks, dates, extras, notebooks, the version."""
+
+import importlib
+import math
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import blurfit
+from blurfit import InvalidValueError, errors, validate
+from blurfit.dates import in_words, instant
+from blurfit.errors import BlurfitError
+from blurfit.notebook import html_table
+from blurfit.optional import EXTRAS, optional
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (errors.InvalidValueError, ValueError),
+        (errors.InfeasibleError, ValueError),
+        (errors.NotCertifiedError, ArithmeticError),
+    ],
+)
+def test_each_error_is_ours_and_pythons(error, builtin) -> None:
+    assert issubclass(error, errors.BlurfitError)
+    assert issubclass(error, builtin)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "1", None, True, np.bool_(1), 1j])
+def test_only_finite_real_numbers(value) -> None:
+    for check in (validate.finite, validate.positive, validate.nonnegative):
+        with pytest.raises(InvalidValueError, match="Expected share="):
+            check(share=value)
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3)])
+def test_numbers_of_all_kinds_pass(value) -> None:
+    validate.finite(a=value)
+    validate.positive(a=value)
+    validate.nonnegative(a=0, b=value)
+
+
+def test_messages_are_written_by_the_call() -> None:
+    with pytest.raises(InvalidValueError, match=r"^Expected epsilon=-1 > 0\.$"):
+        validate.positive(delta=1, epsilon=-1)
+    with pytest.raises(InvalidValueError, match=r"^Expected ridge=-0\.5 >= 0\.$"):
+        validate.nonnegative(ridge=-0.5)
+    with pytest.raises(InvalidValueError, match=r"^Expected split=1 strictly between 0 and 1\.$"):
+        validate.inside_unit_interval(split=1)
+    with pytest.raises(InvalidValueError, match="rule='x' to be one of 'a', 'b'"):
+        validate.one_of(("a", "b"), rule="x")
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, "3", None, True])
+def test_whole_numbers(value) -> None:
+    validate.whole(quorum=np.int64(3))
+    with pytest.raises(InvalidValueError, match=r"quorum=.* to be a whole number >= 1"):
+        validate.whole(quorum=value)
+
+
+@pytest.mark.parametrize("value", [-1, 1.0, "1", True, None, np.True_])
+def test_whole_numbers_from_zero(value) -> None:
+    validate.whole_from_zero(a=0, b=np.int64(3))
+    with pytest.raises(InvalidValueError, match="whole number >= 0"):
+        validate.whole_from_zero(count=value)
+
+
+def test_a_date_lasts_until_its_end_in_utc() -> None:
+    assert in_words(instant("2027-01-31")) == "2027-02-01 00:00 UTC"
+    assert in_words(instant("2028-02-29")) == "2028-03-01 00:00 UTC"
+
+
+def test_a_time_needs_its_zone() -> None:
+    assert in_words(instant("2027-01-31T18:00:07-05:00")) == "2027-01-31 23:00:07 UTC"
+    for text in ("2027-01-31T18:00", "tomorrow", "", "9999-12-31", "2027-02-29", None):
+        with pytest.raises(InvalidValueError, match="a time with its zone"):
+            instant(text)
+
+
+@pytest.mark.parametrize("package", sorted(EXTRAS))
+def test_what_is_missing_names_its_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> object:
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(BlurfitError, match=rf"pip install 'blurfit\[{EXTRAS[package]}\]'"):
+        optional(f"{package}.part")
+
+
+@pytest.mark.parametrize("package", sorted(EXTRAS))
+def test_the_extra_brings_the_package(package: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pattern = re.compile(rf"{package.replace('_', '-')}\b")
+    assert any(map(pattern.match, project["optional-dependencies"][EXTRAS[package]]))
+    assert not any(map(pattern.match, project["dependencies"]))
+
+
+def test_names_are_text_and_nothing_else() -> None:
+    text = html_table(["<script>"], [["a & b"], ["<img src=x>"]], caption="<i>")
+    assert "<script>" not in text
+    assert "<img" not in text
+    assert "<caption>&lt;i&gt;</caption>" in text
+    assert text.count("<tr>") == 3
+    assert "<caption>" not in html_table(["a"], [])
+
+
+def test_the_module_is_the_command_and_has_one_version() -> None:
+    asked = [sys.executable, "-m", "blurfit", "--version"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("blurfit")
+    assert blurfit.__version__ == version("blurfit")
+    assert blurfit.__version__ in said
