@@ -53,7 +53,7 @@ class Alone:
     """One database, with the words of `Both`."""
 
     def __init__(self, agreed: Plan, store: Store) -> None:
-        self.document, self.name, self.stores = agreed, agreed.fingerprint, (store,)
+        self.plan, self.name, self.stores = agreed, agreed.fingerprint, (store,)
         store.open(agreed)
 
     def current(self) -> Agreement:
@@ -89,7 +89,7 @@ def ways(world) -> Iterator[list[Line]]:
 
 @pytest.fixture
 def person(world, ways) -> Iterator[Client]:
-    with connected(world.document, ways) as found:
+    with connected(world.plan, ways) as found:
         yield found
 
 
@@ -101,26 +101,26 @@ def others_fill(world: Alone | Both) -> None:
 
 
 def test_one_record_goes_to_each_database_once(person, world, ways) -> None:
-    person.check(world.document)
+    person.check(world.plan)
     first = world.current()
-    receipt = person.contribute(world.document.fingerprint, RECORD)
+    receipt = person.contribute(world.plan.fingerprint, RECORD)
     assert receipt.fingerprint == first.fingerprint
     assert receipt.services == tuple(url for _, url in TWO[: len(ways)])
     for store in world.stores:
         assert store.count(first) == 1
     assert [(one.once, one.rows) for one in Account().entries()] == [(world.name, 1)]
     with pytest.raises(ConflictError, match="You took part in this plan before"):
-        person.contribute(world.document, RECORD | {"age": 41})
+        person.contribute(world.plan, RECORD | {"age": 41})
     others_fill(world)
     second = world.current()
-    for agreed in (world.document, second):
+    for agreed in (world.plan, second):
         with pytest.raises(ConflictError, match="nobody takes part twice"):
             person.contribute(agreed, RECORD)
     assert [len(way.sent) for way in ways] == [1] * len(ways)
-    another = person.contribute(world.document, RECORD, person="Ada")  # at the same machine
+    another = person.contribute(world.plan, RECORD, person="Ada")  # at the same machine
     assert another.fingerprint == second.fingerprint != first.fingerprint
     with pytest.raises(ConflictError, match="'Ada' took part"):
-        person.contribute(world.document, RECORD, person="Ada")
+        person.contribute(world.plan, RECORD, person="Ada")
 
 
 def test_a_coin_is_tossed_once_and_whoever_comes_early_comes_back(
@@ -129,10 +129,10 @@ def test_a_coin_is_tossed_once_and_whoever_comes_early_comes_back(
     toss(monkeypatch, 2, 1)  # a second toss would please
     for _ in range(3):
         with pytest.raises(OtherGroupError, match="group 2, which comes later"):
-            person.contribute(world.document, RECORD)
+            person.contribute(world.plan, RECORD)
     assert not any(way.sent for way in ways)
     others_fill(world)
-    receipt = person.contribute(world.document, RECORD)
+    receipt = person.contribute(world.plan, RECORD)
     assert receipt.fingerprint == world.current().fingerprint
 
 
@@ -142,19 +142,19 @@ def test_what_may_have_arrived_is_never_blurred_again(person, world, ways, how) 
     first = world.current()
     ways[0].fates = [how]
     with pytest.raises(ServiceError):
-        person.contribute(world.document, RECORD)
+        person.contribute(world.plan, RECORD)
     others_fill(world)
     if how == "lose answer":
-        receipt = person.contribute(world.document, RECORD)
+        receipt = person.contribute(world.plan, RECORD)
         assert receipt.fingerprint == first.fingerprint
         assert ways[0].sent[0] == ways[0].sent[1]
     else:
         with pytest.raises(WaveClosedError, match="left out"):
-            person.contribute(world.document, RECORD)
+            person.contribute(world.plan, RECORD)
     for way in ways:
         assert len(set(way.sent)) == 1, "one blur, one seed"
     with pytest.raises(ConflictError, match="took part"):
-        person.contribute(world.document, RECORD)
+        person.contribute(world.plan, RECORD)
     assert [store.count(world.current()) for store in world.stores] == [0] * len(ways)
 
 
@@ -163,14 +163,14 @@ def test_a_wave_by_itself_is_one_part_in_its_plan(person, world, ways) -> None:
     before anything is blurred."""
     first = world.current()
     assert person.contribute(first, RECORD).fingerprint == first.fingerprint
-    for agreed in (first, world.document):
+    for agreed in (first, world.plan):
         with pytest.raises(ConflictError, match="nobody takes part twice"):
             person.contribute(agreed, RECORD)
     others_fill(world)
     with pytest.raises(WaveClosedError, match="nothing was blurred or sent"):
         person.contribute(first, RECORD, person="another")
     assert [len(way.sent) for way in ways] == [1] * len(ways)
-    receipt = person.contribute(world.document, RECORD, person="another")  # and so they may
+    receipt = person.contribute(world.plan, RECORD, person="another")  # and so they may
     assert receipt.fingerprint == world.current().fingerprint
 
 
@@ -178,23 +178,23 @@ def test_after_the_end_nothing_leaves(person, world, ways) -> None:
     others_fill(world)
     world.end()
     with pytest.raises(ClosedError, match="come to its end"):
-        person.contribute(world.document, RECORD)
+        person.contribute(world.plan, RECORD)
     with pytest.raises(InvalidValueError, match="for each record, one from each database"):
-        person.contribute(world.document, RECORD, invitations=["one", "two", "three"])
+        person.contribute(world.plan, RECORD, invitations=["one", "two", "three"])
     assert not any(way.sent for way in ways)
 
 
 def test_another_plan_than_one_was_invited_to_is_refused(person, world, ways) -> None:
-    assert person.agreed(world.name) == world.document
+    assert person.agreed(world.name) == world.plan
     ways[-1].answers = {"/document": joint_plan(quorum=61).to_json().encode()}
     with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
-        person.check(world.document)
+        person.check(world.plan)
 
 
 def test_a_wave_of_one_plan_is_not_taken_for_another_plan_s(person, world, ways) -> None:
     """Although the same client has found it to follow, from its own plan."""
-    first = person.current(world.document)
-    other = joint_plan(databases=world.document.databases, epsilon=2.0)
+    first = person.current(world.plan)
+    other = joint_plan(databases=world.plan.databases, epsilon=2.0)
     for way in ways:
         way.answers = {"/agreement": first.to_json().encode()}
     with pytest.raises(NotCertifiedError):
@@ -225,11 +225,11 @@ def test_a_wave_that_closes_while_a_record_is_on_its_way() -> None:
     with Store() as store, answering(store) as ways:
         world = Alone(plan("number", waves=2, quorum=60, admission="anyone"), store)
         ways[0].fates = [lambda: others_fill(world)]
-        with connected(world.document, ways) as client:
+        with connected(world.plan, ways) as client:
             with pytest.raises(WaveClosedError, match="left out"):
-                client.contribute(world.document, RECORD)
+                client.contribute(world.plan, RECORD)
             with pytest.raises(ConflictError):
-                client.contribute(world.document, RECORD)
+                client.contribute(world.plan, RECORD)
         assert len(ways[0].sent) == 1
 
 
