@@ -344,7 +344,7 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         links = download.value.path().read_text().split()
         pairs = [link.partition("#invitation=")[2].split(",") for link in links]
         assert [pair[1] for pair in pairs] == theirs
-        assert first.invitations(agreement.fingerprint) == 5
+        assert first.unused_invitations(agreement.fingerprint) == 5
         # the second has no button that publishes
         expect(entry.get_by_role("button", name="Let Office publish…")).to_be_disabled()
         expect(entry.get_by_role("button", name="Publish…", exact=True)).to_have_count(0)

@@ -108,12 +108,10 @@ class Jobs:
                 raise ServiceError(
                     f"{name} did not help: {error} {remedy}", error.status
                 ) from error
-            finally:
-                self.wake()
-            for _ in range(len(LONGEST_PAUSE)):  # to tell, and then to sign
-                for task in self.store.due():
-                    if task.course == course.fingerprint:
-                        self._work(task, peer)
+            for task in self.store.due():  # to sign, above all
+                if task.course == course.fingerprint:
+                    self._work(task, peer)
+        self.wake()
 
     async def _drive(self) -> None:
         while not self._closing:
