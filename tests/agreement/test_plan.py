@@ -73,8 +73,8 @@ def test_an_agreement_is_the_course_of_one_wave() -> None:
 
 def test_auto_is_one_wave_where_few_people_are_expected() -> None:
     assert len(plan("number", quorum=200)) == 1
-    assert len(plan("number")) == 3
-    assert plan("label").kinds == ("joint", "residual", "newton")
+    assert len(plan("number")) == 4
+    assert plan("label").kinds == ("joint", "residual", "newton", "newton")
 
 
 def test_the_quorums_of_all_waves_add_up() -> None:

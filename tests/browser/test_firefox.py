@@ -129,7 +129,7 @@ def test_a_proof_has_the_bytes_of_python_here_too(tab: Tab, service) -> None:
     sent = f"{{ identifier: Uint8Array.of({named}), numbers: [{numbers}] }}"
     tab.go(f"{service.address}/")
     found = tab.evaluate(
-        f"""import("/pages/shares.js").then(async ({{ proved }}) => {{
+        f"""import("/pages/submission.js").then(async ({{ proved }}) => {{
           const agreement = {agreement.to_json()};
           const random = Uint8Array.of({listed(np.frombuffer(random, np.uint8))});
           const both = await proved(agreement, agreement.fingerprint, {sent}, random);

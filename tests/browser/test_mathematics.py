@@ -451,12 +451,12 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
             const isInput = agreement.mechanism === "input";
             return given.records.map((record) => {
               const { x, y } = isInput ? schema.encode(agreement.schema, record) : { x: [], y: 0 };
-              const v = joint.valuesOf(agreement.schema, record);
+              const v = forms.valuesOf(agreement.schema, record);
               const exact = perturb.exactly(agreement)(record);
               return [x, y, v, exact, perturb.onGrid(agreement, record)];
             });"""
         given_all = {"agreement": agreement.to_json(), "records": given}
-        answers = run("schema joint perturb forms", body, given_all)
+        answers = run("schema perturb forms", body, given_all)
         x, y, v, exact, whole = map(list, zip(*answers, strict=True))
         table = table_of(given)
         if agreement.mechanism == "input":
@@ -477,9 +477,9 @@ def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreem
     body = """
         const agreement = JSON.parse(given);
         await forms.ready(agreement);
-        return parts.partsOf(agreement);"""
+        return grid.partsOf(agreement);"""
     for agreement in agreements:
-        parts = run("forms parts", body, agreement.to_json())
+        parts = run("forms grid", body, agreement.to_json())
         assert [(one["start"], one["end"]) for one in parts] == [
             (part.numbers.start, part.numbers.stop) for part in agreement.parts
         ]
@@ -565,7 +565,7 @@ def test_shares_byte_for_byte(run, survey) -> None:
         expected = shared_with(agreement, table, words)
         body = """
             const sent = {numbers: given.numbers, identifier: new Uint8Array(16).fill(15)};
-            const both = await shares.shareWith(
+            const both = await submission.shareWith(
               given.step, given.fingerprint, sent, new Uint8Array(given.seed));
             return both.map((bytes) => Array.from(bytes));"""
         given = {
@@ -574,7 +574,7 @@ def test_shares_byte_for_byte(run, survey) -> None:
             "fingerprint": agreement.fingerprint,
             "seed": list(seed),
         }
-        first, second = run("shares", body, given)
+        first, second = run("submission", body, given)
         assert bytes(first) == expected.first.to_bytes()
         assert bytes(second) == expected.second.to_bytes()
 
@@ -630,7 +630,7 @@ def test_the_gradients_share(run) -> None:
         for share in (0.0, 0.001, 0.4, 0.67, 0.999)
         for d in (1, 2, 3, 9)
     ]
-    got = run("gradient", "return given.map((one) => gradient.logGradientDelta(...one));", points)
+    got = run("certified", "return given.map((one) => certified.logGradientDelta(...one));", points)
     expected = [log_gradient_delta(*one) for one in points]
     assert got == pytest.approx(expected, abs=1e-10, rel=1e-12)
 
@@ -723,10 +723,12 @@ def test_students_t(run) -> None:
     """How far intervals reach, and p-values, for few and for many people."""
     freedoms = (1, 2, 5, 30, 294, 5994, 200_000, 10_000_000)
     points = [(x, nu) for nu in freedoms for x in (1e-9, 0.3, 1.0, 1.8, 2.5, 6.0, 30.0)]
-    got = run("student", "return given.map((one) => student.twoSided(...one));", points)
+    got = run("published", "return given.map((one) => published.twoSided(...one));", points)
     expected = [float(2 * stats.t.sf(x, nu)) for x, nu in points]
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-300)
-    got = run("student", "return given.map((one) => student.reachOf(0.95, one));", list(freedoms))
+    got = run(
+        "published", "return given.map((one) => published.reachOf(0.95, one));", list(freedoms)
+    )
     assert got == pytest.approx([float(stats.t.ppf(0.975, nu)) for nu in freedoms], rel=1e-9)
 
 

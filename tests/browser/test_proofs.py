@@ -19,7 +19,7 @@ from blurfit.service.server import in_a_thread
 
 RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
 SHARES = """async ([agreement, identifier, numbers, random]) => {
-  const { proved } = await import("/pages/shares.js");
+  const { proved } = await import("/pages/submission.js");
   const sent = { identifier: Uint8Array.from(identifier), numbers };
   const drawn = random && Uint8Array.from(random);
   const both = await proved(agreement, agreement.fingerprint, sent, drawn);

@@ -7,7 +7,7 @@ from blurfit.messages.shares import new_key, public_key, unseal
 
 MARK = "5c" * 32
 SEAL = """async ([message, key, mark, place]) => {
-  const { seal } = await import("/pages/seal.js");
+  const { seal } = await import("/pages/submission.js");
   const sealed = await seal(Uint8Array.from(message), key, mark, place);
   return [...sealed];
 }"""

@@ -58,11 +58,11 @@ def test_silence_is_encoded_as_in_python_to_the_last_bit(run, options) -> None:
         const isInput = agreement.mechanism === "input";
         return given.records.map((record) => [
           isInput ? schema.encode(agreement.schema, record).x : [],
-          joint.valuesOf(agreement.schema, record),
+          forms.valuesOf(agreement.schema, record),
           perturb.onGrid(agreement, record),
         ]);"""
     handed = {"agreement": agreement.to_json(), "records": given}
-    found = run("schema joint perturb verify", body, handed)
+    found = run("schema forms perturb verify", body, handed)
     for record, (x, v, whole) in zip(given, found, strict=True):
         if options:
             assert x == agreement.schema.encode(record).features.tolist()

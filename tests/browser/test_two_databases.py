@@ -152,7 +152,7 @@ def test_vectors(run) -> None:
     """The same masks, shares and messages as Python's, from the file that both read."""
     found = run(
         """async (given) => {
-            const { maskOf, shareWith } = await import("/pages/shares.js");
+            const { maskOf, shareWith } = await import("/pages/submission.js");
             const bytes = (text) => Uint8Array.from(text.match(/../g), (two) => parseInt(two, 16));
             const hex = (some) => Array.from(some, (b) => b.toString(16).padStart(2, "0")).join("");
             const masks = await Promise.all(given.masks.map(async ({ seed, mask }) =>

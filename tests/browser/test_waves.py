@@ -95,7 +95,7 @@ def test_logistic_reach_for_any_balance(run) -> None:
     balances = [1.0, 2.5, 2.83, 4.96, 4.9679, 4.968, 5.2, 5.452, 6.0, 8.0, 30.0, 1e3, 1e6]
     body = """return given.map((one) =>
         [false, true].flatMap((robust) => ["replace", "zero-out"].map((relation) =>
-          newton.logisticSensitivity(robust ? Math.min(one, 4.5) : one, relation, robust))));"""
+          waveform.logisticSensitivity(robust ? Math.min(one, 4.5) : one, relation, robust))));"""
     expected = [
         [
             logistic_sensitivity(min(one, 4.5) if robust else one, relation, robust=robust)
@@ -104,7 +104,7 @@ def test_logistic_reach_for_any_balance(run) -> None:
         ]
         for one in balances
     ]
-    assert np.allclose(run("newton", body, balances), expected, rtol=1e-12, atol=0)
+    assert np.allclose(run("waveform", body, balances), expected, rtol=1e-12, atol=0)
 
 
 def test_what_is_blurred_is_pythons_to_the_last_bit(run, agreements) -> None:
@@ -130,9 +130,9 @@ def test_parts_are_pythons(run, agreements) -> None:
     body = """
         const agreement = JSON.parse(given);
         await verify.verify(agreement, agreement.fingerprint);
-        return parts.partsOf(agreement);"""
+        return grid.partsOf(agreement);"""
     for agreement in agreements.values():
-        (shown,) = run("verify parts", body, agreement.to_json())
+        (shown,) = run("verify grid", body, agreement.to_json())
         (part,) = agreement.parts
         assert shown["deviations"] == pytest.approx(part.deviations.tolist(), rel=1e-15)
         assert shown["end"] == agreement.width
@@ -349,8 +349,8 @@ def test_models_of_waves_predict_as_python_does(run, task) -> None:
         assert value == pytest.approx(float(expected), rel=1e-9)
     assert {"number": "number", "label": "likely", "count": "number"}[task] == what
     words = run(
-        "quality",
-        "return quality.qualityOf(...given);",
+        "published",
+        "return published.qualityOf(...given);",
         [json.loads(model.to_json()), model.target],
     )
     assert words is None  # nothing is said of a share that is not known

@@ -6,7 +6,7 @@ import pytest
 from blurfit import Binary, Numeric, Schema
 from blurfit.estimators import InputPerturbationClassifier, InputPerturbationRegressor
 from blurfit.estimators.mechanisms import clean_input_totals
-from blurfit.estimators.rows import joint_totals
+from blurfit.estimators.passes import joint_totals
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.gaussian import mu_of
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from blurfit.estimators import rows as module
-from blurfit.estimators.rows import joint_totals
+from blurfit.estimators import passes as module
+from blurfit.estimators.passes import joint_totals
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 

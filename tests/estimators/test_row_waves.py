@@ -47,7 +47,7 @@ def test_a_row_moves_every_wave_by_no_more_than_its_reach() -> None:
         form = release.agreement.form
         one, two = (
             mechanisms.clean_moment_totals(
-                release.agreement, rows, mechanisms.Signal(target, y > 0)
+                release.agreement, rows, mechanisms.Signal(target, y > 0).encoded
             )
             for rows in (X, other)
         )
@@ -191,7 +191,7 @@ def test_sums_are_those_that_contributors_would_send(task) -> None:
         part[agreement.schema.target.name] = np.asarray(y)[:5000]
         values = X[:5000].assign(region=X["region"][:5000].map(regions.index)).to_numpy()
         signal = mechanisms.Signal(agreement.schema.target, np.asarray(y)[:5000])
-        got = mechanisms.clean_moment_totals(agreement, values, signal)
+        got = mechanisms.clean_moment_totals(agreement, values, signal.encoded)
         expected = exact_totals(agreement, part)
         np.testing.assert_allclose(got.sums, expected.sums, rtol=1e-9, atol=1e-8)
         assert got.fingerprint == expected.fingerprint
@@ -309,3 +309,16 @@ def test_several_classes_and_public_rows_take_one_wave() -> None:
 def test_a_handful_of_rows_is_one_wave_whatever_the_promise() -> None:
     X, y = voters(8)
     assert classifier(epsilon=1e4).fit(X, y).plan_ is None
+
+
+def test_waves_between_the_first_and_the_last_read_fewer_of_very_many_rows() -> None:
+    X, y = voters(60_001)
+    model = classifier(epsilon=8.0).fit(X, y)
+    strides = model.plan_.strides
+    assert strides[0] == strides[-1] == 1
+    assert all(stride > 1 for stride in strides[1:-1])
+    counts = [release.count for release in model.releases_]
+    assert counts == [-(-60_001 // stride) for stride in strides] == list(model.plan_.quorums)
+    assert model.model_.count == 60_001
+    assert np.allclose(model.coef_[0], SLOPES, atol=0.5)
+    assert set(classifier(waves=4).fit(X[:3000], y[:3000]).plan_.strides) == {1}

@@ -1,13 +1,17 @@
 """Intervals of the last Newton step cover, and are refused where they would not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from blurfit.errors import InfeasibleError
-from blurfit.learning.wave_inference import wave_estimates
+from blurfit.learning.wave_inference import newton_estimates, wave_estimates
+from blurfit.learning.waves import WaveSums, learn_wave, next_map
 from blurfit.simulation.waves import Collected, collect_in_waves
 from blurfit.theory.planning import Stage, Stages
+from support.beliefs import belief_of, features
 
 BETA = np.array([0.2, 1.0, -0.8, 0.5, 0.0])
 STAGES = (("joint", 0.2), ("residual", 0.2), ("newton", 0.2), ("newton", 0.4))
@@ -46,3 +50,32 @@ def test_refused_where_one_step_is_not_enough() -> None:
     got = collect(20_000, 2.0, np.random.default_rng(3), stages, steepness=4.0)
     with pytest.raises(InfeasibleError, match="another Newton wave"):
         wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
+
+
+@pytest.mark.parametrize("task", ["label", "count"])
+def test_errors_are_those_of_the_sandwich_where_the_curve_is_wrong(task) -> None:
+    """Quiet sums: squared slopes tell the sampling error, whatever the law of the answers is."""
+    generator = np.random.default_rng(4)
+    v = features(generator, 30_000)
+    if task == "label":  # a step, and noise of its own
+        y = np.where(generator.random(len(v)) < 0.2 + 0.6 * (v[:, 0] > 0.15), 1.0, -1.0)
+        belief = belief_of(v, y, task)
+    else:  # three times as widely dispersed as Poisson's
+        rate = np.exp(1 + v @ [1.0, -1.0, 0.5])
+        y = np.minimum(generator.negative_binomial(rate / 2, 1 / 3), 60).astype(float)
+        belief = belief_of(v, 2 * y / 60 - 1, task, 60.0)
+    for _ in range(3):
+        chart = next_map(belief, "newton", 10**9, 1.0)
+        sums = WaveSums(len(v), *chart.sums(v, y)[:2], 1e-6, chart.sums(v, y)[2])
+        last, belief = belief, learn_wave(belief, chart, sums)
+    found = wave_estimates(last, chart, sums).whole
+    rows = np.column_stack([np.ones(len(v)), v])
+    g, h = chart.loss.slopes(rows @ found.coefficients, y)
+    inverse = np.linalg.inv((rows * h[:, None]).T @ rows)
+    sandwich = inverse @ (rows * (g**2)[:, None]).T @ rows @ inverse
+    expected = np.sqrt(np.diagonal(sandwich))
+    assert np.sqrt(np.diagonal(found.sampling)) == pytest.approx(expected, rel=0.02)
+    plain = np.sqrt(np.diagonal(inverse)) / expected
+    assert np.abs(np.log(plain)).max() > 0.03  # so that the plain errors would be seen
+    without = newton_estimates(chart, replace(sums, squares=None))
+    assert np.sqrt(np.diagonal(without.sampling)) == pytest.approx(plain * expected, rel=0.02)

@@ -5,7 +5,14 @@ import pytest
 from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.waves import WaveSums, coordinates, learn_wave, next_map, step_sums
+from blurfit.learning.waves import (
+    WaveSums,
+    coordinates,
+    learn_wave,
+    next_map,
+    on_curve,
+    step_sums,
+)
 from blurfit.simulation.waves import score
 from blurfit.theory.maps import LogisticNewton, ResidualMap
 from support.beliefs import QUIET, belief_of, features, labels
@@ -87,3 +94,44 @@ def test_refuses_the_sums_of_another_wave() -> None:
         step_sums(chart, WaveSums(300, np.eye(5), None, 1.0))
     with pytest.raises(InvalidValueError, match="linear"):
         step_sums(chart, WaveSums(300, np.eye(4), np.ones(3), 1.0))
+
+
+def test_the_radius_and_the_bounds_of_slopes_grow_without_end() -> None:
+    generator = np.random.default_rng(6)
+    v = features(generator, 3000)
+    label = belief_of(v, labels(generator, v, np.array([0.3, 4.0, -3.0, 1.0])), "label")
+    count = belief_of(v, np.clip(v[:, 0] - 0.5, -1, 1), "count", 20.0)
+    for belief in (label, count):
+        charts = [next_map(belief, "newton", 10**k, 1.0) for k in range(1, 13)]
+        radii = [chart.radius for chart in charts]
+        assert radii == sorted(radii)
+        assert radii[0] == 1.0
+        assert radii[-1] > 2 * radii[-3]
+        if belief is count:
+            bounds = [chart.loss.gradient_bound for chart in charts]
+            assert bounds == sorted(bounds)
+            assert bounds[-1] > 100 * bounds[0]
+            assert all(chart.loss.curvature_bound <= chart.loss.gradient_bound for chart in charts)
+        assert charts[0].robust
+        assert not next_map(belief, "newton", 100, 1.0, last=False).robust
+
+
+def test_residual_waves_of_labels_cut_no_class() -> None:
+    generator = np.random.default_rng(7)
+    v = features(generator, 20_000)
+    y = labels(generator, v, np.array([-4.0, 1.0, 0.0, 0.0]))
+    belief = belief_of(v, y, "label")
+    chart = next_map(belief, "residual", len(v), 0.01)
+    assert np.mean(y > 0) < 0.03
+    assert chart.bound * chart.scale >= 1 + np.abs(chart.whitening.score(chart.whitening.mean))
+
+
+def test_the_start_of_newton_has_the_mean_of_the_labels_and_a_bounded_spread() -> None:
+    generator = np.random.default_rng(8)
+    v = features(generator, 40_000)
+    for constant in (-4.0, 0.3, 3.0):
+        y = labels(generator, v, np.array([constant, 6.0, -4.0, 1.0]))
+        start = on_curve(belief_of(v, y, "label"))
+        scores = score(start, v)
+        assert expit(scores).mean() == pytest.approx((y > 0).mean(), rel=0.1)
+        assert scores.std() <= 2.5 * y.std() * 1.05

@@ -18,7 +18,8 @@ from blurfit import (
 from blurfit.audit.agreements import farthest_answers
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
-from blurfit.estimators.rows import _table, joint_totals
+from blurfit.estimators.passes import joint_totals
+from blurfit.estimators.rows import _table
 from blurfit.model.release import moments_of
 from blurfit.schema.table_files import TableFile
 from blurfit.schema.vectors import kind_of, values

@@ -7,7 +7,9 @@ past, whatever map is announced, and maps are functions of earlier releases; Σf
 composition all releases together are μ-GDP, and with what each of them keeps back for discrete
 noise they are (ε, δ)-DP (`blurfit.theory.planning` has both proofs). Each release is an agreement
 of its own, which states what it keeps by itself: (ε_k, f_kδ). What all of them keep is the
-agreement of the fit, `in_all`: that of one wave which would spend everything at once.
+agreement of the fit, `in_all`: that of one wave which would spend everything at once. A wave
+between the first and the last may read every k-th row, k public: whoever is not read loses nothing,
+and the others no more than in a wave of all rows.
 
 Contributors send once, and are divided among waves (`blurfit.agreement.plan`). The course is the
 same (`blurfit.model.course`); what differs is who is in a wave, and how much of μ it has.
@@ -20,13 +22,20 @@ from functools import cached_property
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.terms import Terms
-from blurfit.agreement.waves import Wave, task_of
+from blurfit.agreement.waves import Wave, kept_columns, task_of
 from blurfit.errors import NotCertifiedError
 from blurfit.schema.schema import Schema
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
-from blurfit.theory.planning import StageKind, Stages, Task, promise_of_share, shared_mu
+from blurfit.theory.planning import (
+    StageKind,
+    Stages,
+    Task,
+    promise_of_share,
+    shared_mu,
+    stride_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +70,22 @@ class HeldWaves:
         """What each wave sends."""
         return self.stages.kinds
 
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Every how many-th row each wave reads: all in the first, whose release is for other
+        questions too, and in the last, which decides; fewer between them where there are very many.
+        """
+        p, rows = len(kept_columns(self.schema)), self.in_all.quorum
+        between = [
+            stride_of(rows, mu, p, gauge=kind == "gauge")
+            for kind, mu in zip(self.kinds[1:-1], self.mus[1:-1], strict=True)
+        ]
+        return (1, *between, 1)[: len(self)]
+
     @property
     def quorums(self) -> tuple[int, ...]:
-        """How many rows each wave has: all."""
-        return (self.in_all.quorum,) * len(self)
+        """How many rows each wave has."""
+        return tuple(-(-self.in_all.quorum // stride) for stride in self.strides)
 
     @cached_property
     def mu(self) -> float:
@@ -111,7 +132,7 @@ class HeldWaves:
         terms = Terms.of(
             epsilon=epsilon,
             delta=delta,
-            quorum=fit.quorum,
+            quorum=self.quorums[place],
             neighbours=fit.calibration.model.neighbours,
             **local,
         )

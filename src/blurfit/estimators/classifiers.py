@@ -31,8 +31,9 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         )
         assert labels is not None
         refuse_unless_binary(values, columns)
-        with without_values(X, self.bounds):
-            check_classification_targets(labels)
+        if labels.dtype != np.bool_:  # of which there are two at most
+            with without_values(X, self.bounds):
+                check_classification_targets(labels)
         public = self._public_classes()
         classes = public_classes(labels if public is None else public)
         caveats = [CLASSES_READ] if public is None else []

@@ -20,9 +20,7 @@ among them.
 """
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -45,10 +43,8 @@ from blurfit.estimators.base import (
     require_room,
     share,
 )
+from blurfit.estimators.passes import JointTotals, joint_totals, wave_totals
 from blurfit.estimators.rows import (
-    JointTotals,
-    encoded,
-    joint_totals,
     read_rows,
     records,
     refuse_outside,
@@ -65,7 +61,7 @@ from blurfit.schema.columns import Categorical, Feature
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
 from blurfit.simulation.sampler import input_totals
-from blurfit.theory.forms import JointForm, WaveForm
+from blurfit.theory.forms import WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
@@ -201,9 +197,6 @@ def clean_input_totals(agreement: Agreement, sums: JointTotals, count: int, targ
     return input_totals(agreement, clean)
 
 
-ROWS_AT_ONCE = 8192  # few enough for the cache
-
-
 def stages_for(schema: Schema, rows: int, waves: Any, *, counts: bool, mu: float) -> Stages | None:
     """The waves of a fit to this many rows, from public facts alone; None where there is only one.
 
@@ -241,23 +234,6 @@ def refuse_waves(waves: Any, why: str) -> None:
         raise InvalidValueError(
             f"Expected waves={waves!r} to be 'auto' or 1 with {why}, which takes one wave."
         )
-
-
-def later_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:
-    """The sums of what the rows of a later wave would send, before any noise."""
-    form, schema = agreement.form, agreement.schema
-    assert isinstance(form, WaveForm)
-
-    def sums_of(start: int) -> FloatArray:
-        rows = slice(start, start + ROWS_AT_ONCE)
-        part = Signal(signal.target, signal.answers[rows])
-        columns = [encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
-        return form.sums(np.column_stack([*columns, part.encoded[:, 0]]))
-
-    # How the rows are parted depends on their number alone: so does the rounding of the sums.
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        sums = sum(pool.map(sums_of, range(0, len(values), ROWS_AT_ONCE)), np.zeros(form.width))
-    return Totals(len(values), sums, agreement.fingerprint)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -365,13 +341,18 @@ class MomentPerturbation(PerturbationEstimator):
         """All that leaves: spent for first, and once, then blurred."""
         random = self._seeded()
 
-        def release(agreement: Agreement) -> PublishedMoments:
-            if self.per_record:
-                sent = blur_each(agreement, values, schema.features, signal)
-                totals = Totals(len(values), sent.numbers.sum(axis=0), agreement.fingerprint)
+        encoded = None if self.per_record else signal.encoded
+
+        def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
+            rows = values[::stride]
+            if encoded is None:
+                part = Signal(signal.target, signal.answers[::stride])
+                sent = blur_each(agreement, rows, schema.features, part)
+                totals = Totals(len(rows), sent.numbers.sum(axis=0), agreement.fingerprint)
             else:
-                require_room(agreement, len(values))  # of later waves, before rows are looked at
-                totals = blurred(agreement, clean_moment_totals(agreement, values, signal), random)
+                require_room(agreement, len(rows))  # of later waves, before rows are looked at
+                clean = clean_moment_totals(agreement, rows, encoded[::stride])
+                totals = blurred(agreement, clean, random)
             return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
         waves = self.plan_
@@ -381,8 +362,8 @@ class MomentPerturbation(PerturbationEstimator):
             return (release(agreement),)
         course = Course.of(waves, ())
         self._spend(course.next_agreement(), len(values), len(waves))
-        for _ in waves.kinds:
-            course = course.then(release(course.next_agreement()))
+        for stride in waves.strides:
+            course = course.then(release(course.next_agreement(), stride))
         return course.releases
 
     def _spend(self, agreement: Agreement, rows: int, releases: int) -> None:
@@ -406,12 +387,13 @@ class MomentPerturbation(PerturbationEstimator):
         return tuple(name for name in self.bounds.targets if name in names)
 
 
-def clean_moment_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:
+def clean_moment_totals(agreement: Agreement, values: AnyArray, targets: FloatArray) -> Totals:
     """The sums of what the rows would send, in one pass and before any noise."""
-    form = agreement.form
-    if not isinstance(form, JointForm):
-        return later_totals(agreement, values, signal)
-    sums = joint_totals(values, signal.encoded, agreement.schema.features)
+    form, columns = agreement.form, agreement.schema.features
+    if isinstance(form, WaveForm):
+        found = wave_totals(form, values, targets[:, 0], columns)
+        return Totals(len(values), found, agreement.fingerprint)
+    sums = joint_totals(values, targets, columns)
     scale = np.array([form.constant, *(column.weight for column in form.columns)])
     matrix = sums.matrix(len(values)) * np.outer(scale, scale)
     return Totals(len(values), form.take(matrix), agreement.fingerprint)

@@ -108,13 +108,15 @@ class Refusal(StrEnum):
 
     NOT_DEFINITE = (
         "The noise is larger than the least spread of the features, so their coefficients cannot "
-        "be told apart: use fewer features, leave one level of each categorical out, collect more "
-        "records, or allow a larger epsilon. Predictions by shrinkage are still possible."
+        "be told apart: state tighter bounds where they are wide, use fewer features, leave one "
+        "level of each categorical out, collect more records, or allow a larger epsilon. "
+        "Predictions by shrinkage are still possible."
     )
     TOO_NOISY = (
         "The noise is so large beside the features' spread that intervals would not be honest "
-        "(condition >= 1): use fewer features, collect more records, or allow a larger epsilon. "
-        "Predictions by shrinkage are still possible."
+        "(condition >= 1): state tighter bounds where they are wide, use fewer features, "
+        "collect more records, or allow a larger epsilon. Predictions by shrinkage are still "
+        "possible."
     )
     TOO_FEW = (
         "There are not more records than coefficients, so the residual variance is unknown: use "

@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import chdtrc, fdtrc
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import BoolArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.sums import JointSums
 
@@ -80,6 +80,11 @@ class Answer:
         """Return linear combinations of the numbers, the rows of `matrix`."""
         sampling, privacy = (matrix @ part @ matrix.T for part in (self.sampling, self.privacy))
         return Answer(matrix @ self.values, sampling, privacy)
+
+    def taken(self, places: IntArray) -> "Answer":
+        """Return some of the numbers."""
+        rows = np.ix_(places, places)
+        return Answer(self.values[places], self.sampling[rows], self.privacy[rows])
 
     def scaled(self, factor: float, shift: float = 0.0) -> "Answer":
         """Return the numbers in other units: factor·x + shift."""
@@ -218,8 +223,7 @@ def within(found: Answer, groups: FloatArray) -> Answer:
     """
     sizes = groups @ found.values
     errors = np.sqrt(np.diag(groups @ found.privacy @ groups.T))
-    require_clear(sizes, errors, "a share of it")
-    of_cell = groups.T @ sizes
+    of_cell = groups.T @ np.where(clear(sizes, errors, "a share of it"), sizes, np.nan)
     values = found.values / of_cell
     change = (np.eye(len(values)) - values[:, None] * (groups.T @ groups)) / of_cell[:, None]
     parts = (change @ part @ change.T for part in (found.sampling, found.privacy))
@@ -238,27 +242,34 @@ def means(
         count: how many they are.
         bounded: take the largest spread that a mean allows for each level, instead of one for all.
     """
-    require_clear(people.values, np.sqrt(np.diag(people.noise)), "the mean")
-    values = sums.values / people.values
-    both = np.outer(people.values, people.values)
+    told = clear(people.values, np.sqrt(np.diag(people.noise)), "the mean")
+    each = np.where(told, people.values, np.nan)
+    values = sums.values / each
+    both = np.outer(each, each)
     privacy = (sums.noise + np.outer(values, values) * people.noise) / both
     if bounded:
         spread = np.maximum(1 - values**2, 0.0)
     else:
         # Ŷ²/N̂ is too large by the variance of Ŷ − ȳN̂, over N.
-        too_large = np.diag(privacy) * people.values
-        left = squares - float(np.sum(people.values * values**2 - too_large))
+        too_large = np.diag(privacy) * each
+        left = squares - float(np.nansum(each * values**2 - too_large))
         spread = np.full(len(values), min(max(left / count, 0.0), 1.0))
-    return Answer(values, np.diag(spread / people.values), privacy)
+    sampling = np.zeros_like(privacy)
+    np.fill_diagonal(sampling, spread / each)
+    return Answer(values, sampling, privacy)
 
 
-def require_clear(sizes: FloatArray, errors: FloatArray, what: str) -> None:
-    """Refuse to divide by counts that the noise could have made."""
-    if (sizes <= LEAST_CELL * errors).any():
+def clear(sizes: FloatArray, errors: FloatArray, what: str) -> BoolArray:
+    """Tell which counts may be divided by, because the noise cannot have made them; nothing is told
+    of the others (nan), and if there is none, all is refused.
+    """
+    found: BoolArray = sizes > LEAST_CELL * errors
+    if not found.any():
         raise InfeasibleError(
-            f"The noise hides how many people there are at some level, so {what} cannot be told: "
+            f"The noise hides how many people there are at each level, so {what} cannot be told: "
             f"join rare levels, collect more records, or allow a larger epsilon."
         )
+    return found
 
 
 def on_simplex(values: FloatArray) -> FloatArray:
@@ -319,9 +330,13 @@ def wald(found: Answer, matrix: FloatArray, hypothesis: str, freedom: float | No
 
 
 def equal(found: Answer, hypothesis: str, freedom: float | None = None) -> Test:
-    """Test whether all of the numbers are equal."""
-    size = len(found.values)
-    return wald(found, np.eye(size)[1:] - np.eye(size)[0], hypothesis, freedom)
+    """Test whether all of the numbers are equal, or those of them that are told."""
+    told = np.flatnonzero(np.isfinite(found.values))
+    if len(told) < 2:
+        raise InfeasibleError("The noise hides all levels but one: there is nothing to compare.")
+    known = found.taken(told)
+    contrasts = np.eye(len(told))[1:] - np.eye(len(told))[0]
+    return wald(known, contrasts, hypothesis, freedom)
 
 
 def independent(found: Blurred, shape: tuple[int, int], count: int, hypothesis: str) -> Test:

@@ -79,6 +79,7 @@ from blurfit.learning.shrinkage import Shrunk, read_linearly
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory.forms import ColumnKind
 from blurfit.theory.maps import (
+    LARGEST_LOG_RATE,
     LARGEST_RADIUS,
     Announced,
     GaugeMap,
@@ -138,6 +139,17 @@ class Belief:
     law: Law | None = None
     seen: "Seen | None" = None
     kinds: tuple[ColumnKind, ...] = ()
+
+    @property
+    def explained(self) -> float:
+        """R² of the coefficients that predict, of a line: what their error costs taken off."""
+        beta = self.coefficients[1:]
+        signal = float(beta @ self.spread @ beta)
+        at_mean = np.concatenate([[1.0], self.mean])
+        second = np.outer(at_mean, at_mean)
+        second[1:, 1:] += self.spread
+        lost = float(np.sum(self.covariance * second))
+        return min(max((signal - lost) / (signal + self.scale**2), 0.0), 1.0)
 
     def __post_init__(self) -> None:
         one_of(TASKS, task=self.task)
@@ -262,23 +274,24 @@ def next_map(
 def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
     """Bound the slopes of counts by what is believed of their rates, not by the largest count.
 
-    The noise grows with H and G, and what is cut falls with them. H is the rate at two standard
-    deviations of the scores; G is at least H, and three or 0.25ψ^{1/3} standard deviations of a
-    count of that rate, as widely dispersed as the residuals of the line. Neither is above the
-    largest count, until ψ is 10⁴: from there on both limits grow with ψ^{1/3}, so that in the end
-    nothing is cut. (Two, three, 0.25 and 10⁴ were chosen on generated counts.)
+    The noise of Σp grows with G, and what is cut falls with it. G is at least the rate at two
+    standard deviations of the scores, and three or 0.25ψ^{1/3} standard deviations of a count of
+    that rate, as widely dispersed as the residuals of the line. It is at most the largest count,
+    until ψ is 10⁴: from there on that grows with ψ^{1/3}, so that in the end nothing is cut. H, of
+    which the noise of Σp does not depend at τ = G/H, is the rate at four standard deviations, or G.
+    (Two, three, four, 0.25 and 10⁴ were chosen on generated counts.)
     """
     assert at.count_bound is not None
     beta, most = at.coefficients[1:], at.count_bound
     variance = float(beta @ at.spread @ beta)
     centre = float(at.coefficients[0] + at.mean @ beta)
-    root = math.cbrt(information(count, mu, len(beta)))
-    growth = max(1.0, root / math.cbrt(1e4))
-    curvature = growth * min(most, math.exp(min(centre + 2 * math.sqrt(variance), 30.0)))
-    dispersion = (at.scale * most / 2) ** 2 / math.exp(min(centre + variance / 2, 30.0))
-    spread = math.sqrt(max(dispersion, 1.0) * curvature)
-    gradient = max(curvature, min(growth * most, max(3.0, 0.25 * root) * spread))
-    curvature, gradient = rounded(np.array([curvature, gradient])).tolist()
+    deviation, root = math.sqrt(variance), math.cbrt(information(count, mu, len(beta)))
+    limit = max(1.0, root / math.cbrt(1e4)) * most
+    two, four = (math.exp(min(centre + k * deviation, LARGEST_LOG_RATE)) for k in (2, 4))
+    dispersion = (at.scale * most / 2) ** 2 / math.exp(min(centre + variance / 2, LARGEST_LOG_RATE))
+    spread = math.sqrt(max(dispersion, 1.0) * min(two, limit))
+    gradient = min(max(two, max(3.0, 0.25 * root) * spread), limit)
+    curvature, gradient = rounded(np.array([min(four, gradient), gradient])).tolist()
     return PoissonNewton.of(most, curvature, gradient)
 
 

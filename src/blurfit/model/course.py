@@ -19,7 +19,7 @@ assumed.
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -275,6 +275,9 @@ def _inference(
         found = _pooled(course).whole
     except InfeasibleError as error:
         return (), (), str(error)
+    belief = course.beliefs[-1]
+    if belief.line:
+        found = replace(found, r_squared=belief.explained)
     names = [one.name for one in plan.schema.features]
     curve = not course.beliefs[-1].line
     told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
@@ -302,6 +305,7 @@ def _pooled(course: Course) -> WaveEstimate:
         if (one := _last(course, place)) is None:
             continue
         shares = isinstance(course.plan, HeldWaves) and isinstance(one[1], ResidualMap)
+        shares &= one[2].count == course.releases[-1].count  # not of every k-th row
         if found and not (shares and len(found) < POOLED):
             break
         try:

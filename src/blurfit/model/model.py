@@ -570,7 +570,8 @@ class PublishedModel(PublishedFile):
         inference = self.inference_of()
         rows = in_own_units(self.agreement.schema, self.features, inference.names[1:], records)
         found = [inference.prediction(row, confidence) for row in rows]
-        return np.array([(one.lower, one.upper) for one in found])
+        ends = np.array([(one.lower, one.upper) for one in found])
+        return np.asarray(np.clip(ends, self.aim.lower, self.aim.upper))  # where everybody is
 
     def test(self, hypotheses: str, output: str | None = None) -> "Test":
         """Test linear hypotheses: "age = 0, hours = 2*education" (`model.tables.linear_test`)."""

@@ -49,8 +49,9 @@ UNEVEN = (
     "otherwise. uneven=True, or --uneven on the command line, allows for it."
 )
 CUT = (
-    "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "
-    "model it started from; they assume that people spread evenly around the model."
+    "Errors are of the line that least squares gives to the same population. They count the "
+    "sampling of people, the noise, and what the weights of far-out people may hide, if no more of "
+    "them are far out than the waves saw; waves=1 assumes nothing of them."
 )
 LIARS = (
     "If 1 % of the contributors lied together, they can have moved a coefficient by as much as "
@@ -100,7 +101,7 @@ class Summary:
             if model.link != "linear":
                 notes.append(CURVE.format(scale=_SCALES[model.link]))
             elif not model.inference[0].uneven:
-                notes.append(CUT if model.waves else UNEVEN)
+                notes.append(CUT if model.method.startswith("waves") else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
         if model.liars:

@@ -107,7 +107,8 @@ class Answers:
     def to_facts(self) -> dict[str, Any]:
         """Return all of it for scripts: rows, the test, and what is assumed."""
         columns = self.to_dict()
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        told = [[None if one != one else one for one in column] for column in columns.values()]
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*told, strict=True)]
         test = self.hypothesis
         return {
             "title": self.title,
@@ -153,9 +154,9 @@ class Answers:
         columns = self.to_dict()
         errors = columns["standard_error"]
         cells = [
-            [number(value, error) for value, error in zip(columns[name], errors, strict=True)]
+            [_told(value, error) for value, error in zip(columns[name], errors, strict=True)]
             if name in ("estimate", "lower", "upper")
-            else [number(value) for value in columns[name]]
+            else [_told(value) for value in columns[name]]
             for name in _NUMBERS
         ]
         numbers = zip(*cells, strict=True)
@@ -235,7 +236,8 @@ def mean(
     if by is None:
         rows: tuple[tuple[str, ...], ...] = ((name,),)
         found = _overall(sums, one) if isinstance(one, Numeric) else _share_of_yes(sums, one, None)
-        return Answers(title, ("question",), rows, found, _promise(moments), confidence)
+        within = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
+        return Answers(title, ("question",), rows, found, _promise(moments), confidence, within)
     levels = levels_of(sums, schema.question(by))
     rows = tuple((level,) for level in levels.names)
     if not isinstance(one, Numeric):
@@ -244,7 +246,15 @@ def mean(
         found = _means(sums, one, levels, bounded=spread == "bounded")
         notes = [POOLED if spread == "pooled" else BOUNDED]
         limits = (one.lower, one.upper)
-    test = tables.equal(found, f"{name} is equal at all levels of {by}", sums.count - len(levels))
+    hidden = [
+        level for level, value in zip(levels.names, found.values, strict=True) if np.isnan(value)
+    ]
+    if hidden:
+        notes.append(f"The noise hides how many there are of: {', '.join(hidden)}.")
+    test = None
+    if len(levels) - len(hidden) > 1:
+        freedom = sums.count - len(levels)
+        test = tables.equal(found, f"{name} is equal at all levels of {by}", freedom)
     return Answers(
         title,
         (by,),
@@ -353,8 +363,7 @@ def quantile(
         split = tables.within(whole, np.eye(len(levels))[:, place])
         groups, rows = [], tuple((level,) for level in levels.names)
         for at in range(len(levels)):
-            rows_of = np.eye(len(place))[place == at]
-            groups.append(split.through(rows_of))
+            groups.append(split.taken(np.flatnonzero(place == at)))
     found = [tables.quantile(one, edges, share) for one in groups]
     return Answers(
         f"Quantile {share:g} of {name}" + ("" if by is None else f" by {by}"),
@@ -606,6 +615,11 @@ def synthesise(
 # ---- reading
 
 
+def _told(value: float, error: float | None = None) -> str:
+    """Return a number for people, or a dash where nothing is told."""
+    return "–" if np.isnan(value) else number(value, error)
+
+
 def levels_of(sums: JointSums, one: Question) -> Levels:
     """Return a question as levels; a number has none."""
     if isinstance(one, Numeric):
@@ -670,14 +684,10 @@ def _share_of_yes(sums: JointSums, one: Question, levels: Levels | None) -> Answ
         place = np.repeat(np.arange(len(levels)), len(own))
     if len(own) == 3:  # the silent do not count
         said = np.tile([True, True, False], place[-1] + 1)
-        found = Answer(
-            found.values[said],
-            found.sampling[np.ix_(said, said)],
-            found.privacy[np.ix_(said, said)],
-        )
+        found = found.taken(np.flatnonzero(said))
         place = place[said]
     whole = tables.within(found, np.eye(place[-1] + 1)[:, place])
-    return whole.through(np.eye(len(whole.values))[::2])
+    return whole.taken(np.arange(0, len(whole.values), 2))
 
 
 def _stacked(parts: Sequence[Answer]) -> Answer:

@@ -9,8 +9,10 @@
 | administration | /admin |
 | nothing here | any other, where a browser asks for a page |
 
-There is no build step, and nothing is put together here: a page reads its address and asks the
-service for the rest, as any other program would. Its policy allows scripts, styles and requests of
+There is no build step. A page is a title and what is within its frame, which all share, with the
+scripts that it imports named at once, so that they come together and not each after the one that
+needs it. It reads its address and asks the service for the rest, as any other program would. Its
+policy allows scripts, styles and requests of
 this service alone, none of them inline, and no text may become HTML.
 """
 
@@ -18,6 +20,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from string import Template
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -52,7 +55,8 @@ PAGES = {
     "/m/{fingerprint}": "model.html",
     "/admin": "administration.html",
 }
-COLLECTION, MISSING = "collection.html", "missing.html"
+COLLECTION, MISSING, FRAME = "collection.html", "missing.html", "frame.html"
+IMPORT = re.compile(r'^(?:import|export) [^;]*?from "\./(.*?)";', re.M)
 MEDIA_TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -66,12 +70,33 @@ def all_files() -> Mapping[str, Kept]:
     """Every file of the pages by its name; asked after, so that a page and its scripts are of one
     age.
     """
-    found = {}
-    for entry in files("blurfit.service").joinpath("pages").iterdir():
-        kind = MEDIA_TYPES[entry.name.rpartition(".")[2]]
-        headers = ASKED_AFTER | (PAGE_HEADERS if kind == MEDIA_TYPES["html"] else {})
-        found[entry.name] = Kept.made(entry.read_bytes(), kind, headers)
+    folder = files("blurfit.service").joinpath("pages")
+    texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
+    frame, found = Template(texts.pop(FRAME)), {}
+    for name, text in texts.items():
+        kind = MEDIA_TYPES[name.rpartition(".")[2]]
+        headers = ASKED_AFTER
+        if kind == MEDIA_TYPES["html"]:
+            title, _, page = text.rstrip().partition("\n")
+            scripts = _scripts(name.replace(".html", ".js"), texts)
+            text = frame.substitute(title=title, scripts=scripts, page=page)
+            headers = headers | PAGE_HEADERS
+        found[name] = Kept.made(text.encode(), kind, headers)
     return found
+
+
+def _scripts(own: str, texts: Mapping[str, str]) -> str:
+    """Name a page's script, and before it all that it imports, and what those import."""
+    if own not in texts:
+        return ""
+    needed: set[str] = set()
+    waiting = [own]
+    while waiting:
+        new = set(IMPORT.findall(texts[waiting.pop()])) - needed
+        needed |= new
+        waiting += new
+    links = [f'<link rel="modulepreload" href="/pages/{name}">' for name in sorted(needed)]
+    return "\n".join((*links, f'<script type="module" src="/pages/{own}"></script>'))
 
 
 def routes(origins: Origins | None = None) -> list[Route]:

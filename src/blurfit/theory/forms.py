@@ -462,11 +462,20 @@ class WaveForm:
         features, target = self._parts(values)
         if isinstance(self.chart, ResidualMap):
             z = self.chart.vectors(features, target)
-            return np.asarray((z.T @ z)[self._upper])
-        matrix, linear, squares = self.chart.sums(features, target)
-        weight = self.chart.loss.robust_weight
-        rest = [] if squares is None else [weight * squares[self._upper]]
-        return np.concatenate([matrix[self._upper], linear, *rest])
+            return self.take(z.T @ z)
+        return self.take(*self.chart.sums(features, target))
+
+    def take(
+        self,
+        matrix: FloatArray,
+        linear: FloatArray | None = None,
+        squares: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the sums that are sent of Σzzᵀ, or of ΣM, Σp and Σppᵀ."""
+        parts = [matrix[self._upper], *([] if linear is None else [linear])]
+        if squares is not None and isinstance(self.chart, NewtonMap):
+            parts.append(self.chart.loss.robust_weight * squares[self._upper])
+        return np.concatenate(parts)
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""

@@ -190,9 +190,9 @@ class LogisticNewton:
 
     def slopes(self, score: ArrayLike, target: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(g, h); a score that is not a number counts as 0, and a label by its sign alone."""
-        t = np.nan_to_num(np.asarray(score, dtype=np.float64), nan=0.0)
         y = np.where(np.asarray(target, dtype=np.float64) > 0, 1.0, -1.0)
-        size = expit(-y * t)
+        size = expit(-y * np.asarray(score, dtype=np.float64))
+        size = np.where(np.isnan(size), 0.5, size)
         return np.asarray(-y * size), np.asarray(size * (1 - size))
 
     def sensitivity(self, neighbours: Neighbours = "replace", *, robust: bool = False) -> float:
@@ -668,9 +668,13 @@ class GaugeMap:
         size = norms(self.whitening.features(v)) / math.sqrt(self.whitening.dimension)
         with np.errstate(all="ignore"):
             g = np.abs(np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
+        return self.bins(size, np.where(np.isnan(g), 0.0, g))
+
+    def bins(self, size: FloatArray, error: FloatArray) -> tuple[IntArray, ...]:
+        """The same, of ‖f‖/√p and |g|."""
         f, e = len(self.features), len(self.errors)
         row = np.searchsorted(self.features[:-1], size)
-        column = np.searchsorted(self.errors[:-1], np.where(np.isnan(g), 0.0, g))
+        column = np.searchsorted(self.errors[:-1], error)
         return (row * e + column,) if self.joint else (row, f + column)
 
     def to_dict(self) -> dict[str, Any]:

@@ -104,13 +104,18 @@ derivation.
 | 3 to 6 | 0.3, then residuals | one wave | 0.3, then residuals |
 | 6 to 8 | 0.25, residuals 0.3, 0.45 | one wave | 0.3, then residuals |
 | 8 to 30 | 0.25, residuals 0.3, 0.45 | 0.3, then residuals | 0.3, then residuals |
-| 30 to 200 | 0.25, residuals 0.3, 0.45 | 0.2, residuals 0.3, Newton | 0.3, then residuals |
-| from 200 on | as above | 0.2, residuals 0.3, Newton | 0.2, residuals 0.3, Newton |
+| 30 to 60 | 0.25, residuals 0.3, 0.45 | 0.2, residuals 0.3, Newton | as labels |
+| 60 to 150 | 0.1, residuals 0.2, 0.3, 0.4 | 0.2, residuals 0.3, Newton | as labels |
+| from 150 on | as above | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
 
-Also one wave where nμ < 100 (numbers: 150), and with up to three columns for labels and counts.
-There one wave knows the line well already, and what waves add, the weights of far-out records,
-costs more than it saves (2 columns, labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1400 as
-well. Ask for more waves where the exact curve is wanted all the same.
+Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
+joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
+Newton again, which makes errors honest: one step leaves the square of its length.
+
+Also one wave where nμ < 100 (numbers: 150), and with up to three columns for labels and counts
+below ψ = 1500. There one wave knows the line well already, and what waves add costs more than it
+saves (2 columns, labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more
+waves where the exact curve is wanted all the same.
 
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
@@ -157,13 +162,14 @@ ENOUGH_FOR_TWO: dict[Task, float] = {"number": 3.0, "label": 8.0, "count": 3.0}
 ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach a whitening
 FEWEST = 10  # people who can be divided at all
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
-ENOUGH_FOR_CURVE = 1400.0  # if nμ is at least this
-ENOUGH_FOR_COUNTS = 200.0  # ψ for counts, whose noise is sized for the largest count
-# Columns up to which one wave is enough: for labels and counts always, for numbers from this ψ on.
+ENOUGH_FOR_CURVE = 1000.0  # if nμ is at least this
+ENOUGH_FOR_FOUR = 150.0  # ψ from which a second Newton wave is
+# Columns up to which one wave is enough for labels and counts, below this ψ.
 FEW: dict[Task, int] = {"label": 3, "count": 3}
+ENOUGH_FOR_FEW = 1500.0
 ENOUGH_FOR_WEIGHTS = 150.0  # nμ from which a second wave helps with numbers,
-ENOUGH_FOR_THREE = 6.0  # and ψ from which a third one does
-_THREE_OF_NUMBERS: tuple[StageKind, ...] = ("joint", "residual", "residual")
+ENOUGH_FOR_THREE, ENOUGH_FOR_FOUR = 6.0, 60.0  # and ψ from which a third and a fourth one do
+_PEOPLE_OF_NUMBERS = {2: (0.3, 0.7), 3: (0.25, 0.3, 0.45), 4: (0.1, 0.2, 0.3, 0.4)}
 # Whoever holds all rows: shares of μ² for labels and counts (chosen; they are flat, ±0.1 of μ
 # changes less than a tenth), and for numbers the ψ and nμ from which more waves help.
 _CURVE_SHARES: dict[int, tuple[float, ...]] = {
@@ -393,14 +399,17 @@ def choose_plan(
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_WEIGHTS and count >= FEWEST
-        waves = 1 if not enough else 2 if psi < ENOUGH_FOR_THREE else 3
-    if task == "number" and waves == 3:
-        return Stages(task, tuple(map(Stage, _THREE_OF_NUMBERS, (0.25, 0.3, 0.45))))
-    least = ENOUGH_FOR_COUNTS if task == "count" else ENOUGH_FOR_NEWTON
-    curve = task != "number" and psi >= least and reach >= ENOUGH_FOR_CURVE
+        few = 2 if psi < ENOUGH_FOR_THREE else 3 if psi < ENOUGH_FOR_FOUR else 4
+        waves = few if enough else 1
+    if task == "number" and waves in _PEOPLE_OF_NUMBERS:
+        start, *rest = _PEOPLE_OF_NUMBERS[waves]
+        return Stages(task, (Stage("joint", start), *(Stage("residual", one) for one in rest)))
+    curve = task != "number" and psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
-        waves = 1 if coefficients <= FEW[task] or not enough else 3 if curve else 2
+        plain = coefficients <= FEW[task] and psi < ENOUGH_FOR_FEW
+        best = (4 if psi >= ENOUGH_FOR_FOUR else 3) if curve else 2
+        waves = 1 if plain or not enough else best
     whole(waves=waves)
     if waves == 1:
         return Stages(task, (Stage("joint", 1.0),))
@@ -410,6 +419,9 @@ def choose_plan(
         return Stages(task, (Stage("joint", first), Stage(last, 1 - first)))
     if waves == 3 and curve:
         return Stages(task, (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))
+    if waves == 4 and curve:
+        newton = Stage("newton", 0.25), Stage("newton", 0.5)
+        return Stages(task, (Stage("joint", 0.1), Stage("residual", 0.15), *newton))
     # Each wave twice as large as the one before, so that the last, which decides, is the largest.
     sizes = [2.0**place for place in range(waves)]
     kinds: list[StageKind] = ["joint", *[last] * (waves - 1)]
@@ -462,7 +474,7 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     """Return the shares of labels and counts: never one wave, unless it is asked for."""
     if waves is None:
         few = psi < 10 or reach < 250
-        waves = 2 if few else 3 if psi < ENOUGH_FOR_NEWTON else 4
+        waves = 2 if few else 3 if psi < 50 else 4
     whole(waves=waves)
     kinds: list[StageKind] = ["joint", "residual", *["newton"] * (waves - 2)]  # type: ignore[list-item]
     if waves in _CURVE_SHARES:
@@ -470,6 +482,16 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     else:  # each wave has twice the share of the one before
         shares = tuple(2.0**place / (2.0**waves - 1) for place in range(waves))
     return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
+
+
+def stride_of(count: int, mu: float, coefficients: int, *, gauge: bool = False) -> int:
+    """Every how many-th row a wave between the first and the last reads, up to every 16th.
+
+    Such a wave is only a start, and where ψ is large its noise is small with fewer rows too: they
+    leave it ψ = 200, and a gauge, whose counts have noise √2/μ, nμ = 2000.
+    """
+    signal = count * mu / 2000 if gauge else information(count, mu, coefficients) / 200
+    return min(max(int(signal), 1), 16)
 
 
 def shared_mu(epsilon: float, delta: float, releases: int, kept_back: float) -> float:

@@ -22,7 +22,7 @@ place("token-form").addEventListener("submit", async (event) => {
   place("enter").hidden = true;
   const all = () => collections(token, bearer.rights);
   if (bearer.rights.includes("open")) form(token, all);
-  else show("bearer", h("p", {}, bearerInWords(bearer)));
+  else show("bearer", h("p", bearerInWords(bearer)));
   await all();
 });
 // the button waits for this script: pressed before, it would send the form itself, and nothing happen

@@ -2,8 +2,7 @@
 // what they say, also at the second of two databases.
 
 import * as words from "./adminwords.js";
-import { closesInWords, moveDate } from "./dating.js";
-import { attempt, confirmOnce, tell } from "./dialogs.js";
+import { attempt, closesInWords, confirmOnce, moveDate, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
 import { number } from "./numerals.js";
 import { roleHere } from "./opening.js";
@@ -45,10 +44,9 @@ async function update() {
   shown = text;
   const focused = whereFocusIs();
   const cards = all.map((one) => (newestOf(one).fingerprint === one.fingerprint ? card(one) : planCard(one)));
-  show(
-    "collections",
-    h("h2", {}, "Collections"),
-    cards.length ? cards.reverse() : h("p", { class: "hint" }, "None yet."), // the newest first
+  show("collections",
+    h("h2", "Collections"),
+    cards.length ? cards.reverse() : h("p.hint", "None yet."), // the newest first
   );
   focused();
 }
@@ -90,17 +88,15 @@ function card(status) {
   const { fingerprint, state, count, quorum, awaits } = status;
   const agreement = agreements.get(fingerprint);
   const { schema } = agreement;
-  return h(
-    "article",
-    { class: "entry", "data-fingerprint": fingerprint },
+  return h("article.entry", { "data-fingerprint": fingerprint },
     h("p", { class: `state ${state}` }, words.STATES[state]),
-    h("h3", {}, headingOf(schema)),
-    h("p", { class: "hint" }, subtitle(agreement, status)),
+    h("h3", headingOf(schema)),
+    h("p.hint", subtitle(agreement, status)),
     progress(count, quorum, countInWords(status)),
-    state === "paused" ? h("p", { class: "hint" }, words.PAUSED) : null,
-    awaits ? h("p", { class: "note some" }, words.AWAITED[status.sums ? "published" : state](awaits)) : null,
+    state === "paused" ? h("p.hint", words.PAUSED) : null,
+    awaits ? h("p.note.some", words.AWAITED[status.sums ? "published" : state](awaits)) : null,
     comparison(status),
-    h("div", { class: "buttons" }, buttons(status, agreement)),
+    h("div.buttons", buttons(status, agreement)),
     further(status, agreement),
   );
 }
@@ -123,7 +119,7 @@ function subtitle({ schema, databases, fingerprint }, { opened, invited, state, 
   return [about, from, when, closesInWords({ state, closes }), who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
 }
 
-const link = (path, label) => h("a", { class: "button", href: path }, label);
+const link = (path, label) => h("a.button", { href: path }, label);
 
 function buttons(status, agreement) {
   const { fingerprint, state, count, quorum, invited } = status;
@@ -146,7 +142,7 @@ function buttons(status, agreement) {
     isOpen && may("open") ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
     isOpen && may("open") ? button("Close…", () => attempt(() => close(fingerprint, agreement, post("close")))) : null,
     isPublishable(status) && may("publish") ? publishing(status, agreement, button) : null,
-    isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
+    isOpen && count < quorum ? h("p.hint", "It can be published once the quorum is reached.") : null,
   ].filter(Boolean);
 }
 
@@ -175,7 +171,7 @@ function publishing({ fingerprint, count, quorum }, agreement, button) {
   try {
     role = roleHere(agreement);
   } catch {
-    return h("p", { class: "hint" }, "Publish it from the address that the agreement names.");
+    return h("p.hint", "Publish it from the address that the agreement names.");
   }
   const disabled = count < quorum;
   const primary = { class: "primary", disabled };
@@ -199,7 +195,7 @@ async function publish(fingerprint) {
 function published(fingerprint, { format }) {
   if (format !== "blurfit-moments") return tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
   const file = { href: `/collections/${fingerprint}/moments`, download: "moments.json" };
-  tell("The sums are published. ", h("a", file, "Download them"), h("p", {}, words.SUMS));
+  tell("The sums are published. ", h("a", file, "Download them"), h("p", words.SUMS));
 }
 
 async function consent(fingerprint, first) {
@@ -207,7 +203,7 @@ async function consent(fingerprint, first) {
     published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
   } catch (error) {
     if (!error.type?.endsWith("not-published")) throw error;
-    tell("This side is closed.", h("p", {}, `Now ${first.name} publishes, and the model will be shown here too.`));
+    tell("This side is closed.", h("p", `Now ${first.name} publishes, and the model will be shown here too.`));
   }
   await refresh();
 }
@@ -215,21 +211,17 @@ async function consent(fingerprint, first) {
 /** Files of a collection, and how to hand it over. */
 function further({ fingerprint, state, sums }, { databases }) {
   const file = (path, name, label) =>
-    h("li", {}, h("a", { href: `/collections/${fingerprint}/${path}`, download: name }, label));
+    h("li", h("a", { href: `/collections/${fingerprint}/${path}`, download: name }, label));
   const isDone = state === "published";
-  return h(
-    "details",
-    {},
-    h("summary", {}, "Files"),
-    h(
-      "ul",
-      {},
+  return h("details",
+    h("summary", "Files"),
+    h("ul",
       file("agreement", "agreement.json", "Agreement"),
       isDone ? file("model", "model.json", "Model") : null,
       sums ? file("moments", "moments.json", "Blurred sums") : null,
       isDone ? file("statement?format=markdown", "statement.md", "Privacy statement") : null,
     ),
-    state === "closed" && !sums && databases.length === 0 ? h("p", { class: "hint" }, words.HAND_OVER) : null,
+    state === "closed" && !sums && databases.length === 0 ? h("p.hint", words.HAND_OVER) : null,
   );
 }
 
@@ -246,24 +238,18 @@ function planCard(plan) {
     });
   const button = (label, click) => h("button", { type: "button", click }, label);
   const isOver = state === "ended";
-  return h(
-    "article",
-    { class: "entry", "data-fingerprint": fingerprint },
+  return h("article.entry", { "data-fingerprint": fingerprint },
     h("p", { class: `state ${isOver ? "published" : "collecting"}` }, words.STATES[state]),
-    h("h3", {}, headingOf(agreement.schema)),
-    h("p", { class: "hint" }, `${number(waves.length)} waves · ${subtitle({ ...agreement, fingerprint }, plan)}`),
-    h(
-      "div",
-      { class: "waves" },
-      h("ol", {}, waves.map((one) => h("li", { class: one.state }, waveInWords(one, null)))),
+    h("h3", headingOf(agreement.schema)),
+    h("p.hint", `${number(waves.length)} waves · ${subtitle({ ...agreement, fingerprint }, plan)}`),
+    h("div.waves",
+      h("ol", waves.map((one) => h("li", { class: one.state }, waveInWords(one, null)))),
     ),
     isOver ? null : progress(now.count, now.quorum, countInWords({ ...now, invited })),
-    reason ? h("p", { class: "hint" }, reason) : null,
-    awaits ? h("p", { class: "note some" }, words.AWAITED.plan(awaits)) : null,
+    reason ? h("p.hint", reason) : null,
+    awaits ? h("p.note.some", words.AWAITED.plan(awaits)) : null,
     comparison(now),
-    h(
-      "div",
-      { class: "buttons" },
+    h("div.buttons",
       link(`/collections/${now.fingerprint}`, "Watch"),
       isOver || invited ? null : link(`/c/${fingerprint}`, "Contribute"),
       model ? link(`/m/${model}`, "Model") : null,
@@ -276,15 +262,11 @@ function planCard(plan) {
       !isOver && may("open") ? dateButton(button, `/collections/${fingerprint}`, plan.closes) : null,
       !isOver && may("publish") ? button("End early…", () => confirmOnce(words.END, post("publish"))) : null,
     ),
-    h(
-      "details",
-      {},
-      h("summary", {}, "Files"),
-      h(
-        "ul",
-        {},
-        h("li", {}, h("a", { href: `/collections/${fingerprint}/document`, download: "plan.json" }, "Plan")),
-        h("li", {}, h("a", { href: `/collections/${fingerprint}/releases`, download: "releases.json" }, "Blurred sums of the waves so far")),
+    h("details",
+      h("summary", "Files"),
+      h("ul",
+        h("li", h("a", { href: `/collections/${fingerprint}/document`, download: "plan.json" }, "Plan")),
+        h("li", h("a", { href: `/collections/${fingerprint}/releases`, download: "releases.json" }, "Blurred sums of the waves so far")),
       ),
     ),
   );

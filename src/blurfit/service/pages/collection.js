@@ -55,15 +55,13 @@ async function start() {
   place("title").textContent = title === undefined ? `Learning about ${called}` : called;
   place("loading").hidden = true;
   await update(agreement, course);
-  show(
-    "expected",
-    h("h2", {}, "What the finished model may achieve"),
-    h("p", {}, errorInWords(agreement)),
-    h("p", {}, noiseInWords(agreement)),
+  show("expected",
+    h("h2", "What the finished model may achieve"),
+    h("p", errorInWords(agreement)),
+    h("p", noiseInWords(agreement)),
   );
-  show(
-    "agreement",
-    h("h2", {}, "The agreement in words"),
+  show("agreement",
+    h("h2", "The agreement in words"),
     definitions(agreementInWords(agreement, mu)),
     fingerprintWords(),
   );
@@ -71,15 +69,11 @@ async function start() {
 }
 
 function fingerprintWords() {
-  return h(
-    "p",
-    { class: "hint" },
+  return h("p.hint",
     "Checked on this device: the noise keeps what is promised, and the agreement has the fingerprint ",
-    h("code", {}, fingerprint),
+    h("code", fingerprint),
     ". ",
-    h(
-      "a",
-      { href: `/collections/${fingerprint}/agreement`, download: "agreement.json" },
+    h("a", { href: `/collections/${fingerprint}/agreement`, download: "agreement.json" },
       "Download it",
     ),
     ".",
@@ -94,7 +88,7 @@ async function update(agreement, course) {
   ]);
   if (course) {
     const list = waves.waveList(agreement, { ...course, status: plan });
-    show("waves", h("h2", {}, "Waves"), list, planAction(agreement, plan));
+    show("waves", h("h2", "Waves"), list, planAction(agreement, plan));
   }
   const { count, quorum, state, invited, closes, awaits, sums } = status;
   const shown = state === "closed" && sums ? "sums" : state;
@@ -103,19 +97,18 @@ async function update(agreement, course) {
     left > 0
       ? `${number(count)} of at least ${number(quorum)} ${countedIn(agreement)}; ${number(left)} more are needed before anything can be published.`
       : `${number(count)} ${countedIn(agreement)}: the quorum of ${number(quorum)} is reached.`;
-  show(
-    "status",
+  show("status",
     h("p", { class: `state ${state}` }, STATES[shown]),
-    shown === "closed" && awaits !== null ? h("p", {}, `It waits for ${awaits}, which publishes for both databases.`) : null,
-    closes === null ? null : h("p", {}, `${state === "collecting" || state === "paused" ? "Closes" : "Closed"} ${moment(closes * 1000)}.`),
+    shown === "closed" && awaits !== null ? h("p", `It waits for ${awaits}, which publishes for both databases.`) : null,
+    closes === null ? null : h("p", `${state === "collecting" || state === "paused" ? "Closes" : "Closed"} ${moment(closes * 1000)}.`),
     progress(count, quorum, words),
     isOpenToAnyone(agreement)
-      ? h("div", { class: "note some" }, h("strong", {}, "Open to anyone. "), premiseInWords(agreement))
+      ? h("div.note.some", h("strong", "Open to anyone. "), premiseInWords(agreement))
       : null,
     hours.length
       ? arrivalsPlot(hours, quorum)
-      : h("p", { class: "hint" }, "Nobody has contributed yet."),
-    course && state !== "collecting" ? null : h("div", { class: "buttons" }, action(shown, invited)),
+      : h("p.hint", "Nobody has contributed yet."),
+    course && state !== "collecting" ? null : h("div.buttons", action(shown, invited)),
   );
   const { schema } = agreement;
   const [by, aim] = [schema.organiser, schema.purpose].map((text) => text && inWords(text));
@@ -130,24 +123,22 @@ async function update(agreement, course) {
 function planAction({ fingerprint: own }, { waves: all, model, state, reason }) {
   const now = all.find((one) => one.state === "collecting")?.fingerprint;
   return [
-    state === "held" ? h("p", { class: "hint" }, waves.HELD) : null,
-    state === "ended" && reason ? h("p", { class: "hint" }, reason) : null,
-    h(
-      "div",
-      { class: "buttons" },
-      model ? h("a", { class: "button primary", href: `/m/${model}` }, "See the model") : null,
-      now && now !== own ? h("a", { class: "button", href: `/collections/${now}` }, "The wave that collects now") : null,
+    state === "held" ? h("p.hint", waves.HELD) : null,
+    state === "ended" && reason ? h("p.hint", reason) : null,
+    h("div.buttons",
+      model ? h("a.button.primary", { href: `/m/${model}` }, "See the model") : null,
+      now && now !== own ? h("a.button", { href: `/collections/${now}` }, "The wave that collects now") : null,
     ),
   ];
 }
 
 function action(state, invited) {
   if (state === "published")
-    return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
+    return h("a.button.primary", { href: `/m/${fingerprint}` }, "See the model");
   if (state === "sums")
-    return h("a", { class: "button", href: `/collections/${fingerprint}/moments`, download: "moments.json" }, "Download the blurred sums");
+    return h("a.button", { href: `/collections/${fingerprint}/moments`, download: "moments.json" }, "Download the blurred sums");
   if (state === "closed" || state === "paused") return null;
   if (invited)
-    return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
-  return h("a", { class: "button primary", href: `/c/${fingerprint}` }, "Contribute");
+    return h("p.hint", "To contribute, open the invitation that you were sent.");
+  return h("a.button.primary", { href: `/c/${fingerprint}` }, "Contribute");
 }

@@ -21,9 +21,8 @@ import { perturb } from "./perturb.js";
 import { showPreview } from "./preview.js";
 import { askedOf } from "./schema.js";
 import { again, showLedger } from "./sent.js";
-import { share } from "./shares.js";
 import { newName } from "./signing.js";
-import { toBytes } from "./submission.js";
+import { share, toBytes } from "./submission.js";
 import { survey } from "./survey.js";
 import { attributes, inWords } from "./texts.js";
 import { languageChoice, truth } from "./truth.js";
@@ -71,7 +70,7 @@ async function start() {
   agreement = found;
   const { schema } = agreement;
   entitle(schema);
-  show("truth", h("h2", { class: "unseen" }, t("truth.label")), truth(agreement, mu));
+  show("truth", h("h2.unseen", t("truth.label")), truth(agreement, mu));
   show("checks", ...checks(status));
   show("agreement", definitions(agreementInWords(agreement, mu)));
   place("terms").hidden = false;
@@ -82,7 +81,7 @@ async function start() {
   }
   const before = course && outbox.tookPart(agreement.wave.plan);
   if (before) {
-    const receipt = h("a", { class: "button", href: `/c/${before}` }, waves.ONCE.receipt);
+    const receipt = h("a.button", { href: `/c/${before}` }, waves.ONCE.receipt);
     return say(waves.ONCE.title, waves.ONCE.text, receipt);
   }
   if (status.state !== "collecting" && course) {
@@ -129,7 +128,7 @@ function entitle(schema) {
 }
 
 function say(title, text = "", ...further) {
-  show("message", h("div", { class: "note" }, h("strong", {}, title), h("p", {}, text), further));
+  show("message", h("div.note", h("strong", title), h("p", text), further));
 }
 
 const closesInWords = (name, { closes }) => t(name, { moment: moment(closes * 1000) });
@@ -144,17 +143,15 @@ function closedWords(status) {
 function checks(status) {
   const { epsilon, delta } = promiseOf(agreement);
   return [
-    h(
-      "ul",
-      { class: "ticks" },
-      h("li", {}, t("checked.link")),
-      h("li", {}, t("checked.noise", { epsilon: atMost(epsilon), delta: atMost(delta) })),
+    h("ul.ticks",
+      h("li", t("checked.link")),
+      h("li", t("checked.noise", { epsilon: atMost(epsilon), delta: atMost(delta) })),
     ),
     isOpenToAnyone(agreement)
-      ? h("p", { class: "note some" }, h("strong", {}, t("openToAnyone")))
+      ? h("p.note.some", h("strong", t("openToAnyone")))
       : null,
     course ? waves.waveList(agreement, course) : null,
-    status.closes !== null && status.state === "collecting" ? h("p", {}, closesInWords("closes", status)) : null,
+    status.closes !== null && status.state === "collecting" ? h("p", closesInWords("closes", status)) : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];
 }

@@ -3,7 +3,7 @@
 
 import { demand, exactly, isWord } from "./checks.js";
 import { formOf } from "./forms.js";
-import { noiseOf } from "./moment.js";
+import { noiseOf } from "./grid.js";
 
 const LARGEST_NAME = 100;
 

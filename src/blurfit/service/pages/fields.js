@@ -16,11 +16,11 @@ let made = 0;
 /** The question about one column; of a label only whether it is above its threshold is asked. */
 export function field(column) {
   const id = `field-${++made}`;
-  const error = h("p", { class: "wrong", id: `${id}-wrong`, hidden: true });
+  const error = h("p.wrong", { id: `${id}-wrong`, hidden: true });
   const hint =
     column.hint === undefined
       ? null
-      : h("span", { class: "hint", id: `${id}-help`, ...attributes(column.hint) }, inWords(column.hint));
+      : h("span.hint", { id: `${id}-help`, ...attributes(column.hint) }, inWords(column.hint));
   const described = [hint?.id, error.id].filter(Boolean).join(" ");
   const [legend, parts] = [h(hasOptions(column) ? "legend" : "label", words(column, id)), []];
   legend.append(questionOf(column));
@@ -57,9 +57,7 @@ function answersOf(column) {
 
 function option(column, answer, name, place) {
   const value = JSON.stringify(answer);
-  return h(
-    "label",
-    { class: answer === null ? "option unsaid" : "option" },
+  return h("label", { class: answer === null ? "option unsaid" : "option" },
     h("input", { type: "radio", name, value, id: `${name}-${place}`, autocomplete: "off" }),
     h("span", { dir: "auto" }, answerOf(column, answer)),
   );
@@ -67,14 +65,14 @@ function option(column, answer, name, place) {
 
 function options(column, name) {
   const all = answersOf(column).map((answer, place) => option(column, answer, name, place));
-  return h("div", { class: "options" }, all);
+  return h("div.options", all);
 }
 
 /** A box to search a long list with; what was chosen stays in sight. */
 function searched(column, name) {
   const holder = options(column, name);
   holder.classList.add("long");
-  const told = h("span", { class: "hint", id: `${name}-shown`, "aria-live": "polite" });
+  const told = h("span.hint", { id: `${name}-shown`, "aria-live": "polite" });
   const box = h("input", {
     type: "search",
     id: `${name}-search`,
@@ -105,9 +103,7 @@ function searched(column, name) {
 }
 
 function list(column, id, described) {
-  const select = h(
-    "select",
-    { id, autocomplete: "off", "aria-describedby": described },
+  const select = h("select", { id, autocomplete: "off", "aria-describedby": described },
     h("option", { value: "" }, t("choose")),
     answersOf(column).map((answer) =>
       h("option", { value: JSON.stringify(answer) }, answerOf(column, answer)),
@@ -119,8 +115,8 @@ function list(column, id, described) {
 
 /** A box for text, so that nothing but typing changes it; how a number was read is shown below. */
 function box(column, id, described) {
-  const hint = h("span", { class: "hint", id: `${id}-hint` }, boundsOf(column));
-  const reading = h("span", { class: "hint reading", id: `${id}-reading`, "aria-live": "polite" });
+  const hint = h("span.hint", { id: `${id}-hint` }, boundsOf(column));
+  const reading = h("span.hint.reading", { id: `${id}-reading`, "aria-live": "polite" });
   const input = h("input", {
     type: "text",
     inputmode: column.lower < 0 ? null : "decimal",
@@ -139,8 +135,8 @@ function box(column, id, described) {
     input.disabled = silent.checked;
     if (silent.checked) input.value = reading.textContent = "";
   });
-  const label = h("label", { class: "option unsaid" }, silent, h("span", {}, t("unsaid")));
-  return [hint, input, reading, h("div", { class: "options" }, label)];
+  const label = h("label.option.unsaid", silent, h("span", t("unsaid")));
+  return [hint, input, reading, h("div.options", label)];
 }
 
 // ---- what was typed, as it stands, to be kept and put back
@@ -228,7 +224,7 @@ function remedy({ bound }, holder, column) {
     input.focus();
   };
   const words = t("use", { bound: measured(column, bound) });
-  return [" ", h("button", { type: "button", class: "quiet", click: use }, words)];
+  return [" ", h("button.quiet", { type: "button", click: use }, words)];
 }
 
 function answerIn(holder, column) {

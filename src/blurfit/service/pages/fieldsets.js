@@ -14,39 +14,25 @@ export function about() {
     purpose: "what for, in a sentence",
   };
   const labels = { title: "Title", organiser: "Organiser", contact: "Contact", purpose: "Purpose" };
-  return h(
-    "fieldset",
-    { class: "question about" },
-    h("legend", {}, "What people read first"),
-    h(
-      "div",
-      { class: "boxes" },
-      ABOUT.map((name) => box(labels[name], { name }, hints[name])),
-    ),
+  return h("fieldset.question.about",
+    h("legend", "What people read first"),
+    h("div.boxes", ABOUT.map((name) => box(labels[name], { name }, hints[name]))),
   );
 }
 
 /** The promise, and everything else that may be chosen. */
 export function terms() {
-  return h(
-    "fieldset",
-    { class: "question terms" },
-    h("legend", {}, "The promise"),
-    h(
-      "div",
-      { class: "boxes" },
+  return h("fieldset.question.terms",
+    h("legend", "The promise"),
+    h("div.boxes",
       box("ε of the model", { name: "epsilon", value: 1, inputmode: "decimal" }, "smaller protects more"),
       box("δ of the model", { name: "delta", value: 0.000001 }, "far below 1 / people"),
       box("Quorum", { name: "quorum", value: 2000, inputmode: "numeric" }, "no model below it"),
       box("Accuracy wanted, ±", { name: "off", inputmode: "decimal" }, "tells what ε or how many it takes"),
     ),
-    h(
-      "details",
-      {},
-      h("summary", {}, "More choices"),
-      h(
-        "div",
-        { class: "boxes" },
+    h("details",
+      h("summary", "More choices"),
+      h("div.boxes",
         list(
           "People are asked in",
           { name: "waves" },
@@ -81,18 +67,12 @@ export function terms() {
 
 /** Two databases, if there are to be two; `changed` hears when they are. */
 export function databases(changed) {
-  return h(
-    "details",
-    { class: "question databases", id: "databases", toggle: changed },
-    h("summary", {}, "Share every submission between two databases"),
-    h(
-      "p",
-      { class: "hint" },
+  return h("details.question.databases", { id: "databases", toggle: changed },
+    h("summary", "Share every submission between two databases"),
+    h("p.hint",
       "Neither sees an answer unless both break their word. Open the same agreement at both; it is a file that you download here.",
     ),
-    h(
-      "div",
-      { class: "boxes" },
+    h("div.boxes",
       box("First database", { name: "name0" }, "who runs it"),
       box("Its address", { name: "url0", value: location.origin }),
       box("Second database", { name: "name1" }, "who runs it"),

@@ -1,6 +1,5 @@
 // What a contributor sends, as one form whatever it is made of: the products of all columns
-// (`joint.js`) or of the target's (`targetform.js`), or what a later wave's map makes of them
-// (`waveform.js`).
+// or of the target's (`targetform.js`), or what a later wave's map makes of them (`waveform.js`).
 //
 //   sent      the place [row, column] of each number in a table
 //   counts    how often each counts in the norm in which noise is alike in all directions: 1, 2
@@ -9,8 +8,7 @@
 //   products  the numbers of a record's columns v, before they are blurred
 //   reach     how far two records can be apart in that norm, by the neighbouring relation
 
-import * as joint from "./joint.js";
-import { columnsOf } from "./schema.js";
+import { INTERCEPT, columnsFor, columnsOf, isLabel, questionsOf, scaled } from "./schema.js";
 
 let [later, part] = [null, null]; // waveform.js, targetform.js
 
@@ -36,13 +34,80 @@ export function widthOf(agreement) {
 }
 
 function jointForm(agreement) {
-  const whole = joint.formOf(agreement);
-  const reach = (neighbours) => joint.reachFor(agreement, neighbours);
+  const whole = productsOf(agreement);
+  const reach = (neighbours) => reachFor(agreement, neighbours);
   const form = { ...whole, reach, ...(agreement.sends && part.targetForm(agreement, whole)) };
   return {
     ...form,
     counts: form.sent.map(([row, column]) => (row === column ? 1 : 2)),
     size: form.columns.length + 1,
-    products: (values) => joint.products(form, values),
+    products: (values) => products(form, values),
   };
+}
+
+// ---- the one vector z = (c, ω·v) that a record becomes under `moment`, which of its products are
+// sent, and how far they reach: mirrors `blurfit.schema.vectors`, `blurfit.theory.forms` and
+// `blurfit.theory.moments`, whose proofs it rests upon. Products are made operation by operation as
+// in Python, so that both round alike.
+
+export const NUDGE = 1 + 1e-12;
+
+/** {constant, columns, sent}: the columns of z after the constant, and the places [row, column] of
+ * zzᵀ that are sent. Left out is what everybody knows: the constant's own entry, the squares of
+ * signs, and the zeros between two columns of one question. */
+function productsOf({ schema, weights }) {
+  const columns = questionsOf(schema).flatMap((question) => {
+    const isCategorical = question.kind === "categorical";
+    const group = isCategorical || question.optional ? question.name : null;
+    const first = isLabel(question) && !question.optional ? "sign" : "numeric"; // unsaid is no sign
+    return columnsFor(question).map((name, i) => ({
+      name,
+      weight: weights[question.name],
+      kind: isCategorical || i > 0 ? "level" : first,
+      group,
+    }));
+  });
+  const all = [{ kind: "sign", group: null }, ...columns];
+  const sent = [];
+  all.forEach((one, row) => {
+    for (let column = row; column < all.length; column++) {
+      const isKnown =
+        column === row
+          ? one.kind === "sign"
+          : one.group !== null && one.group === all[column].group;
+      if (!isKnown) sent.push([row, column]);
+    }
+  });
+  return { constant: weights[INTERCEPT], columns, sent };
+}
+
+/** The products of a record's columns v, in the order in which they are sent. */
+function products({ constant, columns, sent }, values) {
+  const z = [constant, ...values.map((value, i) => value * columns[i].weight)];
+  return sent.map(([row, column]) => z[row] * z[column]);
+}
+
+/** The columns v of all questions of a record. */
+export function valuesOf(schema, record) {
+  return questionsOf(schema).flatMap((question) => scaled(question, record));
+}
+
+/** ρ, which no ‖(ωv)‖ exceeds: one ω² for each question, however many levels it has. */
+export function radiusOf({ schema, weights }) {
+  const squares = questionsOf(schema).map(({ name }) => weights[name] ** 2);
+  return Math.sqrt(squares.reduce((sum, one) => sum + one, 0));
+}
+
+/** Δ: how far one person can move Σzzᵀ in the Frobenius norm. */
+export function sensitivity(constant, radius, neighbours) {
+  if (neighbours === "zero-out") {
+    return radius * Math.hypot(Math.SQRT2 * constant, radius) * NUDGE;
+  }
+  if (constant <= radius) return Math.SQRT2 * (constant ** 2 + radius ** 2) * NUDGE;
+  return 2 * Math.SQRT2 * constant * radius * NUDGE;
+}
+
+/** Δ of an agreement's columns and weights. */
+function reachFor(agreement, neighbours) {
+  return sensitivity(agreement.weights[INTERCEPT], radiusOf(agreement), neighbours);
 }

@@ -7,8 +7,6 @@
 // raised by more than the arithmetic can have lost (SAFETY), so a check "δ is at most …" that
 // passes here holds.
 
-import { integrate } from "./quadrature.js";
-
 const SAFETY = 1 + 1e-11;
 const LOG_ROOT_2PI = Math.log(2 * Math.PI) / 2;
 const ROOT_HALF_PI = Math.sqrt(Math.PI / 2);
@@ -76,4 +74,42 @@ function fraction(x) {
   let k = 0;
   for (let term = FRACTION_TERMS; term > 0; term--) k = term / (x + k);
   return k;
+}
+
+// ---- Gauss–Legendre quadrature on [0, 1]: nodes by Newton's method, to the last digits.
+
+const known = new Map();
+
+export function gaussLegendre(count) {
+  if (!known.has(count)) known.set(count, unitRule(count));
+  return known.get(count);
+}
+
+/** ∫ f over [from, to]. */
+export function integrate(f, from, to, count) {
+  const { nodes, weights } = gaussLegendre(count);
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += weights[i] * f(from + (to - from) * nodes[i]);
+  return (to - from) * sum;
+}
+
+function unitRule(count) {
+  const nodes = [];
+  const weights = [];
+  for (let i = 0; i < count; i++) {
+    let x = -Math.cos((Math.PI * (i + 0.75)) / (count + 0.5));
+    let slope = 0;
+    for (let step = 0; step < 8; step++) {
+      let before = 1;
+      let value = x;
+      for (let k = 2; k <= count; k++) {
+        [before, value] = [value, ((2 * k - 1) * x * value - (k - 1) * before) / k];
+      }
+      slope = (count * (x * value - before)) / (x * x - 1);
+      x -= value / slope;
+    }
+    nodes.push((1 + x) / 2);
+    weights.push(1 / ((1 - x * x) * slope * slope));
+  }
+  return { nodes, weights };
 }

@@ -1,7 +1,8 @@
 // The public grid on which noise is exact: mirrors `blurfit.agreement.numbers`.
 
-import { BEYOND, demand, exactly, finite } from "./checks.js";
-import { noiseOf } from "./moment.js";
+import { BEYOND, demand, exactly, finite, isAbove } from "./checks.js";
+import { formOf } from "./forms.js";
+import { logDelta } from "./gaussian.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
 const PROVED_ROUNDING = 2 ** -7; // where submissions are proved to be short
@@ -97,4 +98,62 @@ export function spectrumFloor(s, dimension, records, probability) {
     Math.sqrt(dimension) -
     Math.sqrt(2 * Math.log(1 / probability));
   return (s * Math.max(0, bracket)) ** 2;
+}
+
+// ---- What the noise of a `moment` collection keeps: mirrors `blurfit.theory.moments`. The
+// sums of a quorum of records are Δ/σ-GDP, one submission is √n·Δ₁/σ-GDP. How far records reach is
+// never taken from the agreement: `forms.js` computes it from the schema and the weights.
+
+/** σ/√n: the deviation of what one contributor adds to a number on the diagonal. */
+export function noiseOf({ sigma, quorum }) {
+  return sigma / Math.sqrt(quorum);
+}
+
+/** √n·Δ₁/σ of one submission, for any two records that reach so far. */
+export function submissionMu({ sigma, quorum }, reach) {
+  return (Math.sqrt(quorum) * reach.submission) / sigma;
+}
+
+/** Whether the stated μ keeps what is promised; refused unless it bounds that of the noise. */
+export function verifyMoment(calibration, reach) {
+  const { model, sigma } = calibration;
+  demand(model.releases === "any", "releases", model.releases, "any");
+  demand(model.proved === true, "proved", model.proved, true);
+  isAbove("reach of the sums", calibration.reach.sums, reach.sums);
+  isAbove("reach of a submission", calibration.reach.submission, reach.submission);
+  isAbove("mu", calibration.mu, reach.sums / sigma);
+  return logDelta(calibration.mu, model.epsilon) <= Math.log(model.delta);
+}
+
+// ---- The numbers that a contributor sends, in runs that share a grid: mirrors
+// `blurfit.agreement.numbers`.
+
+// deviation/step, as in Python: below, noise would hardly show; above, sums would not be exact
+export const LEAST_RATIO = 2 ** -10;
+export const MOST_RATIO = 2 ** 45;
+
+/** The numbers that a contributor sends, in runs that share a grid: where each begins and ends, its
+ * steps, the deviation of each number's noise, and a bound on the norm of the exact numbers. */
+export function partsOf(agreement) {
+  const { calibration, grid } = agreement;
+  if (calibration.mechanism === "input") {
+    const { dimension: d, quorum } = calibration.setting;
+    const root = Math.sqrt(quorum);
+    const { q_bound: q, p_bound: p } = calibration.setting;
+    const part = (start, step, fine, sigma, bound) => {
+      const deviations = new Array(d).fill(sigma / root);
+      return { start, end: start + d, step, fine, towardZero: true, deviations, bound };
+    };
+    return [
+      part(0, grid.quadratic, grid.quadratic, calibration.sigma_u, q),
+      part(d, grid.linear, grid.dither, calibration.sigma_b, p),
+    ];
+  }
+  const diagonal = noiseOf(calibration);
+  const form = formOf(agreement);
+  const deviations = form.counts.map((count) => diagonal / Math.sqrt(count));
+  const [step, bound] = [grid.quadratic, form.reach("zero-out")];
+  const [start, end] = [0, deviations.length];
+  const atRandom = agreement.proofs === true; // how numbers are rounded to the grid
+  return [{ start, end, step, fine: step, towardZero: false, atRandom, deviations, bound }];
 }

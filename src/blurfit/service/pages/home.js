@@ -20,10 +20,7 @@ async function start() {
   place("loading").hidden = true;
   if (all.length === 0) {
     const open = h("a", { href: "/admin" }, "Open a collection");
-    show(
-      "collections",
-      h("div", { class: "card" }, h("p", {}, "Nothing is collected yet. ", open, ".")),
-    );
+    show("collections", h("div.card", h("p", "Nothing is collected yet. ", open, ".")));
     return;
   }
   const more = h("button", { type: "button" }, `Show all ${number(all.length)}`);
@@ -46,14 +43,12 @@ function card(status, { schema, wave, fingerprint }) {
   const { count, quorum, closes, model } = status;
   const state = { held: "collecting", ended: model ? "published" : "closed" }[status.state] ?? status.state;
   const title = schema.title === undefined ? targetInWords(schema) : inWords(schema.title);
-  return h(
-    "article",
-    { class: "card" },
+  return h("article.card",
     h("p", { class: `state ${state}` }, STATES[state], wave === null ? "" : `, wave ${wave.number}`),
-    h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, title)),
+    h("h2", h("a", { href: `/collections/${fingerprint}` }, title)),
     schema.organiser === undefined ? null : h("p", { dir: "auto" }, inWords(schema.organiser)),
-    h("p", { class: "hint" }, `from ${featuresInWords(schema)}`),
-    closes !== null && state === "collecting" ? h("p", { class: "hint" }, `until ${moment(closes * 1000)}`) : null,
+    h("p.hint", `from ${featuresInWords(schema)}`),
+    closes !== null && state === "collecting" ? h("p.hint", `until ${moment(closes * 1000)}`) : null,
     progress(count, quorum, countInWords(status)),
   );
 }

@@ -39,18 +39,15 @@ export function invite({ token, path, name, agreement }) {
   const kind = list("As", { name: "as" }, given);
   const file = h("input", { type: "file", id: "other-invitations", accept: ".txt,.csv,text/plain,text/csv" });
   const other = isShared
-    ? h(
-        "div",
-        { class: "field" },
+    ? h("div.field",
         h("label", { for: "other-invitations" }, WORDS.join),
-        h("span", { class: "hint" }, WORDS.joinHint),
+        h("span.hint", WORDS.joinHint),
         file,
       )
     : null;
-  const make = h("button", { class: "primary" }, "Make them");
+  const make = h("button.primary", "Make them");
   const element = h("form", { novalidate: true, autocomplete: "off" }, count, kind, other, h(
-    "div",
-    { class: "buttons" },
+    "div.buttons",
     make,
     h("button", { type: "button", click: () => shown.close() }, "Not now"),
   ));
@@ -162,8 +159,8 @@ function hand(kind, made, name, groupOfEach) {
   download(...contents[kind]());
   tell(
     `${number(tokens.length)} invitations were made and downloaded.`,
-    h("p", {}, WORDS.kept),
-    groups ? h("p", {}, WORDS.groups) : null,
+    h("p", WORDS.kept),
+    groups ? h("p", WORDS.groups) : null,
   );
 }
 

@@ -1,10 +1,9 @@
 // The page's own words in the reader's language: one file for each, `language.en.js` and so on. Which
-// languages a page has stands in its <html data-languages>; without that it is in English. The
+// languages a page has stands in its <main data-languages>; without that it is in English. The
 // reader's choice is remembered in this tab alone.
 
 const CHOICE = "blurfit:language";
-const page = document.documentElement;
-export const LANGUAGES = (page.dataset.languages ?? "en").split(" ");
+export const LANGUAGES = (document.querySelector("main")?.dataset.languages ?? "en").split(" ");
 
 const base = (tag) => tag.toLowerCase().split("-")[0];
 
@@ -16,7 +15,7 @@ export const language = wanted.map(base).find((one) => LANGUAGES.includes(one)) 
 export const locale = wanted.find((tag) => base(tag) === language) ?? language;
 
 const words = (await import(`./language.${language}.js`)).default;
-page.lang = language;
+document.documentElement.lang = language;
 
 /** The words of that name, with {values} in their places. */
 export function t(name, values = {}) {

@@ -7,7 +7,7 @@
 // c is the curvature of the parabola in the place of ln(2cosh(z/2)): ¼ for "taylor", a mean of
 // σ' over |z| ≤ η for the others.
 
-import { integrate } from "./quadrature.js";
+import { integrate } from "./gaussian.js";
 
 const FADED = 48; // e⁻⁴⁸ is less than half a unit in the last place of 1
 

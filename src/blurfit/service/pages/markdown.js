@@ -17,16 +17,9 @@ function element(block) {
   if (heading) return h(`h${heading[1].length + 1}`, {}, inline(heading[2]));
   if (block.startsWith("|")) return table(block);
   if (block.startsWith("- ")) {
-    return h(
-      "ul",
-      {},
-      block
-        .slice(2)
-        .split(/\n- /)
-        .map((item) => h("li", {}, inline(item))),
-    );
+    return h("ul", block.slice(2).split(/\n- /).map((item) => h("li", inline(item))));
   }
-  return h("p", {}, inline(block));
+  return h("p", inline(block));
 }
 
 function table(block) {
@@ -39,18 +32,12 @@ function table(block) {
         .map((cell) => cell.trim()),
     )
     .filter((cells) => !cells.every((cell) => /^-*$/.test(cell)));
-  return h(
-    "table",
-    {},
-    h(
-      "tbody",
-      {},
+  return h("table",
+    h("tbody",
       rows.map(([name, ...cells]) =>
-        h(
-          "tr",
-          {},
+        h("tr",
           h("th", { scope: "row" }, inline(name)),
-          cells.map((cell) => h("td", {}, inline(cell))),
+          cells.map((cell) => h("td", inline(cell))),
         ),
       ),
     ),
@@ -67,8 +54,8 @@ function inline(text) {
     .replace(/\s*\n\s*/g, " ")
     .split(/(\*\*.+?\*\*|`[^`]+`)/)
     .map((part) => {
-      if (part.startsWith("**") && part.length > 4) return h("strong", {}, plain(part.slice(2, -2)));
-      if (part.startsWith("`") && part.length > 2) return h("code", {}, part.slice(1, -1));
+      if (part.startsWith("**") && part.length > 4) return h("strong", plain(part.slice(2, -2)));
+      if (part.startsWith("`") && part.length > 2) return h("code", part.slice(1, -1));
       return plain(part);
     });
 }

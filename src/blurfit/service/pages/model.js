@@ -16,8 +16,8 @@ import {
   outputsOf,
   predict,
   predictionInterval,
+  qualityOf,
 } from "./published.js";
-import { qualityOf } from "./quality.js";
 import { NOT_SAID, columnsFor, isLabel } from "./schema.js";
 import { signersOf } from "./signing.js";
 import { answerOf, columnTitle, inWords, measured, titleOf } from "./texts.js";
@@ -99,29 +99,22 @@ function learned(model, output) {
   const aim = aimOf(model);
   const hasClasses = aim.kind === "categorical";
   return [
-    h("h2", {}, hasClasses ? `${titleOf(aim)}: ${answerOf(aim, output)}` : "What matters, and how much"),
+    h("h2", hasClasses ? `${titleOf(aim)}: ${answerOf(aim, output)}` : "What matters, and how much"),
     quality(model, output),
     ...effects(model, output),
-    h(
-      "details",
-      { open: true },
-      h("summary", {}, "The coefficients"),
-      coefficients(model, output),
-    ),
+    h("details", { open: true }, h("summary", "The coefficients"), coefficients(model, output)),
   ];
 }
 
 function quality(model, output) {
   const found = qualityOf(model, output);
   if (!found) {
-    return h(
-      "div",
-      { class: "note" },
-      h("strong", {}, "How good this model is cannot be told."),
-      h("p", {}, model.refusal ?? UNKNOWN[model.link] ?? UNKNOWN.linear),
+    return h("div.note",
+      h("strong", "How good this model is cannot be told."),
+      h("p", model.refusal ?? UNKNOWN[model.link] ?? UNKNOWN.linear),
     );
   }
-  return h("div", { class: "quality" }, h("p", {}, h("strong", {}, found.verdict)), definitions(found.facts));
+  return h("div.quality", h("p", h("strong", found.verdict)), definitions(found.facts));
 }
 
 /** By what a change of the score is multiplied for people, and what that is called. */
@@ -144,31 +137,25 @@ function effects(model, output) {
   const reach = scaleOf(found);
   const isCut = found.some(({ lower, upper }) => hasErrors && (lower < -reach || upper > reach));
   const rows = found.map((one) =>
-    h(
-      "li",
-      {},
-      h(
-        "span",
-        { class: "what" },
+    h("li",
+      h("span.what",
         h("b", { dir: "auto" }, titleOf(one.feature)),
         " ",
-        h("span", { class: "hint" }, change(one)),
+        h("span.hint", change(one)),
       ),
       effectPlot(one, reach),
-      h("span", { class: "much" }, h("b", {}, signed(one.value)), within(one)),
+      h("span.much", h("b", signed(one.value)), within(one)),
     ),
   );
   return [
-    h(
-      "p",
-      {},
+    h("p",
       `How much the prediction (in ${unit}) changes with each answer while the others stay the same.`,
       hasErrors
         ? " The pale bar is where the truth lies with 95 % confidence, the privacy noise included."
         : "",
       isCut ? " An arrow means that it goes on beyond the picture." : "",
     ),
-    h("ul", { class: "effects" }, rows),
+    h("ul.effects", rows),
   ];
 }
 
@@ -189,7 +176,7 @@ const signed = (value) => `${value > 0 ? "+" : ""}${minus(number(value, 3))}`;
 
 function within({ lower, upper }) {
   if (lower === undefined) return null;
-  return h("span", { class: "hint" }, ` ${signed(lower)} to ${signed(upper)}`);
+  return h("span.hint", ` ${signed(lower)} to ${signed(upper)}`);
 }
 
 // ---- the table of coefficients
@@ -203,42 +190,28 @@ function coefficients(model, output) {
     ? ["coefficient", "std. error", "of it privacy", "95 % interval", "if 1 % lie", "p", "for prediction"]
     : ["for prediction"];
   return [
-    h(
-      "p",
-      { class: "hint" },
+    h("p.hint",
       `The ${what} is (intercept) plus, for each row, its coefficient times the answer; a yes and a ` +
         "choice count 1. Choices are compared with the first one.",
       hasErrors
         ? " Predictions use coefficients that are drawn towards zero where the noise leaves them uncertain."
         : "",
     ),
-    h(
-      "table",
-      { class: "coefficients" },
-      h(
-        "thead",
-        {},
-        h("tr", {}, h("td", {}), head.map((words) => h("th", { scope: "col" }, words))),
-      ),
-      h(
-        "tbody",
-        {},
+    h("table.coefficients",
+      h("thead", h("tr", h("td"), head.map((words) => h("th", { scope: "col" }, words)))),
+      h("tbody",
         estimatesOf(model, output).map((one) => row({ ...one, called: calledOf(model, one) }, head)),
       ),
     ),
     hasErrors
-      ? h(
-          "p",
-          { class: "hint" },
+      ? h("p.hint",
           "If 1 % of the contributors lied together, they can have moved a coefficient by as much as " +
             "stands beside its interval, which does not include it.",
         )
       : null,
-    model.doubt ? h("p", { class: "note some" }, model.doubt) : null,
+    model.doubt ? h("p.note.some", model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven
-      ? h(
-          "p",
-          { class: "hint" },
+      ? h("p.hint",
           "Errors assume that people spread evenly around the model; blurred sums cannot tell otherwise.",
         )
       : null,
@@ -262,9 +235,7 @@ function row({ name, called, value, error, privacy, lower, upper, liars, p, pred
     "for prediction": () => withError(prediction, error),
   };
   const values = { coefficient: value, "std. error": error, "for prediction": prediction };
-  return h(
-    "tr",
-    { "data-coefficient": name },
+  return h("tr", { "data-coefficient": name },
     h("th", { scope: "row", dir: "auto" }, called),
     head.map((what) =>
       h("td", { "data-label": what, "data-value": values[what] }, minus(shown[what]())),
@@ -292,8 +263,8 @@ function tryIt(model) {
   form.addEventListener("submit", (event) => event.preventDefault());
   queueMicrotask(update);
   return [
-    h("h2", {}, "Try it"),
-    h("p", { class: "hint" }, "Computed in this page; what you enter stays here."),
+    h("h2", "Try it"),
+    h("p.hint", "Computed in this page; what you enter stays here."),
     form,
     result,
   ];
@@ -308,32 +279,28 @@ function predicted(model, record, result) {
     result.setAttribute("data-value", JSON.stringify(classes.map((one) => one.likely)));
     return [
       `${titleOf(aim)}: `,
-      h("b", {}, answerOf(aim, best.name)),
-      h(
-        "ul",
-        { class: "classes" },
-        classes.map((one) => h("li", {}, `${answerOf(aim, one.name)}: ${percent(one.likely)}`)),
+      h("b", answerOf(aim, best.name)),
+      h("ul.classes",
+        classes.map((one) => h("li", `${answerOf(aim, one.name)}: ${percent(one.likely)}`)),
       ),
     ];
   }
   if (likely !== undefined) {
     result.setAttribute("data-value", likely);
-    return [`${targetInWords(model.agreement.schema)}: `, h("b", {}, percent(likely)), " likely"];
+    return [`${targetInWords(model.agreement.schema)}: `, h("b", percent(likely)), " likely"];
   }
   const interval = predictionInterval(model, record);
   result.setAttribute("data-value", value);
   if (interval) result.setAttribute("data-interval", JSON.stringify(interval));
   return [
     `${titleOf(aim)}: `,
-    h("b", {}, minus(measured(aim, value, 4))),
+    h("b", minus(measured(aim, value, 4))),
     interval
-      ? h(
-          "p",
-          { class: "hint" },
+      ? h("p.hint",
           `95 of 100 people with these answers lie between ${minus(number(interval[0], 3))} and ` +
             `${minus(number(interval[1], 3))}, if people spread evenly around the model.`,
         )
-      : h("p", { class: "hint" }, "How far a person may lie from it is not known for this model."),
+      : h("p.hint", "How far a person may lie from it is not known for this model."),
   ];
 }
 
@@ -348,23 +315,19 @@ function fillIn(form, column) {
 function downloads({ agreement: { mechanism, wave }, caveats }, isPlanned, signed) {
   const base = `/collections/${fingerprint}`;
   const link = (path, name, words) =>
-    h("a", { class: "button", href: `${base}/${path}`, download: name }, words);
+    h("a.button", { href: `${base}/${path}`, download: name }, words);
   const ofPlan = (plan, what, name, words) =>
-    h("a", { class: "button", href: `/collections/${plan}/${what}`, download: name }, words);
+    h("a.button", { href: `/collections/${plan}/${what}`, download: name }, words);
   return [
-    h("h2", {}, "Downloads"),
+    h("h2", "Downloads"),
     h("p", { id: "signed" }, signed),
     mechanism === "moment" && !isPlanned && !caveats.length
-      ? h(
-          "p",
-          { class: "hint" },
+      ? h("p.hint",
           "From the blurred sums anyone can fit further models of the same answers, as often as they " +
             "like: the promise covers all of them.",
         )
       : null,
-    h(
-      "div",
-      { class: "buttons" },
+    h("div.buttons",
       link("model", "model.json", "Model (JSON)"),
       mechanism === "moment" && !isPlanned
         ? link("moments", "moments.json", "Blurred sums (JSON)")

@@ -2,8 +2,7 @@
 // achieve, look at it as contributors will, and open it.
 
 import { ASSUMED, MISSING, expectedInWords, planInWords, warningsOf } from "./adminwords.js";
-import { chosen, dateBox, opening } from "./dating.js";
-import { attempt, dialog, tell } from "./dialogs.js";
+import { attempt, chosen, dateBox, dialog, opening, tell } from "./dialogs.js";
 import { ABOUT, about, databases, terms } from "./fieldsets.js";
 import { widthOf } from "./forms.js";
 import { atMost, number } from "./numerals.js";
@@ -36,9 +35,7 @@ let timer = 0;
 /** Show the form; `opened` is called after something was opened. */
 export function form(token, opened) {
   given = { token, opened };
-  const questions = h(
-    "div",
-    { id: "questions" },
+  const questions = h("div", { id: "questions" },
     EXAMPLE.features.map((one) => question(soon, one)),
   );
   const add = () => {
@@ -47,9 +44,7 @@ export function form(token, opened) {
     row.querySelector("input").focus();
     soon();
   };
-  const element = h(
-    "form",
-    { id: "proposal", novalidate: true, autocomplete: "off", input: soon },
+  const element = h("form", { id: "proposal", novalidate: true, autocomplete: "off", input: soon },
     about(),
     questions,
     h("button", { type: "button", click: add }, "Add a question"),
@@ -58,16 +53,12 @@ export function form(token, opened) {
     databases(soon),
     dateBox(),
     h("div", { id: "brief", "aria-hidden": "true", hidden: true }),
-    h(
-      "div",
-      { class: "field check" },
+    h("div.field.check",
       h("input", { type: "checkbox", id: "anyone" }),
       h("label", { for: "anyone" }, "Open to anyone, without invitations"),
     ),
-    h(
-      "div",
-      { class: "buttons" },
-      h("button", { class: "primary", id: "open", disabled: true }, "Open this collection"),
+    h("div.buttons",
+      h("button.primary", { id: "open", disabled: true }, "Open this collection"),
       h("button", { type: "button", id: "look", disabled: true, click: preview }, "See the form"),
     ),
   );
@@ -75,7 +66,7 @@ export function form(token, opened) {
     event.preventDefault();
     if (proposed) attempt(() => openHere(proposed.plan ?? proposed.agreement));
   });
-  show("opening", h("h2", {}, "Open a collection"), element, fromFile());
+  show("opening", h("h2", "Open a collection"), element, fromFile());
   soon();
 }
 
@@ -89,8 +80,8 @@ function fromFile() {
       file.value = "";
       if (found.format === "blurfit-plan") {
         // what it promises is checked when its first wave is open, and by everyone
-        const waves = h("ul", {}, planInWords(found).map((words) => h("li", {}, words)));
-        const name = h("p", {}, "Fingerprint: ", h("code", {}, found.fingerprint));
+        const waves = h("ul", planInWords(found).map((words) => h("li", words)));
+        const name = h("p", "Fingerprint: ", h("code", found.fingerprint));
         return offer("Open a plan from a file", "Open this plan", found, [waves, name]);
       }
       const mu = await verify(found, found.fingerprint);
@@ -98,21 +89,19 @@ function fromFile() {
       offer("Open an agreement from a file", "Open this collection", found, [words]);
     }),
   );
-  return h(
-    "div",
-    { class: "field" },
+  return h("div.field",
     h("label", { for: id }, "Or open an agreement from a file"),
-    h("span", { class: "hint" }, "Such as the one that the other of two databases has made."),
+    h("span.hint", "Such as the one that the other of two databases has made."),
     file,
   );
 }
 
 /** Show what a file holds, and open it if that is wanted, until the date that is chosen there. */
 function offer(title, button, agreed, words) {
-  const confirm = h("button", { type: "button", class: "primary" }, button);
+  const confirm = h("button.primary", { type: "button" }, button);
   const cancel = h("button", { type: "button", click: () => shown.close() }, "Not now");
   const date = dateBox(null, "file-until");
-  const shown = dialog(title, ...words, date, h("div", { class: "buttons" }, confirm, cancel));
+  const shown = dialog(title, ...words, date, h("div.buttons", confirm, cancel));
   confirm.addEventListener("click", async () => {
     const until = chosen("file-until");
     shown.close();
@@ -230,7 +219,7 @@ async function propose() {
     if (turn !== asked) return; // something else has been typed since
     proposed = { agreement, plan: plan?.waves.length > 1 ? plan : null, mu };
     for (const id of ["open", "look"]) place(id).removeAttribute("disabled");
-    show("promise", h("h2", {}, "What it would promise"), promise({ agreement, mu, plan }));
+    show("promise", h("h2", "What it would promise"), promise({ agreement, mu, plan }));
     show("brief", brief(agreement));
     const wish = off === null ? {} : { off };
     const expected =
@@ -243,12 +232,11 @@ async function propose() {
 
 function notYet(words, field) {
   const go = field
-    ? h("button", { type: "button", class: "quiet", click: () => field.focus() }, "Go to the first")
+    ? h("button.quiet", { type: "button", click: () => field.focus() }, "Go to the first")
     : null;
-  show(
-    "promise",
-    h("h2", {}, "What it would promise"),
-    h("div", { class: "note bad" }, h("strong", {}, "Not yet"), h("p", {}, words), go),
+  show("promise",
+    h("h2", "What it would promise"),
+    h("div.note.bad", h("strong", "Not yet"), h("p", words), go),
   );
   place("expected").hidden = true;
 }
@@ -257,14 +245,14 @@ function outlook(body, expected, off) {
   const { target } = body.schema;
   const warnings = warningsOf(body, expected);
   return [
-    h("h2", {}, "What to expect"),
+    h("h2", "What to expect"),
     expected
       ? [
-          expectedInWords(expected, target, off).map((words) => h("p", {}, words)),
-          h("p", { class: "hint" }, ASSUMED),
+          expectedInWords(expected, target, off).map((words) => h("p", words)),
+          h("p.hint", ASSUMED),
         ]
-      : h("p", { class: "hint" }, "There is no estimate for these terms."),
-    warnings.map((words) => h("div", { class: "note some warning" }, words)),
+      : h("p.hint", "There is no estimate for these terms."),
+    warnings.map((words) => h("div.note.some.warning", words)),
   ].flat(3);
 }
 
@@ -277,7 +265,7 @@ function promise({ agreement, mu, plan }) {
     [
       "To everyone in the model",
       [
-        h("b", {}, `ε = ${atMost(epsilon)}, δ = ${atMost(delta)}. `),
+        h("b", `ε = ${atMost(epsilon)}, δ = ${atMost(delta)}. `),
         modelInWords(agreement)
           .replace("Had you answered", "Had one person answered")
           .replace("Had your record", "Had one record"),
@@ -294,20 +282,20 @@ function promise({ agreement, mu, plan }) {
     [
       isShared(agreement) ? "If both put their shares together" : "To a contributor, against this database",
       [
-        h("b", {}, `ε = ${atMost(calibration.local.epsilon, 4)} `),
+        h("b", `ε = ${atMost(calibration.local.epsilon, 4)} `),
         `at δ = ${atMost(calibration.local.delta, 3)}. `,
         h("span", { class: `verdict ${local.strength}` }, local.words),
       ],
     ],
     plan && plan.waves.length
-      ? ["Waves", h("ul", {}, planInWords(plan).map((words) => h("li", {}, words)))]
+      ? ["Waves", h("ul", planInWords(plan).map((words) => h("li", words)))]
       : null,
     ["Noise", noise(agreement)],
     certifiedRisk(agreement) === null && calibration.mechanism === "moment"
       ? ["Noise on averages", noiseInWords(agreement)]
       : ["Worst case", [errorInWords(agreement), " ", noiseInWords(agreement)]],
     ["Each sends", `${number(count)} numbers, ${agreement.proofs ? "and the proof" : `${number(64 + 8 * count)} bytes`}`],
-    ["Fingerprint", h("code", {}, plan && plan.waves.length > 1 ? plan.fingerprint : agreement.fingerprint)],
+    ["Fingerprint", h("code", plan && plan.waves.length > 1 ? plan.fingerprint : agreement.fingerprint)],
   ].filter(Boolean));
 }
 
@@ -335,9 +323,9 @@ async function preview() {
   const [{ field }, { askedOf }] = await Promise.all([import("./fields.js"), import("./schema.js")]);
   const shown = dialog(
     schema.title ?? `Help to learn about ${schema.target.name}`,
-    h("p", { class: "hint" }, "As contributors will see it. Nothing that you enter here goes anywhere."),
+    h("p.hint", "As contributors will see it. Nothing that you enter here goes anywhere."),
     h("form", { novalidate: true, submit: (event) => event.preventDefault() }, askedOf(schema).map((one) => field(one))),
-    h("div", { class: "buttons" }, h("button", { type: "button", click: () => shown.close() }, "Back")),
+    h("div.buttons", h("button", { type: "button", click: () => shown.close() }, "Back")),
   );
 }
 
@@ -374,12 +362,10 @@ function opened(fingerprint, invited, title, shared = null) {
   tell(
     title,
     invited
-      ? h("p", {}, "People need an invitation: make links below, one for each person. Without one, ", h("a", { href: `/c/${fingerprint}` }, "its page"), " asks nothing.")
-      : h("p", {}, "Give people this address: ", h("a", { href: `/c/${fingerprint}` }, address)),
+      ? h("p", "People need an invitation: make links below, one for each person. Without one, ", h("a", { href: `/c/${fingerprint}` }, "its page"), " asks nothing.")
+      : h("p", "Give people this address: ", h("a", { href: `/c/${fingerprint}` }, address)),
     shared
-      ? h(
-          "p",
-          {},
+      ? h("p",
           `Now ${other.name} opens the same ${what} at ${other.url}/admin, from this file. `,
           h("button", { type: "button", click: save }, `Download the ${what}`),
         )

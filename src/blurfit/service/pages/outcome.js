@@ -9,23 +9,18 @@ export function tell({ attempt, waiting, wait }) {
       ? t("sending.offline")
       : t("sending.retry", { seconds: Math.ceil(wait / 1000) })
     : t(attempt > 1 ? "sending.again" : "sending");
-  show("outcome", h("div", { class: "note", id: "sending" }, h("strong", {}, words)));
+  show("outcome", h("div.note", { id: "sending" }, h("strong", words)));
 }
 
 /** The service's refusal: its kind in the reader's language, and its own words. */
 export function refused({ problem }, { tryAgain, startAnew }) {
   const name = `problem.${problem.type?.split(":").at(-1)}`;
   const isTold = language !== "en" && has(name);
-  show(
-    "outcome",
-    h(
-      "div",
-      { class: "note bad", role: "alert" },
-      h("strong", {}, isTold ? t(name) : problem.title),
+  show("outcome",
+    h("div.note.bad", { role: "alert" },
+      h("strong", isTold ? t(name) : problem.title),
       h("p", { lang: "en" }, problem.detail),
-      h(
-        "div",
-        { class: "buttons" },
+      h("div.buttons",
         h("button", { type: "button", click: tryAgain }, t("tryAgain")),
         somebodyElse(startAnew),
       ),
@@ -48,33 +43,28 @@ export function receipt(record, fingerprint, { startAnew, takeBack }) {
   };
   const text = `${JSON.stringify(kept, null, 2)}\n`;
   const save = () => download(`receipt-${identifier.slice(0, 8)}.json`, "application/json", text);
-  const button = h("button", { type: "button", class: "quiet" }, t("withdraw"));
+  const button = h("button.quiet", { type: "button" }, t("withdraw"));
   button.addEventListener("click", () => confirm(t("withdraw.sure")) && takeBack(button));
   const heading = h("h2", { tabindex: "-1" }, t("thanks"));
-  show(
-    "outcome",
-    h(
-      "div",
-      { class: "receipt" },
+  show("outcome",
+    h("div.receipt",
       heading,
-      h("p", {}, t("thanks.kept")),
-      h("p", { class: "hint" }, t("withdraw.how")),
+      h("p", t("thanks.kept")),
+      h("p.hint", t("withdraw.how")),
       definitions([
         [t("received"), moment(at)],
-        [t("identifier"), h("code", {}, identifier)],
-        [t("digest"), h("code", {}, digest)],
-        [t("agreement"), h("code", {}, fingerprint)],
+        [t("identifier"), h("code", identifier)],
+        [t("digest"), h("code", digest)],
+        [t("agreement"), h("code", fingerprint)],
         ...(keys.length ? [[t("signed"), t(record.isChecked ? "signed.checked" : "signed.unchecked")]] : []),
         ...(record.shares ?? []).map(({ name, received }) => [
           t("shareOf", { name }),
           moment(received),
         ]),
       ]),
-      h(
-        "div",
-        { class: "buttons" },
+      h("div.buttons",
         h("button", { type: "button", click: save }, t("saveReceipt")),
-        h("a", { class: "button", href: `/collections/${fingerprint}` }, t("watch")),
+        h("a.button", { href: `/collections/${fingerprint}` }, t("watch")),
         button,
         somebodyElse(startAnew),
       ),
@@ -85,5 +75,5 @@ export function receipt(record, fingerprint, { startAnew, takeBack }) {
 
 function somebodyElse(startAnew) {
   const begin = () => confirm(t("somebodyElse.sure")) && startAnew();
-  return h("button", { type: "button", class: "quiet", click: begin }, t("somebodyElse"));
+  return h("button.quiet", { type: "button", click: begin }, t("somebodyElse"));
 }

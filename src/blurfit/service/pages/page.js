@@ -2,35 +2,40 @@
 
 import { t } from "./language.js";
 
-/** h("p", {class: "hint"}, "text", child): attributes by name; functions listen to events. */
-export function h(name, attributes = {}, ...children) {
-  return fill(document.createElement(name), attributes, children);
+/** h("p.hint", {id: "a"}, "text", child): classes behind the name, and attributes where there are
+ * any; functions listen to events. */
+export function h(name, ...rest) {
+  return fill((tag) => document.createElement(tag), name, rest);
 }
 
 /** The same for pictures. */
-export function svg(name, attributes = {}, ...children) {
-  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+export function svg(name, ...rest) {
+  return fill((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag), name, rest);
 }
 
-function fill(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(name, value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined)
-      element.setAttribute(name, value);
+function fill(create, name, rest) {
+  const [tag, ...classes] = name.split(".");
+  const element = create(tag);
+  if (classes.length) element.setAttribute("class", classes.join(" "));
+  const attributes = rest[0]?.constructor === Object ? rest.shift() : {};
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(key, value);
+    else if (value === true) element.setAttribute(key, "");
+    else if (!isNone(value) && value !== false) element.setAttribute(key, value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...thereOf(rest));
   return element;
 }
+
+const isNone = (value) => value === null || value === undefined;
+const thereOf = (children) => children.flat().filter((child) => !isNone(child));
 
 export const place = (id) => document.getElementById(id);
 
 /** Put these in the place of whatever is there. */
 export function show(id, ...children) {
   const element = place(id);
-  element.replaceChildren(
-    ...children.flat().filter((child) => child !== null && child !== undefined),
-  );
+  element.replaceChildren(...thereOf(children));
   element.hidden = false;
   return element;
 }
@@ -95,27 +100,22 @@ export async function agreementAt(name) {
 
 /** A message that screen readers speak at once. */
 export function alarm(title, text) {
-  return h("div", { class: "note bad", role: "alert" }, h("strong", {}, title), h("p", {}, text));
+  return h("div.note.bad", { role: "alert" }, h("strong", title), h("p", text));
 }
 
 export function definitions(rows) {
-  return h(
-    "dl",
-    { class: "facts" },
-    rows.map(([what, words]) => h("div", {}, h("dt", {}, what), h("dd", {}, words))),
-  );
+  return h("dl.facts", rows.map(([what, words]) => h("div", h("dt", what), h("dd", words))));
 }
 
 /** A bar that fills towards the quorum. */
 export function progress(count, quorum, words) {
   const share = Math.min(1, count / quorum);
-  const bar = svg(
-    "svg",
-    { class: "progress", viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
-    svg("rect", { class: "track", width: 100, height: 4 }),
-    svg("rect", { class: "fill", width: 100 * share, height: 4 }),
+  const bar = svg("svg.progress",
+    { viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("rect.track", { width: 100, height: 4 }),
+    svg("rect.fill", { width: 100 * share, height: 4 }),
   );
-  return h("div", { class: "towards" }, bar, h("p", {}, words));
+  return h("div.towards", bar, h("p", words));
 }
 
 export function download(name, type, content) {

@@ -4,12 +4,10 @@
 //   moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal, N(0, σ²/(2n)) off it;
 //           in a later wave, what its map makes of the record
 
-import { formOf } from "./forms.js";
-import { inSteps } from "./grid.js";
-import { valuesOf } from "./joint.js";
+import { formOf, valuesOf } from "./forms.js";
+import { LEAST_RATIO, MOST_RATIO, inSteps, partsOf } from "./grid.js";
 import { lossOf, terms } from "./loss.js";
 import { discreteGaussian, fractionOf, newIdentifier, uniformBits } from "./noise.js";
-import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
 import { encode } from "./schema.js";
 
 /** A function from records to the numbers that each would send without any noise. */

@@ -26,28 +26,22 @@ export function arrivalsPlot(hours, quorum, now = Date.now() / HOUR) {
   const line = corners.join(" ");
   const label =
     `${number(total)} contributors from ${when(first)} to now; the quorum is ${number(quorum)}`;
-  return h(
-    "figure",
-    { class: "arrivals" },
-    h(
-      "figcaption",
-      {},
-      h("span", { class: "dashes", "aria-hidden": "true" }, "– – – "),
+  return h("figure.arrivals",
+    h("figcaption",
+      h("span.dashes", { "aria-hidden": "true" }, "– – – "),
       `the quorum, ${number(quorum)}`,
     ),
-    svg(
-      "svg",
-      { class: "plot", role: "img", viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": label },
+    svg("svg.plot", { role: "img", viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": label },
       ticks(top).flatMap((count) => [
-        svg("line", { class: "rule", x1: LEFT, x2: width - 4, y1: y(count), y2: y(count) }),
-        svg("text", { class: "tick", x: LEFT - 6, y: Number(y(count)) + 4, "text-anchor": "end" }, short(count)),
+        svg("line.rule", { x1: LEFT, x2: width - 4, y1: y(count), y2: y(count) }),
+        svg("text.tick", { x: LEFT - 6, y: Number(y(count)) + 4, "text-anchor": "end" }, short(count)),
       ]),
-      svg("polygon", { class: "cloud faint", points: `${line} ${x(last)},${y(0)}` }),
-      svg("polyline", { class: "line", points: line }),
-      svg("line", { class: "axis", x1: LEFT, x2: width - 4, y1: y(0), y2: y(0) }),
-      svg("line", { class: "goal", x1: LEFT, x2: width - 4, y1: y(quorum), y2: y(quorum) }),
-      svg("text", { class: "tick", x: LEFT, y: HEIGHT - 5 }, when(first)),
-      svg("text", { class: "tick", x: width - 4, y: HEIGHT - 5, "text-anchor": "end" }, "now"),
+      svg("polygon.cloud.faint", { points: `${line} ${x(last)},${y(0)}` }),
+      svg("polyline.line", { points: line }),
+      svg("line.axis", { x1: LEFT, x2: width - 4, y1: y(0), y2: y(0) }),
+      svg("line.goal", { x1: LEFT, x2: width - 4, y1: y(quorum), y2: y(quorum) }),
+      svg("text.tick", { x: LEFT, y: HEIGHT - 5 }, when(first)),
+      svg("text.tick", { x: width - 4, y: HEIGHT - 5, "text-anchor": "end" }, "now"),
     ),
   );
 }
@@ -78,15 +72,13 @@ export function scaleOf(effects) {
  * interval goes on beyond the picture, an arrow says so. */
 export function effectPlot({ value, lower, upper }, reach) {
   const x = (effect) => (100 + (92 * Math.max(-reach, Math.min(reach, effect))) / reach).toFixed(1);
-  const arrow = (isBeyond, points) => (isBeyond ? svg("polygon", { class: "beyond", points }) : null);
-  return svg(
-    "svg",
-    { class: "effect", viewBox: "0 0 200 22", "aria-hidden": "true" },
+  const arrow = (isBeyond, points) => (isBeyond ? svg("polygon.beyond", { points }) : null);
+  return svg("svg.effect", { viewBox: "0 0 200 22", "aria-hidden": "true" },
     [
-      svg("line", { class: "zero", x1: 100, x2: 100, y1: 0, y2: 22 }),
+      svg("line.zero", { x1: 100, x2: 100, y1: 0, y2: 22 }),
       lower === undefined
         ? null
-        : svg("line", { class: "interval", x1: x(lower), x2: x(upper), y1: 11, y2: 11 }),
+        : svg("line.interval", { x1: x(lower), x2: x(upper), y1: 11, y2: 11 }),
       arrow(lower < -reach, "8,4 0,11 8,18"),
       arrow(upper > reach, "192,4 200,11 192,18"),
       svg("line", {

@@ -1,10 +1,13 @@
 // What would leave this device, and what could be read from it, before anything does.
 
-import { beliefs } from "./beliefs.js";
+import { formOf } from "./forms.js";
+import { partsOf } from "./grid.js";
 import { t } from "./language.js";
 import { number } from "./numerals.js";
-import { h, show } from "./page.js";
-import { beliefPicture, numbersPicture } from "./picture.js";
+import { h, show, svg } from "./page.js";
+import { exactly } from "./perturb.js";
+import { askedOf, isLabel, unscale } from "./schema.js";
+import { answerOf, attributes, questionOf, titleOf } from "./texts.js";
 import {
   conditionInWords,
   eitherInWords,
@@ -17,22 +20,17 @@ import {
 
 /** Into #preview; `send` gets the buttons, `change` goes back to the answers. */
 export function showPreview(agreement, mu, { record, sent, bytes }, { send, change }) {
-  const sending = h("button", { class: "primary", type: "button", id: "send" }, t("preview.send"));
+  const sending = h("button.primary", { type: "button", id: "send" }, t("preview.send"));
   const back = h("button", { type: "button", click: change }, t("preview.change"));
   sending.addEventListener("click", () => send([sending, back]));
   const heading = h("h2", { tabindex: "-1" }, t("preview.label"));
-  show(
-    "preview",
+  show("preview",
     heading,
-    h("p", {}, t("preview.what")),
-    h(
-      "div",
-      { class: "beliefs" },
-      beliefs(agreement, record, sent).map((one) => beliefPicture(one, record)),
-    ),
+    h("p", t("preview.what")),
+    h("div.beliefs", beliefs(agreement, record, sent).map((one) => beliefPicture(one, record))),
     risk(agreement, mu),
     veryNumbers(agreement, sent, bytes),
-    h("div", { class: "buttons" }, sending, back),
+    h("div.buttons", sending, back),
   );
   heading.focus();
 }
@@ -44,16 +42,12 @@ function risk(agreement, mu) {
   const detail = shared
     ? `${conditionInWords(agreement)} ${t("preview.together")}`
     : t(strength === "strong" ? "preview.hardly" : "preview.trust");
-  return h(
-    "div",
-    { class: `note ${strength}` },
-    h("strong", {}, shared ? eitherInWords(agreement) : local.words),
-    h("p", {}, detail),
-    agreement.proofs ? h("p", {}, proofInWords(agreement)) : null,
-    h(
-      "p",
-      {},
-      h("strong", {}, t("preview.model", { little: modelInShort(agreement) })),
+  return h("div", { class: `note ${strength}` },
+    h("strong", shared ? eitherInWords(agreement) : local.words),
+    h("p", detail),
+    agreement.proofs ? h("p", proofInWords(agreement)) : null,
+    h("p",
+      h("strong", t("preview.model", { little: modelInShort(agreement) })),
       ` ${modelInWords(agreement)}`,
     ),
   );
@@ -61,17 +55,192 @@ function risk(agreement, mu) {
 
 function veryNumbers(agreement, sent, bytes) {
   const counts = { count: sent.numbers.length, bytes: number(bytes.length) };
-  return h(
-    "details",
-    {},
-    h("summary", {}, t(agreement.proofs ? "preview.numbers.proof" : "preview.numbers", counts)),
+  return h("details",
+    h("summary", t(agreement.proofs ? "preview.numbers.proof" : "preview.numbers", counts)),
     numbersPicture(agreement, sent),
-    h("p", { class: "hint" }, t("preview.squares")),
-    h(
-      "pre",
-      { tabindex: "0", "aria-label": t("preview.leaving") },
+    h("p.hint", t("preview.squares")),
+    h("pre", { tabindex: "0", "aria-label": t("preview.leaving") },
       sent.numbers.map((one) => one.toPrecision(6)).join("  "),
     ),
-    h("p", { class: "hint" }, t(agreement.proofs ? "preview.besides.proof" : "preview.besides")),
+    h("p.hint", t(agreement.proofs ? "preview.besides.proof" : "preview.besides")),
   );
+}
+
+// ---- How much the blurred numbers give away: for each answer, what someone could believe who sees
+// the submission and knows everything else about the person. This is the strongest reader that
+// differential privacy is about; anyone real knows less.
+//
+// For each value that the answer could have, the numbers that it would give are compared with
+// those that leave. The noise is normal and known, so the probability of the value, if all were
+// alike beforehand, is ∝ exp(−½Σ((sent − would be)/deviation)²). An illustration of one draw; the
+// promise is the ε of the agreement.
+
+const POINTS = 121;
+const SAID = Symbol("said"); // some answer, whatever it is
+
+/** [{column, candidates, probabilities}] for each question that was asked. */
+function beliefs(agreement, record, sent) {
+  const exact = exactly(agreement);
+  const deviations = partsOf(agreement).flatMap((part) => part.deviations);
+  const misfit = (numbers) =>
+    numbers.reduce((sum, one, i) => sum + ((sent.numbers[i] - one) / deviations[i]) ** 2, 0) / 2;
+  return askedOf(agreement.schema).map((column) => {
+    const candidates = candidatesOf(column);
+    const misfitOf = (value) => misfit(exact({ ...record, [column.name]: value }));
+    const misfits = candidates.map(misfitOf);
+    if (record[column.name] === null && typeof candidates[0] === "number") {
+      return unsaid(column, misfits, misfitOf(null));
+    }
+    return { column, candidates, probabilities: normalised(misfits) };
+  });
+}
+
+/** Of a number that was not said: whether there is one at all, if that were as likely as not. */
+function unsaid(column, misfits, silent) {
+  const least = Math.min(silent, ...misfits);
+  const said = misfits.reduce((sum, one) => sum + Math.exp(least - one), 0) / misfits.length;
+  const total = said + Math.exp(least - silent);
+  const probabilities = [said / total, Math.exp(least - silent) / total];
+  return { column, candidates: [SAID, null], probabilities };
+}
+
+/** The shortest run of candidates that holds so much of the probability: [lowest, highest]. */
+function likelyRange({ candidates, probabilities }, share = 0.95) {
+  let best = [0, candidates.length - 1];
+  let end = 0;
+  let sum = 0;
+  for (let start = 0; start < candidates.length; start++) {
+    while (end < candidates.length && sum < share) sum += probabilities[end++];
+    if (sum < share) break;
+    if (end - 1 - start < best[1] - best[0]) best = [start, end - 1];
+    sum -= probabilities[start];
+  }
+  return best.map((place) => candidates[place]);
+}
+
+function candidatesOf(column) {
+  const silence = column.optional ? [null] : [];
+  if (column.kind === "categorical") return [...column.levels, ...silence];
+  if (isLabel(column)) return [false, true, ...silence];
+  return Array.from({ length: POINTS }, (_, i) => unscale(column, (2 * i) / (POINTS - 1) - 1));
+}
+
+function normalised(misfits) {
+  const least = Math.min(...misfits);
+  const weights = misfits.map((one) => Math.exp(least - one));
+  const total = weights.reduce((sum, one) => sum + one, 0);
+  return weights.map((one) => one / total);
+}
+
+// ---- Pictures for people: what was typed beside what could be read from it, and the very numbers
+// that leave, before and after.
+
+/** One answer: the curve of what a reader could believe, a dot where the truth is, and words. */
+function beliefPicture(belief, record) {
+  const { column, candidates } = belief;
+  const typed = record[column.name];
+  const isNumber = typeof candidates[0] === "number";
+  return h("div.belief",
+    h("h3", attributes(column.title ?? column.question), headingOf(column)),
+    h("p.typed",
+      h("span.key", t("belief.yours")),
+      h("b", { dir: "auto" }, answerOf(column, typed)),
+    ),
+    isNumber
+      ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper))
+      : bars(belief, typed),
+    h("p.read", isNumber ? rangeInWords(belief) : levelInWords(belief)),
+  );
+}
+
+const headingOf = (column) => (column.title === undefined ? questionOf(column) : titleOf(column));
+const inWords = (column, value) => (value === SAID ? t("belief.said") : answerOf(column, value));
+
+function rangeInWords(belief) {
+  const { column } = belief;
+  const [low, high] = likelyRange(belief);
+  const share = (high - low) / (column.upper - column.lower);
+  if (share > 0.9) return t("belief.anything");
+  return t("belief.range", { low: number(low, 3), high: answerOf(column, high, 3) });
+}
+
+function levelInWords({ column, candidates, probabilities }) {
+  const best = probabilities.indexOf(Math.max(...probabilities));
+  const percent = 100 * probabilities[best];
+  const answer = inWords(column, candidates[best]);
+  if (percent < 120 / candidates.length) return t("belief.any");
+  if (percent > 99.9) return t("belief.surely", { answer });
+  return t("belief.likely", { answer, percent: number(percent, 2) });
+}
+
+function curve({ column, probabilities }, typed) {
+  const [width, height] = [300, 56];
+  const highest = Math.max(...probabilities);
+  const x = (i) => (width * i) / (probabilities.length - 1);
+  const line = probabilities.map(
+    (p, i) => `${x(i).toFixed(1)},${(height - 4 - (height - 14) * (p / highest)).toFixed(1)}`,
+  );
+  const dot = (width * (typed - column.lower)) / (column.upper - column.lower);
+  return h("div.strip", { "aria-hidden": "true" },
+    svg("svg", { viewBox: `-6 0 ${width + 12} ${height}` },
+      svg("polygon.cloud", {
+        points: `0,${height - 4} ${line.join(" ")} ${width},${height - 4}`,
+      }),
+      svg("line.axis", { x1: 0, x2: width, y1: height - 4, y2: height - 4 }),
+      svg("circle.truth", { cx: dot, cy: height - 4, r: 4 }),
+    ),
+    h("div.ends", h("span", number(column.lower)), h("span", number(column.upper))),
+  );
+}
+
+function bars({ column, candidates, probabilities }, typed) {
+  const rows = candidates.map((value, i) =>
+    h("div", { class: value === typed ? "bar true" : "bar" },
+      h("span.level", { dir: "auto" }, inWords(column, value)),
+      svg("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none" },
+        svg("rect.track", { width: 100, height: 8 }),
+        svg("rect.cloud", { width: 100 * probabilities[i], height: 8 }),
+      ),
+      h("span.percent", `${Math.round(100 * probabilities[i])} %`),
+    ),
+  );
+  return h("div.strip", { "aria-hidden": "true" }, rows);
+}
+
+/** All numbers as coloured squares: as they were, and as they leave. */
+function numbersPicture(agreement, { exact, numbers }) {
+  const largest = Math.max(...[...exact, ...numbers].map(Math.abs));
+  const places = placesOf(agreement);
+  const panel = (title, values) =>
+    h("figure",
+      squares(places, values, largest, t("picture.colours", { title, count: values.length })),
+      h("figcaption", title),
+    );
+  return h("div.panels", panel(t("picture.exact"), exact), panel(t("picture.sent"), numbers));
+}
+
+/** Where each number stands: q above p, or a table of products, of which one half is sent. */
+function placesOf(agreement) {
+  const { mechanism, setting } = agreement.calibration;
+  if (mechanism === "moment") return formOf(agreement).sent;
+  const rows = [0, 1.3].map((row) =>
+    Array.from({ length: setting.dimension }, (_, column) => [row, column]),
+  );
+  return rows.flat();
+}
+
+function squares(places, values, largest, label) {
+  const cells = values.map((value, i) =>
+    svg("rect", {
+      class: value < 0 ? "minus" : "plus",
+      x: places[i][1] + 0.05,
+      y: places[i][0] + 0.05,
+      width: 0.9,
+      height: 0.9,
+      "fill-opacity": Math.sqrt(Math.min(1, Math.abs(value) / largest)).toFixed(3),
+    }),
+  );
+  const [height, width] = [0, 1].map((axis) => Math.max(...places.map((one) => one[axis])) + 1);
+  const viewBox = `0 0 ${width} ${height}`;
+  return svg("svg.squares", { role: "img", "aria-label": label, viewBox }, cells);
 }

@@ -3,7 +3,7 @@
 
 import { NotCertified, demand } from "./checks.js";
 import { formOf } from "./forms.js";
-import { partsOf } from "./parts.js";
+import { partsOf } from "./grid.js";
 import { shard } from "./prio3.js";
 import { radiusOf } from "./radius.js";
 import { errorOf, provesSomething, shortVector } from "./short.js";

@@ -1,8 +1,8 @@
 // What a published model says, in the reader's units: mirrors `blurfit.model.model` and
 // `blurfit.learning.inference`.
 
+import { number } from "./numerals.js";
 import { NOT_SAID, affine, affines, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
-import { reachOf, twoSided } from "./student.js";
 
 const CONFIDENCE = 0.95;
 
@@ -129,4 +129,106 @@ function quadratic(matrix, row) {
     (sum, one, i) => (one ? sum + row.reduce((s, other, j) => s + one * other * matrix[i][j], 0) : sum),
     0,
   );
+}
+
+// ---- Student's t: how far an interval reaches, and how surprising an estimate is.
+//
+// P(|t| > x) = I_z(ν/2, ½), z = ν/(ν + x²), the regularised incomplete beta function, by its
+// continued fraction (Lentz) on the side where that converges.
+
+const TINY = 1e-300;
+
+/** P(|t| > |x|) for ν degrees of freedom. */
+export function twoSided(x, freedom) {
+  if (!Number.isFinite(x)) return 0;
+  const square = x * x;
+  const [a, b] = [freedom / 2, 0.5];
+  const z = freedom / (freedom + square);
+  const rest = square / (freedom + square); // 1 − z, of which nothing is lost for small x
+  if (square === 0) return 1;
+  const front = Math.exp(a * logShare(square / freedom) + b * Math.log(rest) - logBeta(a));
+  if (z < (a + 1) / (a + b + 2)) return (front * fraction(z, a, b)) / a;
+  return 1 - (front * fraction(rest, b, a)) / b;
+}
+
+/** x with P(|t| ≤ x) = confidence. */
+export function reachOf(confidence, freedom) {
+  let [low, high] = [0, 1];
+  while (twoSided(high, freedom) > 1 - confidence) high *= 2;
+  for (let step = 0; step < 100 && high - low > 1e-15 * high; step++) {
+    const middle = (low + high) / 2;
+    if (twoSided(middle, freedom) > 1 - confidence) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+}
+
+/** ln(1/(1 + r)). */
+const logShare = (ratio) => -Math.log1p(ratio);
+
+/** ln B(a, ½) = ln Γ(a) + ln Γ(½) − ln Γ(a + ½): the difference alone, by its asymptotic series,
+ * after steps Γ(a)/Γ(a + ½) = (a + ½)/a·Γ(a + 1)/Γ(a + 3/2) to where that has all digits. */
+function logBeta(a) {
+  let steps = 0;
+  for (; a < 40; a++) steps += Math.log1p(0.5 / a);
+  const series = 1 / 8 - (1 / 192 - (1 / 640 - 17 / 14336 / a ** 2) / a ** 2) / a ** 2;
+  return steps + Math.log(Math.PI) / 2 - Math.log(a) / 2 + series / a;
+}
+
+function fraction(z, a, b) {
+  let c = 1;
+  let d = 1 / away(1 - ((a + b) * z) / (a + 1));
+  let value = d;
+  for (let m = 1; m < 1e5; m++) {
+    const even = (m * (b - m) * z) / ((a + 2 * m - 1) * (a + 2 * m));
+    const odd = (-(a + m) * (a + b + m) * z) / ((a + 2 * m) * (a + 2 * m + 1));
+    let change = 1;
+    for (const term of [even, odd]) {
+      d = 1 / away(1 + term * d);
+      c = away(1 + term / c);
+      change = c * d;
+      value *= change;
+    }
+    if (Math.abs(change - 1) < 1e-15) break;
+  }
+  return value;
+}
+
+const away = (value) => (Math.abs(value) < TINY ? TINY : value);
+
+// ---- Whether a model is any good, in words that need no statistics.
+
+const VERDICTS = [
+  [0.05, "It says next to nothing about a single person."],
+  [0.3, "It says a little about a single person; most of what makes people differ is not in it."],
+  [0.7, "It says a good deal about a single person, and leaves much open."],
+  [1.01, "It says most of what there is to say about a single person."],
+];
+
+/** {verdict, facts: [[what, words]]} for one output; null where no errors are known. */
+export function qualityOf(model, output) {
+  const inference = inferenceOf(model, output);
+  if (!inference || inference.r_squared === null) return null; // a curve's spread is not known
+  const { r_squared: share, residual_variance: variance } = inference;
+  const aim = aimOf(model);
+  const isShare = aim.kind === "categorical" || isLabel(aim);
+  const deviation = Math.sqrt(variance);
+  const without = share < 1 ? deviation / Math.sqrt(1 - share) : Number.POSITIVE_INFINITY;
+  const percent = number(100 * share, 2);
+  return {
+    verdict: VERDICTS.find(([below]) => share < below)[1],
+    facts: [
+      [
+        "Share of the spread explained",
+        `${percent} % (R² = ${share.toFixed(3)}, the privacy noise taken out)`,
+      ],
+      [
+        "Residual deviation",
+        isShare
+          ? `${number(100 * deviation, 3)} percentage points`
+          : `${number(deviation, 3)}: so far people typically lie from the prediction` +
+            (Number.isFinite(without) ? `, and ${number(without, 3)} from the plain average` : ""),
+      ],
+    ],
+  };
 }

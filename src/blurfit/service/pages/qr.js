@@ -52,8 +52,7 @@ function capacity(version) {
   return Math.floor(modules / 8);
 }
 
-const dataCapacity = (version) =>
-  capacity(version) - CORRECTION[version - 1] * BLOCKS[version - 1];
+const dataCapacity = (version) => capacity(version) - CORRECTION[version - 1] * BLOCKS[version - 1];
 
 function versionFor(length) {
   for (let version = 1; version <= BLOCKS.length; version++) {

@@ -27,10 +27,10 @@ export function list(label, attributes, options, hint) {
 function labelled(label, input, hint) {
   const id = `box-${++made}`;
   input.id = id;
-  const help = hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null;
-  const problem = h("span", { class: "problem", id: `${id}-problem`, hidden: true });
+  const help = hint ? h("span.hint", { id: `${id}-hint` }, hint) : null;
+  const problem = h("span.problem", { id: `${id}-problem`, hidden: true });
   input.setAttribute("aria-describedby", help ? `${help.id} ${problem.id}` : problem.id);
-  return h("div", { class: "field" }, h("label", { for: id }, label), help, input, problem);
+  return h("div.field", h("label", { for: id }, label), help, input, problem);
 }
 
 /** Say beside a field what is wrong with it; nothing, if nothing is. */
@@ -44,25 +44,21 @@ export function complain(input, words = "") {
 
 /** A question that can be removed; `changed` is called whenever it is. */
 export function question(changed, given = {}) {
-  const row = h(
-    "fieldset",
-    { class: "question" },
-    h("legend", {}, "Question"),
-    h("div", { class: "boxes" }, parts(KINDS, given)),
+  const row = h("fieldset.question",
+    h("legend", "Question"),
+    h("div.boxes", parts(KINDS, given)),
     silence(`box-${++made}`),
   );
   const remove = () => {
     row.remove();
     changed();
   };
-  row.append(h("button", { type: "button", class: "quiet", click: remove }, "Remove"));
+  row.append(h("button.quiet", { type: "button", click: remove }, "Remove"));
   return settled(row);
 }
 
 function silence(id) {
-  return h(
-    "div",
-    { class: "field check" },
+  return h("div.field.check",
     h("input", { type: "checkbox", name: "optional", id, autocomplete: "off" }),
     h("label", { for: id }, "People may prefer not to say"),
   );
@@ -70,11 +66,9 @@ function silence(id) {
 
 export function targetQuestion(given = {}) {
   return settled(
-    h(
-      "fieldset",
-      { class: "question" },
-      h("legend", {}, "What is to be predicted"),
-      h("div", { class: "boxes" }, parts(TARGETS, given)),
+    h("fieldset.question",
+      h("legend", "What is to be predicted"),
+      h("div.boxes", parts(TARGETS, given)),
     ),
   );
 }

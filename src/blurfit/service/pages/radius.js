@@ -36,10 +36,7 @@ function energyCeiling(gamma, dimension, shift, scale) {
   const rest = (x) => Math.log(upperTail(x, dimension - 1));
   const across = dimension > 1 ? quantile(rest, gamma * SHARE_OF_REST, dimension) : 0;
   const atLimit = exact(MOST_NONCENTRALITY);
-  return Math.min(
-    along ** 2 + scale ** 2 * across,
-    (shift ** 2 * atLimit) / MOST_NONCENTRALITY,
-  );
+  return Math.min(along ** 2 + scale ** 2 * across, (shift ** 2 * atLimit) / MOST_NONCENTRALITY);
 }
 
 /** x beyond the mean with logTail(x) = ln γ, by secants: the logarithm of such a tail is concave, so

@@ -16,12 +16,11 @@ export function showLedger() {
     ledger.erase();
     showLedger();
   };
-  show(
-    "ledger",
-    h("ul", {}, all.map((one) => h("li", { dir: "auto" }, entryInWords(one)))),
-    h("p", {}, t("ledger.total", { epsilon: bound(ledger.total(all)) })),
-    h("p", { class: "hint" }, t("ledger.here")),
-    h("button", { type: "button", class: "quiet", click: erase }, t("ledger.erase")),
+  show("ledger",
+    h("ul", all.map((one) => h("li", { dir: "auto" }, entryInWords(one)))),
+    h("p", t("ledger.total", { epsilon: bound(ledger.total(all)) })),
+    h("p.hint", t("ledger.here")),
+    h("button.quiet", { type: "button", click: erase }, t("ledger.erase")),
   );
 }
 
@@ -36,11 +35,9 @@ export function again(agreement) {
     epsilon: bound(ledger.total([before, mine])),
     alone: bound(ledger.total([mine])),
   };
-  return h(
-    "div",
-    { class: "note", id: "again" },
-    h("strong", {}, t("ledger.again")),
-    h("p", {}, t("ledger.again.detail", values)),
+  return h("div.note", { id: "again" },
+    h("strong", t("ledger.again")),
+    h("p", t("ledger.again.detail", values)),
   );
 }
 

@@ -25,25 +25,21 @@ function sectionsOf(columns) {
 export function survey(columns, { typed: kept, written }, { finish, changed, turn, clear }) {
   const sections = sectionsOf(columns);
   const pages = sections.map(({ section, columns: asked }, place) =>
-    h(
-      "div",
-      { class: "page", hidden: place > 0 },
+    h("div.page", { hidden: place > 0 },
       sections.length > 1 ? heading(section, place, sections.length) : null,
       asked.map(field),
     ),
   );
   const back = h("button", { type: "button", click: () => turn(at - 1) }, t("previous"));
-  const next = h("button", { type: "button", class: "primary" }, t("next"));
-  const last = h("button", { class: "primary" }, t("blur"));
-  const hint = h("p", { class: "hint" }, t("nothingYet"));
-  const forget = h("button", { type: "button", class: "quiet", click: clear }, t("clear"));
-  const form = h(
-    "form",
-    { novalidate: true, autocomplete: "off" },
+  const next = h("button.primary", { type: "button" }, t("next"));
+  const last = h("button.primary", t("blur"));
+  const hint = h("p.hint", t("nothingYet"));
+  const forget = h("button.quiet", { type: "button", click: clear }, t("clear"));
+  const form = h("form", { novalidate: true, autocomplete: "off" },
     pages,
     hint,
-    h("div", { class: "buttons" }, back, next, last, forget),
-    h("p", { class: "hint" }, t("kept")),
+    h("div.buttons", back, next, last, forget),
+    h("p.hint", t("kept")),
   );
   let at = 0;
 
@@ -59,7 +55,7 @@ export function survey(columns, { typed: kept, written }, { finish, changed, tur
     show("answers", ...top(), form);
   }
 
-  const top = () => (sections.length > 1 ? [] : [h("h2", {}, t("yourAnswers"))]);
+  const top = () => (sections.length > 1 ? [] : [h("h2", t("yourAnswers"))]);
 
   /** What is wrong is shown where it is, on its own page. */
   function check(asked, then) {
@@ -90,14 +86,10 @@ export function survey(columns, { typed: kept, written }, { finish, changed, tur
 }
 
 function heading(section, place, all) {
-  return h(
-    "div",
-    { class: "part" },
-    h("p", { class: "hint" }, t("section", { place: place + 1, all })),
+  return h("div.part",
+    h("p.hint", t("section", { place: place + 1, all })),
     h("progress", { value: place + 1, max: all, "aria-hidden": "true" }),
-    h(
-      "h2",
-      { tabindex: "-1", ...attributes(section) },
+    h("h2", { tabindex: "-1", ...attributes(section) },
       section === undefined ? t("yourAnswers") : inWords(section),
     ),
   );

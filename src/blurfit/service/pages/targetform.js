@@ -1,10 +1,9 @@
 // Only the products with the target, where public rows stand for those of the features: mirrors
 // `blurfit.theory.forms`, whose proofs it rests upon.
 
-import { radiusOf, sensitivity } from "./joint.js";
+import { NUDGE, radiusOf, sensitivity } from "./forms.js";
 import { INTERCEPT, columnsFor, isLabel } from "./schema.js";
 
-const NUDGE = 1 + 1e-12;
 const FREE = 3.5; // b²/R² up to which y² costs nothing
 
 /** {sent, reach}: the places with a column of the target, which are the last, and how far these

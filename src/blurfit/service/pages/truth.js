@@ -19,16 +19,14 @@ import {
 
 /** Rows for #truth. */
 export function truth(agreement, mu) {
-  return h(
-    "dl",
-    { class: "short" },
+  return h("dl.short",
     row(t("truth.asks"), asks(agreement.schema)),
     row(t("truth.sees"), sees(agreement, mu)),
     row(t("truth.public"), becomesPublic(agreement)),
   );
 }
 
-const row = (what, words) => h("div", {}, h("dt", {}, what), h("dd", {}, words));
+const row = (what, words) => h("div", h("dt", what), h("dd", words));
 
 function asks({ organiser, purpose, contact }) {
   const by =
@@ -66,9 +64,7 @@ export function languageChoice(schema) {
   const tags = [...new Set([...LANGUAGES, ...(schema ? languagesOf(schema) : [])])];
   if (tags.length < 2) return [];
   const best = wanted.find((tag) => tags.includes(tag)) ?? language;
-  const select = h(
-    "select",
-    { id: "language", autocomplete: "off" },
+  const select = h("select", { id: "language", autocomplete: "off" },
     tags.map((tag) => h("option", { value: tag, lang: tag, selected: tag === best }, nameOf(tag))),
   );
   select.addEventListener("change", () => choose(select.value));

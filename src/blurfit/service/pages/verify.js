@@ -21,10 +21,17 @@ import {
 import { verifyDatabases } from "./databases.js";
 import { formOf, isLater, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
-import { ROUNDING, roundingOf, verifyGrid } from "./grid.js";
+import {
+  LEAST_RATIO,
+  MOST_RATIO,
+  ROUNDING,
+  partsOf,
+  roundingOf,
+  submissionMu as momentMu,
+  verifyGrid,
+  verifyMoment,
+} from "./grid.js";
 import { lossOf } from "./loss.js";
-import { submissionMu as momentMu, verifyMoment } from "./moment.js";
-import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
 import { verifyKeys } from "./signing.js";
 import {
   INTERCEPT,

@@ -39,14 +39,10 @@ export async function waveAfter({ wave }) {
 /** A line for what was checked, and one for each wave. */
 export function waveList(agreement, { plan, status, taught }) {
   const { target } = agreement.schema;
-  return h(
-    "div",
-    { class: "waves" },
-    h("p", {}, checkedInWords(agreement, plan)),
-    h("p", {}, lotInWords(agreement)),
-    h(
-      "ol",
-      {},
+  return h("div.waves",
+    h("p", checkedInWords(agreement, plan)),
+    h("p", lotInWords(agreement)),
+    h("ol",
       status.waves.map((one, i) =>
         h("li", { class: one.state }, waveInWords(one, taught[i], plan, target)),
       ),
