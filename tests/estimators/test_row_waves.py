@@ -13,6 +13,7 @@ from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
 from blurfit.model.course import follows, learn_plan
+from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.gaussian import mu_of
 from support.plans import FEATURES, people
@@ -156,6 +157,17 @@ def test_the_promise_is_told_once_and_is_that_of_one_wave() -> None:
     assert "in each of the 3 releases" in told
     assert "holds for all of `releases_` together" in told
     assert "releases_" not in one.guarantee_.statement
+
+
+def test_no_release_speaks_for_the_others() -> None:
+    """Every row is in all of them: what one keeps by itself does not hold for them together."""
+    model = classifier(waves=3).fit(*voters(600))
+    for release in model.releases_:
+        text = as_markdown(release)
+        assert "they reveal more together than each by itself" in text
+        assert "Each row is in one group" not in text
+        assert "parallel" not in as_yaml(release)
+    assert "Waves" not in as_markdown(model.model_)
 
 
 @seeded

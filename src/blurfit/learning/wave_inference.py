@@ -8,7 +8,7 @@ the step has to do with the line that least squares without weights would give.
 
 * **Weights.** They bias nothing if the mean is linear. If it is not, the squared bias is at most
   L·E[(1 − w)g²]/E_f² in all white directions together (`blurfit.learning.gauge`), both factors
-  being at least what wave 1, which cuts nobody, saw beyond the cut, less a deviation of its noise.
+  being at least what wave 1, which cuts nobody, saw beyond the cut, less twice its noise.
   The worst is not to be expected of every direction: a share e of it is, in each, which grows from
   0.02 to 1 as η does.
 * **The cut** lets only a share s of a step through, by which Σfg is divided. It shifts the constant
@@ -161,9 +161,9 @@ def _hidden(belief: Belief, chart: ResidualMap, cut: Cut) -> Cut:
         return cut
     energy, of_energy = belief.seen.energy(chart.whitening)
     square, of_square = belief.seen.residual(chart)
-    lost = max(cut.lost, energy - of_energy - cut.energy)
+    lost = max(cut.lost, energy - 2 * of_energy - cut.energy)
     return replace(
-        cut, lost=lost, misfit=max(cut.misfit, square - of_square - cut.weight * cut.spread)
+        cut, lost=lost, misfit=max(cut.misfit, square - 2 * of_square - cut.weight * cut.spread)
     )
 
 

@@ -221,14 +221,14 @@ def _releases(promise: Promise) -> str:
 
 def _waves(model: Published, plan: str) -> str:
     """Return what is promised in waves, and on which condition."""
-    if model.held:
+    if model.held:  # nothing in a wave's own file tells whether others were of the same rows
         return (
-            "The rows were divided into groups, one after the other, under the plan "
-            f"`{plan}`. Each row is in one group, whose noise keeps all of this promise for it; so "
-            "it holds for everything that is published of all groups together. A row in two groups "
-            "would have less: √2 times the μ. Which group a row is in must not depend on answers, "
-            "each group is released once, and what the next one is asked for follows from "
-            "published sums alone."
+            "The rows were read for several releases, one after the other, under the plan "
+            f"`{plan}`; what the next one asks for follows from published sums alone. This promise "
+            "is for one of them. Where every row is in all of them, as in a fit, they reveal more "
+            "together than each by itself: what they keep in all is stated with the model that was "
+            "learned from them. Only where each row is in one of them, by a rule that does not "
+            "look at answers, does it hold for everything that is published under the plan."
         )
     waves = model.waves if isinstance(model, PublishedModel) else ()
     groups = [(one.quorum, one.honest) for one in waves]
@@ -634,9 +634,11 @@ def _of_the_last_wave(model: Published) -> str:
 def _composition(model: Published) -> str:
     if model.models > 1:
         return f"basic, of {model.models} models of one fit"
-    if model.agreement.wave is not None:
-        return "parallel, of waves: each person is in one"
-    return "none"
+    if model.agreement.wave is None:
+        return "none"
+    if model.held:
+        return "not counted: other releases of the plan may be of the same rows"
+    return "parallel, of waves: each person is in one"
 
 
 def _actors(model: Published) -> str:
