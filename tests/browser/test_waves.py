@@ -354,3 +354,5 @@ def test_models_of_waves_predict_as_python_does(run, task) -> None:
         [json.loads(model.to_json()), model.target],
     )
     assert (words is None) == (task != "number")  # a share is told of lines alone
+    if words is not None:
+        assert f"R² = {model.inference[0].r_squared:.3f}" in words["facts"][0][1]

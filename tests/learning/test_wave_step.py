@@ -1,5 +1,7 @@
 """Steps that reach the optimum, and coordinates that agree with the map."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -135,3 +137,18 @@ def test_the_start_of_newton_has_the_mean_of_the_labels_and_a_bounded_spread() -
         scores = score(start, v)
         assert expit(scores).mean() == pytest.approx((y > 0).mean(), rel=0.1)
         assert scores.std() <= 2.5 * y.std() * 1.05
+
+
+def test_only_a_whitening_that_is_too_wide_for_everybody_shrinks() -> None:
+    """Seen through the cut, a few far-out people are as short as many close ones."""
+    generator = np.random.default_rng(9)
+    rare = 2.0 * (generator.random((20_000, 6)) < 0.01) - 1
+    near = np.clip(0.1 * generator.normal(size=(20_000, 6)), -1, 1)
+    for v, wide in ((rare, 1.0), (near, 10.0)):
+        y = np.where(generator.random(len(v)) < expit(v[:, 0]), 1.0, -1.0)
+        belief = belief_of(v, y, "label")
+        belief = replace(belief, spread=wide * belief.spread, seen=None)
+        chart = next_map(belief, "residual", 2000, 0.1)
+        after = learn_wave(belief, chart, quiet_sums(chart, v, y))
+        ratio = np.trace(after.spread) / np.trace(belief.spread)
+        assert ratio == pytest.approx(1 / wide, rel=0.5)

@@ -49,6 +49,8 @@ third derivative. |h'| ≤ h for logistic and Poisson loss, so by Cauchy–Schwa
 left have at most a spread of √3/2·d², d the spread of the change x·θ (taken for Gaussian). For
 counts h' = h, and half of d² is taken; for labels h' has two signs, and a quarter is. The square of
 that is added, shared among all directions; d² is that of the step less what its own error adds.
+Where h' has one sign, for counts and rare classes, it shifts the constant: half of d² times
+E[h']/E[h] is added to its error.
 
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
 where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
@@ -311,6 +313,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         )
     left = change * (0.25 if isinstance(chart.loss, LogisticNewton) else 0.5)
     sampling += np.diag(left**2 / (len(theta) * squares))
+    sampling[0, 0] += (chart.skewness * change / 2) ** 2 / squares[0]
     back = np.linalg.inv(coordinates(chart))
     sampling, privacy = back @ sampling @ back.T, back @ privacy @ back.T
     return Inference(

@@ -106,6 +106,7 @@ from blurfit.validate import one_of, positive, whole
 
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
 _TOO_WIDE = 0.15  # of their expected length: white features that are shorter shrink the whitening
+_NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
 _FACTORS = np.geomspace(1 / 16, 16, 9)
 
 
@@ -636,7 +637,9 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cu
         if belief.seen is not None:  # or a few people carry the length
             least, noise = belief.seen.energy(chart.whitening)
             size = max(size, least - 2 * noise)
-        size = size if size < _TOO_WIDE else 1.0
+        unsure = math.sqrt(read.noise.variance[0, 0]) / (chart.constant**2 * read.count)
+        near = weight + unsure > _NEARLY_ALL  # and nobody is so far out as to count less
+        size = size if size < _TOO_WIDE and near else 1.0
     centred *= size * len(shift) / max(float(np.trace(centred)), 1e-12)
     spread = soft_floor(lower @ centred @ lower.T, 0.0)
     explained = float(step.theta @ step.gram @ step.theta) / weight  # of the last model's errors

@@ -578,10 +578,26 @@ class NewtonMap:
     @cached_property
     def mean_curvature(self) -> float:
         """h̄ = E[h(t)] for Gaussian features, by what the map itself says of them."""
+        return gaussian_mean(lambda t: self.loss.slopes(t, 0.0)[1], *self._scores)
+
+    @property
+    def skewness(self) -> float:
+        """E[h']/E[h] of these scores: 1 for counts, and for labels h' = h(1 − 2σ)."""
+        if isinstance(self.loss, PoissonNewton):
+            return 1.0
+
+        def third(t: FloatArray) -> FloatArray:
+            g, h = self.loss.slopes(t, -1.0)
+            return h * (1 - 2 * g)
+
+        return gaussian_mean(third, *self._scores) / self.mean_curvature
+
+    @cached_property
+    def _scores(self) -> tuple[float, float]:
+        """Mean and standard deviation of the scores, by what the map says of the features."""
         white = self.whitening
-        centre = white.intercept + float(white.coefficients @ white.mean)
-        spread = float(np.linalg.norm(np.linalg.solve(white.matrix.T, white.coefficients)))
-        return gaussian_mean(lambda t: self.loss.slopes(t, 0.0)[1], centre, spread)
+        spread = np.linalg.norm(np.linalg.solve(white.matrix.T, white.coefficients))
+        return white.intercept + float(white.coefficients @ white.mean), float(spread)
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of (ΣM, Σp), with Σppᵀ if it is sent, whatever the map is: the loss's own."""

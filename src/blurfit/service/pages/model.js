@@ -40,6 +40,15 @@ const UNKNOWN = {
   logistic: CURVE,
   log: CURVE,
 };
+// as `blurfit.model.summary` says it
+const ASSUMED = {
+  sums: "Errors assume that people spread evenly around the model; blurred sums cannot tell otherwise.",
+  waves:
+    "Errors are of the line that least squares gives to the same population. They count the sampling " +
+    "of people, the noise, and what the weights of far-out people may hide, if no more of them are far " +
+    "out than the waves saw.",
+};
+const isOfWaves = ({ link, method }) => link === "linear" && method.startsWith("waves");
 const SCORES = { logistic: "log-odds", log: "logarithm of the expected count" };
 
 start().catch((error) => {
@@ -211,9 +220,7 @@ function coefficients(model, output) {
       : null,
     model.doubt ? h("p.note.some", model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven
-      ? h("p.hint",
-          "Errors assume that people spread evenly around the model; blurred sums cannot tell otherwise.",
-        )
+      ? h("p.hint", isOfWaves(model) ? ASSUMED.waves : ASSUMED.sums)
       : null,
   ];
 }

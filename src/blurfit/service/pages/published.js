@@ -58,7 +58,9 @@ export function predictionInterval(model, record) {
   );
   const row = inference.names.map((name, i) => (i === 0 ? 1 : answers.get(name)));
   const { value, lower, upper } = combination(inference, row, inference.residual_variance);
-  return value === undefined ? null : [lower, upper];
+  if (value === undefined) return null;
+  const aim = aimOf(model);
+  return [lower, upper].map((end) => Math.min(Math.max(end, aim.lower), aim.upper)); // where all are
 }
 
 // ---- coefficients
