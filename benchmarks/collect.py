@@ -22,7 +22,7 @@ from served import running
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.protocol.wire import BINARY, JSON
 from blurfit.service.app import Limits, Service
-from blurfit.store.arrivals import Group, Outcome
+from blurfit.store.arrivals import Group, Outcome, Receiver
 from blurfit.store.collections import Collection
 
 SCHEMA = Schema(features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("y", 0, 1))
@@ -56,12 +56,12 @@ def serve(kind: str, mechanism: str, place: str, port: int) -> None:
         store.open(agreed)
         if kind == "discard":
             # Everything but the transaction: read, take apart, screen, answer.
-            store._keep = _count_them  # type: ignore[assignment,method-assign]
+            store._receive = _count_them  # type: ignore[assignment,method-assign]
         app = Service(store, Limits(requests_per_second=0))
     uvicorn.run(app, port=port, **SERVER)  # type: ignore[arg-type]
 
 
-def _count_them(_collection: Collection, group: Group) -> list[Outcome]:
+def _count_them(_take: Receiver, _wave: Collection, group: Group) -> list[Outcome]:
     return [span.rows.stop - span.rows.start for span in group.spans]
 
 

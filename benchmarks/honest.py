@@ -60,7 +60,7 @@ class Crowd:
         size = self.agreement.layout.size
         head = (
             f"POST /collections/{self.agreement.fingerprint}/submissions HTTP/1.1\r\nhost: x\r\n"
-            f"content-type: application/vnd.blurfit.submission\r\ncontent-length: {size}\r\n\r\n"
+            f"content-type: application/vnd.blurfit.submission.v2\r\ncontent-length: {size}\r\n\r\n"
         ).encode()
         body = next(bodies)
         while not tally.stop.is_set():

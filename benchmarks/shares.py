@@ -25,7 +25,7 @@ from blurfit.contributor.blur import share
 from blurfit.messages.shares import Role, Shares, sum_of_masks
 from blurfit.protocol.wire import BINARY
 from blurfit.service.app import Limits, Service
-from blurfit.store import commitment, shared_sums
+from blurfit.store import identifiers, joint
 from blurfit.store.arrivals import Arrival
 
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
@@ -119,7 +119,8 @@ def filled(folder: str, role: Role, count: int, left_out: int) -> tuple[Store, s
         store.receive(collection, [Arrival(collection.layout.joined(names, words).data)])
         gone.append(names[: left_out * 2**14 // count])
     store.close_collection(agreed.fingerprint)
-    store.write(commitment.record, collection, np.concatenate(gone))
+    here = store.read(identifiers.held, collection.key)
+    store.write(joint.record, collection, np.concatenate(gone), here)
     return store, agreed.fingerprint
 
 
@@ -138,7 +139,7 @@ def sums(folder: str, rounds: int, count: int) -> Iterator[tuple[str, ...]]:
         store, fingerprint = filled(folder, role, count, left_out)
         with store:
             collection = store.collection(fingerprint)
-            reading = partial(store.read, shared_sums.sums_over, collection)
+            reading = partial(store.read, joint.sums_over, collection)
             (seconds,) = best_times(reading, rounds=rounds)
         yield (
             f"{role}: sums of {count:,} shares, {left_out:,} left out",

@@ -24,7 +24,7 @@ class Target:
     port: int
     path: str = ""  # where submissions go
     body: bytes = b""  # one that is well made
-    kind: str = "application/vnd.blurfit.submission"
+    kind: str = "application/vnd.blurfit.submission.v2"
     token: str = ""  # of an administrator, who is lured
     peer: int = 0  # a port at which the attacker plays the other database
     network: int = 3  # of 127.0.0.0/8, from which he comes: what one attack was charged is its own

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from blurfit.store import connecting
+from blurfit.store import database
 from support import postgres, programs
 from support.stores import agreement, in_memory, place, places, postgresql
 
@@ -32,7 +32,7 @@ providers.is_local_module_file = lambda _: False
 _numbers = itertools.count()
 
 
-connecting._SECONDS_FOR_A_LOCK = 60  # a busy machine may take longer than a service should wait
+database._SECONDS_FOR_A_LOCK = 60  # a busy machine may take longer than a service should wait
 
 
 def pytest_configure() -> None:

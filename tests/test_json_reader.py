@@ -16,9 +16,9 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol.http import acknowledged, decoded
 from blurfit.protocol.wire import Acknowledgement
-from blurfit.service.documents import Hashes, Until
+from blurfit.service.administration import agreed_from
+from blurfit.service.endpoints import Hashes, Until
 from blurfit.service.limits import document_from
-from blurfit.service.proposal import agreement_from
 from support.stores import propose
 
 AGREEMENT = propose()
@@ -68,7 +68,7 @@ def test_what_is_not_clear_is_refused(text, why) -> None:
         (Plan.from_json, '{"format": 1}'),
         (partial(document_from, kind=Hashes, expected="hashes"), f'{{"hashes": ["{"0" * 64}"]}}'),
         (partial(document_from, kind=Until, expected="a date"), '{"until": null}'),
-        (agreement_from, '{"epsilon": 1, "delta": 1e-6, "quorum": 100, "schema": {}}'),
+        (agreed_from, '{"epsilon": 1, "delta": 1e-6, "quorum": 100, "schema": {}}'),
     ],
 )
 def test_every_reader_of_a_document_refuses_a_name_that_is_there_twice(read, text) -> None:

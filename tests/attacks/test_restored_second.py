@@ -4,7 +4,7 @@ import pytest
 
 from blurfit import InfeasibleError
 from blurfit.contributor.blur import share
-from blurfit.store import commitment, identifier_sets, joint_publication, shared_sums
+from blurfit.store import identifiers, joint
 from blurfit.store.backup import backup, restore
 from blurfit.store.store import Store
 from support.sharing import arrival, new_agreement, opened
@@ -14,11 +14,10 @@ PEOPLE = {"age": [30.0] * 41, "income": [50.0] * 41}
 
 def asked(store, collection, left_out):
     """What a first database asks for: the sum of masks over everyone but these."""
-    held = store.read(identifier_sets.identifiers_of, collection)
-    digest = commitment.digest_of(collection, identifier_sets.minus(held, left_out))
-    count = len(held) - len(left_out)
-    store.write(joint_publication.accept, collection, digest, count, left_out)
-    return store.read(shared_sums.sums_over, collection)[1]
+    held = store.read(identifiers.held, collection.key)
+    digest = joint.digest_of(collection, identifiers.minus(held, left_out))
+    count, bits = len(held) - len(left_out), identifiers.members(held, left_out)
+    return store.sum_of_masks(collection, digest, count, bits)[2]
 
 
 @pytest.mark.parametrize("closed_before", [True, False])
@@ -31,9 +30,9 @@ def test_no_second_set_is_summed_over(in_memory, closed_before) -> None:
         here = second.collection(agreement.fingerprint)
         second.receive(here, [arrival(shared.second)])
         if closed_before:
-            second.write(joint_publication.consent, here)
+            second.close_collection(agreement.fingerprint)
         backup(in_memory / "second.db", in_memory / "backup.db")
-        second.write(joint_publication.consent, here)
+        second.close_collection(agreement.fingerprint)
         nobody = shared.second.identifiers[:0]
         asked(second, here, nobody)
     restore(in_memory / "backup.db", in_memory / "again.db")
@@ -42,4 +41,4 @@ def test_no_second_set_is_summed_over(in_memory, closed_before) -> None:
         with pytest.raises(InfeasibleError, match="restored from a backup"):
             asked(again, here, shared.second.identifiers[:1])
         with pytest.raises(InfeasibleError, match="restored from a backup"):
-            again.read(joint_publication.require_consent, here)
+            again.require_consent(here)

@@ -14,7 +14,6 @@ from blurfit.learning.outlook import outlook
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
-from blurfit.store import plans, stewards
 from support.looks import NARROW, WIDE, look_at
 
 from .conftest import Visitor
@@ -186,7 +185,7 @@ def test_a_plan_is_opened_held_and_ended(admin, service, survey) -> None:
     expect(entry).to_contain_text("Wave 1, collecting now: 0 of 600 people.")
     entry.get_by_role("button", name="Hold").click()
     expect(entry.get_by_text("Held", exact=True)).to_be_visible()
-    assert service.store.read(plans.status, name).state == "held"
+    assert service.store.status(name).state == "held"
     entry.get_by_role("button", name="Go on").click()
     expect(entry.get_by_role("button", name="Hold")).to_be_visible()
     entry.get_by_role("button", name="End early…").click()
@@ -213,11 +212,11 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
 
     rows = list(csv.DictReader(io.StringIO(made("3", "csv"))))
     assert [row["number"] for row in rows] == ["1", "2", "3"]
-    assert service.store.invitations(agreement.fingerprint) == 3
+    assert service.store.unused_invitations(agreement.fingerprint) == 3
     sheet = made("2", "qr")
     assert sheet.count("<svg") == 2
     assert len(made("12000", "links").split()) == 12_000
-    assert service.store.invitations(agreement.fingerprint) == 12_005
+    assert service.store.unused_invitations(agreement.fingerprint) == 12_005
     entry.get_by_role("button", name="Invite…").click()
     dialog = admin.get_by_role("dialog", name="Invite people")
     dialog.get_by_label("How many").fill("none")
@@ -228,7 +227,7 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
 def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> None:
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 2000}
     plan = Plan.propose(survey("planned by lot"), waves=2, **terms)
-    service.store.write(plans.begin, plan)
+    service.store.open(plan)
     admin = entered(visit())
     entry = admin.locator(f'[data-fingerprint="{plan.fingerprint}"]')
     entry.get_by_role("button", name="Invite…").click()
@@ -245,7 +244,7 @@ def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> N
     ]
     assert [sum(row["group"] == one for row in rows) for one in "12"] == [60, 140]
     assert given == sorted(given)
-    assert service.store.invitations(plan.first().fingerprint) == 200
+    assert service.store.unused_invitations(plan.first().fingerprint) == 200
 
 
 @pytest.mark.parametrize(
@@ -257,12 +256,12 @@ def test_a_token_for_one_task_is_shown_what_it_allows(
 ) -> None:
     """Seen before: /admin refused every token that may not open collections."""
     token, name = tokens.new_token(), f"the {right} office"
-    service.store.write(stewards.grant, name, right, tokens.hashed(token))
+    service.store.grant(name, right, tokens.hashed(token))
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 30}
     agreement = Agreement.propose(survey(f"income of {right}"), **promise)
     service.open(agreement)
     plan = Plan.propose(survey(f"{right} in waves"), waves=2, **promise | {"quorum": 100})
-    service.store.write(plans.begin, plan)
+    service.store.open(plan)
     page = visit().go("/admin")
     page.get_by_label("Administrator’s token").fill(token)
     page.get_by_role("button", name="Enter").click()
@@ -281,7 +280,7 @@ def test_a_token_for_one_task_is_shown_what_it_allows(
         with page.expect_download() as download:
             dialog.get_by_role("button", name="Make them").click()
         assert len(download.value.path().read_text().split()) == 4
-        assert service.store.invitations(agreement.fingerprint) == 4
+        assert service.store.unused_invitations(agreement.fingerprint) == 4
 
 
 def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
@@ -345,7 +344,7 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         links = download.value.path().read_text().split()
         pairs = [link.partition("#invitation=")[2].split(",") for link in links]
         assert [pair[1] for pair in pairs] == theirs
-        assert first.invitations(agreement.fingerprint) == 5
+        assert first.unused_invitations(agreement.fingerprint) == 5
         # the second has no button that publishes
         expect(entry.get_by_role("button", name="Let Office publish…")).to_be_disabled()
         expect(entry.get_by_role("button", name="Publish…", exact=True)).to_have_count(0)
@@ -368,7 +367,7 @@ def test_looks(visit, service, survey) -> None:
     agreement = Agreement.propose(survey("seen income"), epsilon=1, delta=1e-6, quorum=30)
     service.open(agreement)
     plan = Plan.propose(survey("seen in waves"), waves=2, epsilon=1, delta=1e-6, quorum=100)
-    service.store.write(plans.begin, plan)
+    service.store.open(plan)
     page = visit(viewport={"width": 320, "height": 800}).go("/admin")
     enter(page, service.token)
     expect(page.locator("#expected p").first).to_be_visible()

@@ -13,7 +13,6 @@ from playwright.sync_api import Page, Route, expect
 from blurfit import Agreement, Bands, Condition, Cross, Product, Submission, perturb
 from blurfit.protocol import tokens
 from blurfit.schema.vectors import values
-from blurfit.store import publication
 from blurfit.store.arrivals import Arrival
 from support.fair import DEVIATIONS, is_standard_normal
 
@@ -304,7 +303,7 @@ def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in)
     blur(page, fill_in, agreement)
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
-    assert service.store.invitations(agreement.fingerprint) == 0
+    assert service.store.unused_invitations(agreement.fingerprint) == 0
     assert not any(token in url.partition("#")[0] for url in visitor.watch.requests)
 
 
@@ -367,7 +366,7 @@ def test_where_nothing_can_be_given_nothing_is_asked(visit, service, propose) ->
     )
     for one in (invited, paused, closed):
         service.open(one)
-    service.store.write(publication.pause, service.store.collection(paused.fingerprint))
+    service.store.pause(paused.fingerprint)
     service.store.close_collection(closed.fingerprint)
     visitor = visit()
     for address, words in (

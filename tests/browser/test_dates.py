@@ -5,7 +5,6 @@ from playwright.sync_api import expect
 from blurfit import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.dates import instant
-from blurfit.store import plans
 from support.closings import let_pass
 
 
@@ -55,5 +54,5 @@ def test_a_plan_from_a_file_closes_at_the_date_chosen_with_it(
     dialog.get_by_label("Closes by itself at").fill("2096-01-31T18:00")
     dialog.get_by_role("button", name="Open this plan").click()
     expect(admin.get_by_text("The plan’s first wave is open.")).to_be_visible()
-    closes = service.store.read(plans.status, plan.fingerprint).closes
+    closes = service.store.status(plan.fingerprint).closes
     assert closes == instant("2096-01-31T23:00Z")

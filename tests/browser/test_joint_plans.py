@@ -11,7 +11,6 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import share
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
-from blurfit.store import plan_follower
 from blurfit.store.store import Store
 from support.joint_plans import Both
 
@@ -90,7 +89,7 @@ def test_when_the_seed_alone_has_left_nothing_of_the_answers_has(new_tab, two, p
     blur(page)
     expect(page.get_by_role("button", name=SEND)).to_be_visible()
     fill(two, people)
-    two.second.write(plan_follower.close, two.second.collection(wave.fingerprint))
+    two.second.close_for_first(two.second.collection(wave.fingerprint))
     held = two.first.count(wave)
     posted = []
     page.on("request", lambda one: posted.append(one.url) if one.method == "POST" else None)

@@ -357,7 +357,7 @@ def test_invitations_are_made_in_the_page(visit, service, survey) -> None:
         page.get_by_role("button", name="Make them").click()
     links = download.value.path().read_text().split()
     assert len(set(links)) == 100
-    assert service.store.invitations(agreement.fingerprint) == 100
+    assert service.store.unused_invitations(agreement.fingerprint) == 100
     secret = links[0].partition("#invitation=")[2]
     assert len(secret) == 43
     assert not any(secret.encode() in body for body in visitor.watch.bodies)

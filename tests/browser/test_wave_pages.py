@@ -9,8 +9,6 @@ from blurfit import Submission
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb_table
 from blurfit.protocol.tokens import hashed
-from blurfit.store import plans
-from blurfit.store.advance import advance, learn_model
 from support.fair import is_standard_normal
 from support.looks import NARROW, WIDE, look_at
 from support.lots import invitations
@@ -26,13 +24,13 @@ def begin(service, survey, people, request):
     name = re.sub(r"\W+", " ", request.node.name)
     promise = {"epsilon": 4, "delta": 1e-3, "quorum": QUORUM, "admission": "anyone"}
     plan = Plan.propose(survey(name, above=70_000), waves=3, **promise)
-    service.store.write(plans.begin, plan)
+    service.store.open(plan)
 
     def come() -> None:
-        agreement = service.store.read(plans.current, plan.fingerprint)
+        agreement = service.store.current(plan.fingerprint)
         table = {key: one[: agreement.quorum] for key, one in people(QUORUM, name).items()}
         service.store.add(agreement, perturb_table(agreement, table))
-        service.store.write(advance, plan.fingerprint)
+        service.store.advance(plan.fingerprint)
 
     return plan, come
 
@@ -69,7 +67,7 @@ def test_each_wave_is_checked_shown_and_sent_once(visit, service, begin, fill_in
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
     (body,) = visitor.watch.bodies
-    agreement = service.store.read(plans.current, plan.fingerprint)
+    agreement = service.store.current(plan.fingerprint)
     sent = Submission.from_bytes(body)
     assert sent.fingerprint == agreement.fingerprint
     record = {"age": 42.625, "married": True, "region": "south", plan.schema.target.name: True}
@@ -94,7 +92,7 @@ def test_who_took_part_in_a_wave_is_not_asked_again(visit, service, begin, fill_
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
     come()
-    second = service.store.read(plans.current, plan.fingerprint).fingerprint
+    second = service.store.current(plan.fingerprint).fingerprint
     page = visitor.go(f"/c/{second}")
     expect(page.get_by_text("You have taken part already.")).to_be_visible()
     expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
@@ -131,7 +129,7 @@ def test_a_coin_that_has_fallen_for_a_later_wave(visit, begin) -> None:
 def test_whoever_is_invited_comes_back_with_the_same_link(visit, service, survey, people) -> None:
     promise = {"epsilon": 4, "delta": 1e-3, "quorum": QUORUM}
     plan = Plan.propose(survey("invited in waves", above=70_000), waves=3, **promise)
-    service.store.write(plans.begin, plan)
+    service.store.open(plan)
     given = {group: invitations(plan, group, 1)[0] for group in (1, 2)}
     service.store.invite(plan.first().fingerprint, map(hashed, given.values()))
     link = {group: f"/c/{plan.fingerprint}#invitation={one}" for group, one in given.items()}
@@ -143,12 +141,12 @@ def test_whoever_is_invited_comes_back_with_the_same_link(visit, service, survey
     expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
     on_time = visit().go(link[1])
     expect(on_time.get_by_role("button", name=BLUR)).to_be_visible()
-    agreement = service.store.read(plans.current, plan.fingerprint)
+    agreement = service.store.current(plan.fingerprint)
     table = {
         key: one[: agreement.quorum] for key, one in people(QUORUM, "invited in waves").items()
     }
     service.store.add(agreement, perturb_table(agreement, table))
-    service.store.write(advance, plan.fingerprint)
+    service.store.advance(plan.fingerprint)
     late = visit().go(link[1])
     expect(late.get_by_text("Your group is complete.")).to_be_visible()
     page = early.go(link[2])
@@ -173,7 +171,7 @@ def test_what_came_too_late_is_never_blurred_again(visit, service, begin, fill_i
     assert len(set(visitor.watch.bodies)) == 1  # the same bytes, however often
     page = visitor.go(f"/c/{plan.fingerprint}")
     expect(page.get_by_text("Your wave closed before your numbers arrived.")).to_be_visible()
-    second = service.store.read(plans.current, plan.fingerprint)
+    second = service.store.current(plan.fingerprint)
     assert service.count(second) == 0
 
 
@@ -191,7 +189,6 @@ def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -
     page.get_by_role("link", name="The wave that collects now").click()
     expect(page.get_by_text("Wave 3, collecting now")).to_be_visible()
     come()
-    learn_model(service.store, plan.fingerprint)
     page.clock.fast_forward(5_000)  # after which it asks again
     expect(page.get_by_role("link", name="See the model")).to_be_visible()
     page.get_by_role("link", name="See the model").click()

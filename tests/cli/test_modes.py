@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from blurfit.store import publication
 from blurfit.store.store import Store
 
 PUBLIC = {
@@ -69,7 +68,7 @@ def test_what_is_private_is_for_its_owner_alone(blurfit, propose, tmp_path, home
         typed(f"contribute agreement.json people.csv {to} --receipt receipt.json")
         typed(f"contribute agreement.json others.csv {to}")
         with Store(tmp_path / "c.db") as store:
-            store.write(publication.pause, store.collection(agreement.fingerprint))
+            store.pause(agreement.fingerprint)
         waiting = f"--to {served.url} --patience 0 --receipt waiting.json --journal waiting.journal"
         typed(f"contribute agreement.json more.csv {waiting}", code=4)
         while_it_serves = modes(tmp_path, home)

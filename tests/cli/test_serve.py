@@ -44,7 +44,7 @@ def test_the_first_start_on_a_fresh_machine_shows_the_token_once(blurfit) -> Non
         assert httpx.get(f"{served.url}/healthz", **PLAIN).json() == {"status": "ok"}
         code, out, err = served.stop()
         assert (code, out) == (0, "Stopped; what was acknowledged is stored.\n")
-        assert all(" info blurfit.deeds: administrator: " in line for line in err.splitlines())
+        assert all(" info blurfit.audit_log: administrator: " in line for line in err.splitlines())
     assert (blurfit.folder / "blurfit.db").stat().st_mode & 0o777 == 0o600
     for file in blurfit.folder.iterdir():
         assert token.encode() not in file.read_bytes()  # the store keeps its hash alone

@@ -6,8 +6,7 @@ from click.testing import CliRunner
 
 from blurfit import cli
 from blurfit.protocol import tokens
-from blurfit.store import stewards
-from blurfit.store.stewards import Bearer
+from blurfit.store.access import Bearer
 from blurfit.store.store import Store
 
 
@@ -24,11 +23,11 @@ def test_a_token_is_granted_listed_used_and_revoked(tmp_path) -> None:
     assert typed("token").output == "mail office: invite\n"
     with Store(place) as store:
         hashed = tokens.hashed(tokens.read_token(out))
-        assert store.read(stewards.bearer, hashed) == Bearer("mail office", ("invite",))
-        store.write(stewards.write_down, "mail office", "invite", None, 200)
+        assert store.bearer(hashed) == Bearer("mail office", ("invite",))
+        store.log("mail office", "invite", None, 200)
     assert typed("deeds").output.endswith("Z  200  mail office: invite\n")
     (told,) = json.loads(typed("deeds", "--json").output)["deeds"]
-    assert told["steward"] == "mail office"
+    assert told["name"] == "mail office"
     assert typed("token", "--name", "mail office", "--revoke").exit_code == 0
     assert typed("token").output == "There are none.\n"
 

@@ -410,7 +410,7 @@ def test_an_invitation_is_for_one_submission(guest, store, tokens) -> None:
     with pytest.raises(NotInvitedError, match="have been used"):
         guest.contribute(INVITED, RECORD, invitations=[tokens[0]])
     assert list(stored(store, INVITED)) == [receipt.identifier]
-    assert store.invitations(INVITED.fingerprint) == ROWS - 1
+    assert store.unused_invitations(INVITED.fingerprint) == ROWS - 1
 
 
 def test_the_same_submission_is_accepted_again_with_its_used_invitation(
@@ -420,7 +420,7 @@ def test_the_same_submission_is_accepted_again_with_its_used_invitation(
     assert guest.submit(one, invitations=[tokens[:1]]) == 1
     assert guest.submit(one, invitations=[tokens[:1]]) == 0
     assert guest.submit(one, invitations=[tokens[1:2]]) == 0  # and uses no other
-    assert store.invitations(INVITED.fingerprint) == ROWS - 1
+    assert store.unused_invitations(INVITED.fingerprint) == ROWS - 1
     assert store.count(INVITED) == 1
 
 
@@ -431,7 +431,7 @@ def test_one_invitation_is_enough_whatever_the_network_does(
     network.fates += fates
     guest.contribute(INVITED, RECORD, invitations=[tokens[0]])
     assert store.count(INVITED) == 1
-    assert store.invitations(INVITED.fingerprint) == ROWS - 1
+    assert store.unused_invitations(INVITED.fingerprint) == ROWS - 1
 
 
 def test_a_table_uses_an_invitation_for_each_row(guest, store, network, people, tokens) -> None:
@@ -440,7 +440,7 @@ def test_a_table_uses_an_invitation_for_each_row(guest, store, network, people, 
         guest.contribute_table(INVITED, people, invitations=[tokens])
     guest.contribute_table(INVITED, people, invitations=[tokens])
     require_each_row_once(store, network, agreement=INVITED)
-    assert store.invitations(INVITED.fingerprint) == 0
+    assert store.unused_invitations(INVITED.fingerprint) == 0
     given = [headers["blurfit-invitation"].split(",") for headers in network.headers]
     assert max(map(len, given)) <= AT_ONCE - 1  # so that no header is long
 
@@ -452,7 +452,7 @@ def test_who_forgot_the_invitations_can_go_on_with_them(
         guest.contribute_table(INVITED, people)
     guest.contribute_table(INVITED, people, invitations=[tokens])
     require_each_row_once(store, network, agreement=INVITED)
-    assert store.invitations(INVITED.fingerprint) == 0
+    assert store.unused_invitations(INVITED.fingerprint) == 0
 
 
 # ---- the noise of a table

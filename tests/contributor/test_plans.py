@@ -23,14 +23,11 @@ from blurfit.errors import (
 )
 from blurfit.messages.shares import ShareLayout
 from blurfit.protocol.tokens import hashed
-from blurfit.service import leading
-from blurfit.store import plans
-from blurfit.store.advance import advance, learn_model
 from support.joint_plans import Both, both, joint_plan
 from support.lines import Line, answering
 from support.lots import invitations, toss
 from support.plans import people, plan, rows, written
-from support.sharing import TWO
+from support.sharing import TWO, Direct, drive
 
 PLAN = joint_plan()
 FIRST, SECOND = PLAN.quorums
@@ -57,28 +54,27 @@ class Alone:
 
     def __init__(self, agreed: Plan, store: Store) -> None:
         self.plan, self.name, self.stores = agreed, agreed.fingerprint, (store,)
-        store.write(plans.begin, agreed)
+        store.open(agreed)
 
     def current(self) -> Agreement:
-        return self.stores[0].read(plans.current, self.name)
+        return self.stores[0].current(self.name)
 
     def send(self, count: int) -> None:
         wave = self.current()
         self.stores[0].add(wave, perturb_table(wave, rows(people(60), 0, count)))
 
     def lead(self) -> None:
-        self.stores[0].write(advance, self.name)
+        drive(self.stores[0])
 
     def end(self) -> None:
-        self.stores[0].write(advance, self.name, end=True)
-        learn_model(self.stores[0], self.name)
+        self.stores[0].publish(self.name)
 
 
 @pytest.fixture(params=[1, 2], ids=["one database", "two databases"])
 def world(request) -> Iterator[Alone | Both]:
     if request.param == 2:
         with both(PLAN) as opened:
-            opened.end = lambda: leading.end(opened.first, opened.name, opened.follower)
+            opened.end = lambda: opened.first.publish_text(opened.name, opened.peer)
             yield opened
     else:
         with Store() as store:
@@ -189,9 +185,9 @@ def test_after_the_end_nothing_leaves(person, world, ways) -> None:
 
 
 def test_another_plan_than_one_was_invited_to_is_refused(person, world, ways) -> None:
-    assert person.plan(world.name) == world.plan
-    ways[-1].answers = {"/plan": joint_plan(quorum=61).to_json().encode()}
-    with pytest.raises(InvalidValueError, match="Expected the plan"):
+    assert person.agreed(world.name) == world.plan
+    ways[-1].answers = {"/document": joint_plan(quorum=61).to_json().encode()}
+    with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
         person.check(world.plan)
 
 
@@ -329,18 +325,14 @@ def test_a_table_is_resumed_where_it_was(client, two, lines, tmp_path, monkeypat
 
 def test_both_must_be_at_the_same_wave(client, two, lines) -> None:
     two.send(FIRST)
-    stuck = two.follower.wave(PLAN.first())
-    first_only = type(two.follower)(two.second, PLAN)
 
-    def away(_agreement):
-        found = type(stuck)(two.second, PLAN.first())
-        found.release = lambda *_given: (_ for _ in ()).throw(ServiceError("away"))
-        return found
+    class Away(Direct):
+        def tell(self, course, news) -> None:
+            raise ServiceError("away")
 
-    first_only.wave = away
     with pytest.raises(ServiceError):
-        two.lead(first_only)
-    assert two.states() == [["released", "collecting"], ["closing", "planned"]]
+        two.lead(Away(two.first, two.second))
+    assert two.states() == [["released", "collecting"], ["fixed", "planned"]]
     with pytest.raises(BetweenWavesError, match="opens in a moment"):
         client.contribute(PLAN, RECORD)
     assert [line.sent for line in lines] == [[], []]
@@ -357,7 +349,7 @@ def test_a_database_that_lags_behind_is_told_from_one_that_lies(client, two, lin
     # Another map, with a release of its own that it does follow from.
     with both(PLAN) as elsewhere:
         others_fill(elsewhere)
-        (text,) = elsewhere.first.read(plans.release_texts, PLAN.fingerprint)
+        (text,) = elsewhere.first.releases(PLAN.fingerprint)
         lines[1].answers = {
             "/agreement": elsewhere.current().to_json().encode(),
             "/releases": f"[{text}]".encode(),
@@ -401,7 +393,7 @@ def test_a_wave_that_is_said_to_collect_and_takes_nothing(
 ) -> None:
     """Nobody blurs for it again and again."""
     two.send(FIRST)
-    two.follower.wave(PLAN.first()).close_wave()
+    two.second.close_for_first(two.second.collection(PLAN.first().fingerprint))
     lines[1].answers = {"/agreement": PLAN.first().to_json().encode()}
     with pytest.raises(ClosedError, match="Wave 1 has closed"):
         if how == "record":

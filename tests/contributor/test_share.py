@@ -14,8 +14,8 @@ from blurfit.errors import NotCertifiedError
 from blurfit.learning.sums import block_sums, total
 from blurfit.messages.shares import expand
 from blurfit.messages.submissions import Submissions
-from blurfit.store.collections import Collection
-from blurfit.store.shared_sums import totals_of
+from blurfit.store.collections import Collection, Course
+from blurfit.store.joint import totals_of
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
@@ -36,9 +36,12 @@ def blurred(steps: np.ndarray) -> Submissions:
 def from_shares(table: Submissions, seeds: np.ndarray):
     """Σ as the two databases find it: sums of shares, minus sums of masks, each mod 2⁶⁴."""
     shared = shared_with(AGREEMENT, table, seeds)
-    first, second = (Collection.of(1, AGREEMENT, role=role) for role in ("first", "second"))
+    first, second = (
+        Collection.of(1, 1, Course(1, AGREEMENT.fingerprint, AGREEMENT.to_json(), role), AGREEMENT)
+        for role in ("first", "second")
+    )
     words = first.sums(shared.first.words) - second.sums(shared.second.words)
-    return totals_of(first, len(table), words)
+    return totals_of(AGREEMENT, len(table), words)
 
 
 def of_one_database(table: Submissions):
@@ -79,23 +82,21 @@ def test_so_many_contributors_cannot_overflow(steps, data) -> None:
     shares = np.array(
         [(2**32 * v + m) % 2**64 for v, m in zip(steps, masks, strict=True)], dtype=np.uint64
     )
-    collection = Collection.of(1, AGREEMENT, role="first")
-    found = totals_of(collection, 2**32, shares - np.array(masks, dtype=np.uint64))
+    found = totals_of(AGREEMENT, 2**32, shares - np.array(masks, dtype=np.uint64))
     assert found.sums.tolist() == [float(2**32 * one) * STEP for one in steps]
 
 
 def test_sums_that_nobody_honest_makes_are_refused() -> None:
-    collection = Collection.of(1, AGREEMENT, role="first")
     words = np.zeros(WIDTH, dtype=np.uint64)
     for place in (0, 4):
         words[place] = 7 * LIMIT
-        totals_of(collection, 7, words)
+        totals_of(AGREEMENT, 7, words)
         words[place] = 7 * LIMIT + 8
         with pytest.raises(InfeasibleError, match="larger than 7"):
-            totals_of(collection, 7, words)
+            totals_of(AGREEMENT, 7, words)
         words[place] = 2**63
         with pytest.raises(InfeasibleError, match="larger than 7"):
-            totals_of(collection, 7, words)
+            totals_of(AGREEMENT, 7, words)
         words[place] = 0
 
 

@@ -154,7 +154,7 @@ def test_invitations_of_both_are_needed(tmp_path) -> None:
                 client.contribute_table(agreement, people, invitations=tokens[0][:2])
             given = [some[1:] for some in tokens]
             assert client.contribute_table(agreement, people, invitations=given) == 3
-            assert [s.invitations(agreement.fingerprint) for s in (first, second)] == [0, 0]
+            assert [s.unused_invitations(agreement.fingerprint) for s in (first, second)] == [0, 0]
 
 
 def test_databases_are_those_of_the_agreement(agreement, tmp_path) -> None:

@@ -17,8 +17,6 @@ from blurfit.errors import (
 from blurfit.messages.submissions import Submission
 from blurfit.model.course import Course, follows, next_agreement
 from blurfit.protocol.tokens import hashed
-from blurfit.store import plans
-from blurfit.store.advance import advance
 from support.lots import invitations, toss
 from support.plans import people, plan, release, rows, written
 
@@ -139,12 +137,13 @@ def test_a_file_of_one_wave_is_not_blurred_for_another(store, tmp_path) -> None:
 def test_a_table_goes_through_the_waves_and_loses_nobody(url, store, network, tmp_path) -> None:
     """Each part is blurred for the wave that collects then; one sender is never too late."""
     table = written(tmp_path / "people.csv", people(60, 8), NAMES)
-    first = store.write(plans.begin, PLAN)
+    store.open(PLAN)
+    first = PLAN.first()
     with connected(url, network) as client:
         assert client.contribute_table(PLAN, table) == 60
         with pytest.raises(ConflictError, match="took part in this plan"):
             client.contribute_table(PLAN, table)
-    waves = store.read(plans.status, PLAN.fingerprint).waves
+    waves = store.status(PLAN.fingerprint).waves
     assert tuple(one.count for one in waves) == PLAN.quorums  # no part is longer than a wave needs
     assert [one.state for one in waves] == ["released", "released"]
     assert waves[0].fingerprint == first.fingerprint
@@ -156,7 +155,8 @@ def test_rows_of_a_later_wave_wait_and_each_is_sent_in_its_own(
     """By the lot of their invitations, wherever they are in the table."""
     invited = plan("number", waves=2, quorum=60)
     table = written(tmp_path / "people.csv", people(14, 8), NAMES)
-    first = store.write(plans.begin, invited)
+    store.open(invited)
+    first = invited.first()
     ones, twos = (invitations(invited, group, 7) for group in (1, 2))
     tokens = [one for both in zip(twos, ones, strict=True) for one in both]
     store.invite(first.fingerprint, map(hashed, tokens))
@@ -168,13 +168,14 @@ def test_rows_of_a_later_wave_wait_and_each_is_sent_in_its_own(
         assert told == [{2: 7}] * 2
         assert store.count(first) == 7
         store.add(first, perturb_table(first, rows(people(60), 0, invited.quorums[0] - 7)))
-        second = store.write(advance, invited.fingerprint)
+        store.advance(invited.fingerprint)
+        second = store.current(invited.fingerprint)
         assert client.contribute_table(invited, table, **options) == 14
         assert store.count(second) == 7
         with pytest.raises(ConflictError, match="took part in this plan"):
             client.contribute_table(invited, table, **options)
     assert told == [{2: 7}] * 2
-    assert store.invitations(first.fingerprint) == 0
+    assert store.unused_invitations(first.fingerprint) == 0
 
 
 def test_rows_whose_wave_is_over_are_left_out_and_nothing_of_them_leaves(
@@ -182,13 +183,15 @@ def test_rows_whose_wave_is_over_are_left_out_and_nothing_of_them_leaves(
 ) -> None:
     toss(monkeypatch, 1, 2, 1)
     table = written(tmp_path / "people.csv", people(9, 8), NAMES)
-    first = store.write(plans.begin, PLAN)
+    store.open(PLAN)
+    first = PLAN.first()
     network.fates = ["lose request"]
     with connected(url, network) as client:
         with pytest.raises(ServiceError):
             client.contribute_table(PLAN, table)  # three of the first group have been blurred
         store.add(first, perturb_table(first, rows(people(60), 0, PLAN.quorums[0])))
-        second = store.write(advance, PLAN.fingerprint)
+        store.advance(PLAN.fingerprint)
+        second = store.current(PLAN.fingerprint)
         with pytest.raises(WaveClosedError, match=r"^3 rows were blurred .* 3 rows are in a"):
             client.contribute_table(PLAN, table)
     assert store.count(second) == 3
@@ -201,12 +204,13 @@ def test_a_wave_that_others_fill_while_a_part_is_on_its_way(
     """That part is left out, once and for all; the rows of the next wave take part in it."""
     toss(monkeypatch, *([1] * 10 + [2] * 5))
     table = written(tmp_path / "people.csv", people(15, 8), NAMES)
-    first = store.write(plans.begin, PLAN)
+    store.open(PLAN)
+    first = PLAN.first()
 
     def overtaken(request):
         missing = PLAN.quorums[0] - store.count(first)
         store.add(first, perturb_table(first, rows(people(60), 0, missing)))
-        store.write(advance, PLAN.fingerprint)
+        store.advance(PLAN.fingerprint)
         return network._wire.handle_request(request)
 
     network.fates = ["fine", overtaken]
@@ -215,19 +219,21 @@ def test_a_wave_that_others_fill_while_a_part_is_on_its_way(
             client.contribute_table(PLAN, table)
         with pytest.raises(ConflictError):
             client.contribute_table(PLAN, table)
-    second = store.read(plans.current, PLAN.fingerprint)
+    second = store.current(PLAN.fingerprint)
     assert (store.count(first), store.count(second)) == (PLAN.quorums[0], 5)
     assert len(network.sent) == 3
 
 
 def test_an_announced_wave_that_does_not_follow_is_refused(url, store, network) -> None:
     """A database that chose another map than its releases say gets nothing."""
-    first = store.write(plans.begin, PLAN)
+    store.open(PLAN)
+    first = PLAN.first()
     store.add(first, perturb_table(first, rows(people(60), 0, PLAN.quorums[0])))
     other = next_agreement(PLAN, [release(first, people(60), np.random.default_rng(5))])
     with pytest.MonkeyPatch.context() as hostile:
         hostile.setattr(Course, "next_agreement", lambda _course: other)
-        assert store.write(advance, PLAN.fingerprint) == other
+        store.advance(PLAN.fingerprint)
+        assert store.current(PLAN.fingerprint) == other
     with connected(url, network) as client, pytest.raises(NotCertifiedError):
         client.contribute(PLAN, {name: column[0] for name, column in people(1).items()})
     assert not network.sent

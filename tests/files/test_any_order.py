@@ -20,7 +20,6 @@ from blurfit.files.engines import Threads
 from blurfit.files.learn import export, release_files
 from blurfit.messages.files import Writer
 from blurfit.model.moments import PublishedMoments
-from blurfit.store import withdrawal
 from blurfit.store.backup import backup, restore
 from support.stores import PEOPLE, propose, totals_of
 
@@ -105,7 +104,7 @@ class World:
     def withdraw(self) -> None:
         with Store(self.store()) as store:
             one = self.chosen(self.groups)
-            withdrawal.withdraw(store, store.collection(PRINT), one.identifiers)
+            store.withdraw(store.collection(PRINT), one.identifiers)
 
     def close(self) -> None:
         with Store(self.store()) as store:

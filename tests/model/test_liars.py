@@ -15,7 +15,7 @@ from blurfit.model.release import moments_of
 from blurfit.model.statement import as_markdown, lies_in_words
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.schema.vectors import values
-from blurfit.service.peer import publish
+from blurfit.service.peers import publish
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.lying import climbing
 from support.sharing import KEY, arrival, opened

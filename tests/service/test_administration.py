@@ -11,7 +11,6 @@ from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.app import Limits, Service
-from blurfit.store import stewards
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
 from support.stores import PEOPLE, propose
@@ -175,13 +174,10 @@ def test_of_what_was_done_the_newest_come_first_and_the_list_ends() -> None:
         token = new_token()
         store.appoint(hashed(token))
 
-        def many(connection) -> None:
-            for number in range(1001):
-                stewards.write_down(connection, "administrator", f"deed {number}", None, 200)
-
-        store.write(many)
+        for number in range(1001):
+            store.log("administrator", f"deed {number}", None, 200)
         with TestClient(Service(store)) as client:
-            answer = client.get("/deeds", headers={"authorization": f"Bearer {token}"})
+            answer = client.get("/audit-log", headers={"authorization": f"Bearer {token}"})
     found = answer.json()
     assert len(found) == 1000
     assert found[0]["what"] == "deed 1000"

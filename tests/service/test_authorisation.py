@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
-from blurfit.store import stewards
+from blurfit.store.access import RIGHTS
 from blurfit.store.store import Store
 from support.requests import refused
 from support.stores import propose
@@ -19,9 +19,9 @@ def service():
         administrator = tokens.new_token()
         store.appoint(tokens.hashed(administrator))
         given = {"administrator": administrator}
-        for right in stewards.RIGHTS:
+        for right in RIGHTS:
             given[right] = tokens.new_token()
-            store.write(stewards.grant, f"may {right}", right, tokens.hashed(given[right]))
+            store.grant(f"may {right}", right, tokens.hashed(given[right]))
         with TestClient(Service(store)) as client:
             yield (
                 client,
@@ -32,12 +32,12 @@ def service():
 def test_a_token_says_what_it_may_do(service) -> None:
     client, given = service
     told = {who: client.get("/token", headers=headers).json() for who, headers in given.items()}
-    assert told["administrator"] == {"name": "administrator", "rights": [*stewards.RIGHTS]}
-    for right in stewards.RIGHTS:
+    assert told["administrator"] == {"name": "administrator", "rights": [*RIGHTS]}
+    for right in RIGHTS:
         assert told[right] == {"name": f"may {right}", "rights": [right]}
     for headers in ({}, {"authorization": "Bearer of-nothing"}):
         refused(client.get("/token", headers=headers), 401, "unauthorised")
-    assert not client.get("/deeds", headers=given["administrator"]).json(), "asking is no deed"
+    assert not client.get("/audit-log", headers=given["administrator"]).json(), "asking is no deed"
 
 
 def test_each_right_opens_its_doors_and_no_other(service) -> None:
@@ -53,13 +53,13 @@ def test_each_right_opens_its_doors_and_no_other(service) -> None:
             ),
             "invite": client.post(f"{path}/invitations", json=hashes, headers=given[who]),
             "publish": client.post(f"{path}/publish", headers=given[who]),
-            "read": client.get("/deeds", headers=given[who]),
+            "read": client.get("/audit-log", headers=given[who]),
         }
         return {right: answer.status_code for right, answer in asked.items()}
 
     everything = tried("administrator")
     assert everything == {"open": 201, "invite": 200, "publish": 409, "read": 200}
-    for right in stewards.RIGHTS:
+    for right in RIGHTS:
         found = tried(right)
         assert found.pop(right) in (200, 409)
         assert set(found.values()) == {401}
@@ -72,8 +72,8 @@ def test_what_was_done_is_told_with_who_and_how_it_ended(service) -> None:
     path = f"/collections/{agreement.fingerprint}"
     client.post(f"{path}/publish", headers=given["publish"])
     client.post(f"{path}/publish", headers=given["open"])  # is refused: nobody was let in
-    found = client.get("/deeds", headers=given["read"]).json()
-    assert [(one["steward"], one["what"], one["outcome"]) for one in found] == [
+    found = client.get("/audit-log", headers=given["read"]).json()
+    assert [(one["name"], one["what"], one["outcome"]) for one in found] == [
         ("may publish", "publish", 409),
         ("may open", "open", 201),
     ]
@@ -82,9 +82,9 @@ def test_what_was_done_is_told_with_who_and_how_it_ended(service) -> None:
 
 def test_without_a_token_nothing_is_told(service) -> None:
     client, _ = service
-    assert client.get("/deeds").status_code == 401
+    assert client.get("/audit-log").status_code == 401
     for headers in ({"authorization": "Bearer "}, {"authorization": "Basic x"}):
-        assert client.get("/deeds", headers=headers).status_code == 401
+        assert client.get("/audit-log", headers=headers).status_code == 401
 
 
 @pytest.mark.parametrize("peer_token", [None, "p" * 43], ids=["alone", "with a peer"])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.shares import OVERHEAD
 from blurfit.messages.submissions import Submissions
@@ -21,10 +20,9 @@ from blurfit.service import limits as module
 from blurfit.service.app import Limits, Service
 from blurfit.service.intake import JSON_BYTES, largest_body
 from blurfit.service.limits import Allowance
-from blurfit.store import plans
 from blurfit.store.store import Store
 from support.requests import TOKEN, opened, refused, send
-from support.sharing import SCHEMA, TWO, new_agreement
+from support.sharing import new_agreement
 from support.stores import PEOPLE
 
 
@@ -190,23 +188,17 @@ def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> No
 
 # Every path that takes a body, and whose token it asks for; {} is the collection's fingerprint.
 TAKING = {
-    "/agreements": "administrator",
+    "/proposals": "administrator",
     "/outlooks": "administrator",
     "/collections": "administrator",
     "/collections/{}/invitations": "administrator",
     "/collections/{}/until": "administrator",
     "/collections/{}/withdrawals": None,
     "/collections/{}/submissions": None,
-    "/collections/{}/shares/proofs": "peer",
-    "/collections/{}/shares/sum": "peer",
-    "/collections/{}/shares/result": "peer",
-    "/collections/{}/shares/signatures": "peer",
-    "/collections/{}/shares/release": "peer",
-    "/plans": "administrator",
-    "/plans/proposal": "administrator",
-    "/plans/{}/invitations": "administrator",
-    "/plans/{}/until": "administrator",
-    "/plans/{}/shares/state": "peer",
+    "/collections/{}/peer/proofs": "peer",
+    "/collections/{}/peer/sum": "peer",
+    "/collections/{}/peer/news": "peer",
+    "/collections/{}/peer/signatures": "peer",
 }
 
 
@@ -257,16 +249,12 @@ def test_half_sent_bodies_are_refused_beyond_one_allowance(path, monkeypatch) ->
     monkeypatch.setattr(module, "SECONDS_FOR_A_SMALL_ONE", 600.0)
     agreement = new_agreement(proofs=True)
     secret = "a-secret-of-both-databases-for-tests"
-    plan = Plan.propose(
-        SCHEMA, waves=1, epsilon=1, delta=1e-6, quorum=100, admission="invited", databases=TWO
-    )
     with Store() as store:
         store.appoint(hashed(TOKEN))
         store.open(agreement, role="second")
-        store.write(plans.begin, plan, role="second")
         limits = Limits(requests_per_second=0, bytes_in_flight=10_000)
         service = Service(store, limits, peer_token=secret)
-        about = (plan if path.startswith("/plans") else agreement).fingerprint
+        about = agreement.fingerprint
         token = {"administrator": TOKEN, "peer": tokens.for_agreement(secret, about)}
         others = {"submissions": BINARY, "proofs": OCTETS, "sum": OCTETS}
         headers = {"content-type": others.get(path.rpartition("/")[2], JSON)}

@@ -10,7 +10,7 @@ from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.blur import perturb_table
 from blurfit.service import intake as module
 from blurfit.service.intake import Collector
-from blurfit.store import connecting
+from blurfit.store import database
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
 from support.stores import propose
@@ -169,7 +169,7 @@ def test_the_store_is_tidied_soon_after_little_was_written(store, agreement, mon
         await collector.submit(collection, Arrival(*rows(agreement, 1)))
         await asyncio.wait_for(tidied.wait(), 300)
         tidied.clear()
-        await collector.between_commits(int)
+        collector.tidy()
         await asyncio.wait_for(tidied.wait(), 300)
         await collector.close()
 
@@ -177,7 +177,7 @@ def test_the_store_is_tidied_soon_after_little_was_written(store, agreement, mon
 
 
 def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(places, monkeypatch) -> None:
-    monkeypatch.setattr(connecting, "_SECONDS_FOR_A_LOCK", 60)
+    monkeypatch.setattr(database, "_SECONDS_FOR_A_LOCK", 60)
     locked, free = propose(), propose(epsilon=101)
     with Store(places.fresh()) as store:
         store.open(locked)
@@ -199,7 +199,7 @@ def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(places, monkey
             assert await waits == 1
             await collector.close()
 
-        held = sa.text("SELECT 1 FROM collections WHERE fingerprint = :name FOR UPDATE")
+        held = sa.text("SELECT 1 FROM courses WHERE fingerprint = :name FOR UPDATE")
         with store._engine.connect() as holder:
             holder.execute(held, {"name": locked.fingerprint})
             asyncio.run(run(holder))

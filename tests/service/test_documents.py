@@ -5,7 +5,7 @@ import json
 import msgspec
 
 from blurfit.contributor.blur import perturb, perturb_table
-from blurfit.service import documents
+from blurfit.service import intake as documents
 from support.stores import PEOPLE, propose
 
 

@@ -7,7 +7,7 @@ from blurfit import Agreement, perturb_table
 from blurfit.protocol import tokens
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.service.app import Service
-from blurfit.store import stewards
+from blurfit.store.access import RIGHTS
 from blurfit.store.store import Store
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 100))
@@ -20,9 +20,9 @@ def service():
     with Store() as store:
         given = {"administrator": tokens.new_token()}
         store.appoint(tokens.hashed(given["administrator"]))
-        for right in stewards.RIGHTS:
+        for right in RIGHTS:
             given[right] = tokens.new_token()
-            store.write(stewards.grant, f"may {right}", right, tokens.hashed(given[right]))
+            store.grant(f"may {right}", right, tokens.hashed(given[right]))
         store.open(AGREEMENT)
         with TestClient(Service(store)) as client:
             yield (
@@ -39,7 +39,7 @@ def send(store: Store, age: float, count: int = 100) -> None:
 def test_only_the_administrators_own_token_is_good_for_it(service) -> None:
     store, client, given = service
     send(store, 50.0)
-    for right in (*stewards.RIGHTS, None):
+    for right in (*RIGHTS, None):
         assert client.get(PATH, headers=given.get(right)).status_code == 401
     found = client.get(PATH, headers=given["administrator"]).json()
     assert set(found) == {"people", "disagree", "long", "told"}

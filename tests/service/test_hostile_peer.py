@@ -13,8 +13,10 @@ import pytest
 from blurfit import ServiceError
 from blurfit.protocol import http, tokens
 from blurfit.protocol.http import Exchange
-from blurfit.service import peer as module
-from blurfit.service.peer import RemotePeer
+from blurfit.service import peers as module
+from blurfit.service.peers import RemotePeer
+from blurfit.service.signing import Signatory
+from blurfit.store.store import Store
 from support.serving import Serving, impatient
 from support.sharing import new_agreement, propose
 
@@ -113,18 +115,22 @@ def test_pages_without_end_are_given_up(monkeypatch) -> None:
         return httpx.Response(200, content=b"".join(int(n).to_bytes(16, "big") for n in numbers))
 
     agreement = new_agreement()
-    with RemotePeer(agreement, SECRET, transport=httpx.MockTransport(page)) as peer:
-        with pytest.raises(ServiceError, match="at most 10 identifiers"):
-            peer.identifiers()
-        assert len(asked) == 5
-        token = tokens.for_agreement(SECRET, agreement.fingerprint)
-        assert set(asked) == {f"Bearer {token}"}, "good under this agreement alone"
-    again = httpx.MockTransport(lambda _request: httpx.Response(200, content=bytes(32)))
-    with (
-        RemotePeer(agreement, SECRET, transport=again) as peer,
-        pytest.raises(ServiceError, match="in order"),
-    ):
-        peer.identifiers()
+    with Store() as store:
+        store.open(agreement, role="first")
+        course, wave = (of(agreement.fingerprint) for of in (store.course, store.collection))
+        given = store, course, SECRET, Signatory(store)
+        with RemotePeer(*given, transport=httpx.MockTransport(page)) as peer:
+            with pytest.raises(ServiceError, match="at most 10 identifiers"):
+                peer.identifiers(wave)
+            assert len(asked) == 5
+            token = tokens.for_agreement(SECRET, agreement.fingerprint)
+            assert set(asked) == {f"Bearer {token}"}, "good under this agreement alone"
+        again = httpx.MockTransport(lambda _request: httpx.Response(200, content=bytes(32)))
+        with (
+            RemotePeer(*given, transport=again) as peer,
+            pytest.raises(ServiceError, match="in order"),
+        ):
+            peer.identifiers(wave)
 
 
 STARTS = b"", HEAD + b"a: ", HEAD + b"content-length: 1000000\r\n\r\n"

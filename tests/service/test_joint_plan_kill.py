@@ -14,7 +14,7 @@ from blurfit.errors import WaveClosedError
 from blurfit.messages.shares import expand
 from blurfit.model.course import learn_plan
 from blurfit.model.moments import PublishedMoments
-from blurfit.store import blocks, plans
+from blurfit.store import blocks
 from blurfit.store.store import Store
 from support.joint_plans import joint_plan
 from support.plans import people, rows, written
@@ -40,7 +40,7 @@ def test_killed_while_a_plan_goes_on_between_two(tmp_path, monkeypatch) -> None:
     try:
         for one, role in zip(databases, ("first", "second"), strict=True):
             one.start()
-            answer = one.post(f"/plans?role={role}", content=plan.to_json())
+            answer = one.post(f"/collections?role={role}", content=plan.to_json())
             assert answer.status_code == 201, answer.text
         sender = threading.Thread(target=send_until_the_end, args=(plan, tmp_path, sent))
         sender.start()
@@ -80,14 +80,14 @@ def send_until_the_end(plan, folder, sent: list[int]) -> None:
 
 def until_both_have_a_model(plan, databases) -> None:
     deadline = time.monotonic() + 300
-    path = f"/plans/{plan.fingerprint}/model"
+    path = f"/collections/{plan.fingerprint}/model"
     while {one.client.get(one.url + path).status_code for one in databases} != {200}:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 def check(plan, first: Store, second: Store, sent: list[int]) -> None:
-    texts, others = (one.read(plans.release_texts, plan.fingerprint) for one in (first, second))
+    texts, others = (one.releases(plan.fingerprint) for one in (first, second))
     assert texts == others
     releases = [PublishedMoments.from_json(text) for text in texts]
     assert len(releases) == len(plan)
@@ -101,7 +101,7 @@ def check(plan, first: Store, second: Store, sent: list[int]) -> None:
         exact = (np.array([masked[one] for one in common]) - masks).view(np.int64).sum(axis=0)
         assert shown.sums.tolist() == (exact * shown.agreement.grid.quadratic).tolist()
     assert counted <= sum(sent)
-    models = {one.read(plans.model_text, plan.fingerprint) for one in (first, second)}
+    models = {one.model(plan.fingerprint) for one in (first, second)}
     assert models == {learn_plan(plan, releases).to_json()}
 
 

@@ -13,7 +13,7 @@ from blurfit.messages.signing import Signer, new_key
 from blurfit.model.model import PublishedModel
 from blurfit.protocol.tokens import hashed
 from blurfit.service import answers as kept
-from blurfit.service import reading, signatory
+from blurfit.service import endpoints, signing
 from blurfit.service.answers import Kept, Shelf
 from blurfit.service.app import Limits, Service
 from blurfit.service.background import LONG, Turns
@@ -27,9 +27,9 @@ ALONE = (
     "agreement",
     "model",
     "moments",
-    *(f"statement?format={one}" for one in reading.STATEMENTS),
+    *(f"statement?format={one}" for one in endpoints.STATEMENTS),
 )
-WAVES = ("plan", "agreement", "releases")
+WAVES = ("document", "agreement", "releases")
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def paths(http) -> list[str]:
     """Everything that is always the same: of a collection, of a plan, and of the service."""
     promise = {"epsilon": 100, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
     plan = Plan.propose(SCHEMA, waves=2, **promise)
-    http.post("/plans", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
+    http.post("/collections", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
     collection = opened(http, SIGNED)
     send(http, collection, perturb(SIGNED, PEOPLE).to_bytes())
     assert http.post(f"{collection}/publish", headers=ADMINISTRATOR).status_code == 200
-    waves = [f"/plans/{plan.fingerprint}/{one}" for one in WAVES]
+    waves = [f"/collections/{plan.fingerprint}/{one}" for one in WAVES]
     return ["/openapi.json", *(f"{collection}/{one}" for one in ALONE), *waves]
 
 
@@ -67,7 +67,7 @@ def test_nothing_is_read_or_written_twice(http, paths, monkeypatch) -> None:
     worked: list[str] = []
     for place, name in (
         *((json, "loads"), (json, "dumps"), (gzip, "compress"), (kept.hashlib, "sha256")),
-        *((PublishedModel, "from_json"), (signatory, "with_signatures")),
+        *((PublishedModel, "from_json"), (signing, "with_signatures")),
     ):
         work = getattr(place, name)
 
@@ -123,7 +123,7 @@ def test_a_signature_that_comes_is_shown(store) -> None:
 
 
 def test_answers_are_paid_by_their_size(store) -> None:
-    limits = Limits(requests_per_second=1e-9, burst=8)
+    limits = Limits(requests_per_second=1e-9, burst=6)
     with TestClient(Service(store, limits), client=("203.0.113.5", 1)) as http:
         plain = {"accept-encoding": "identity"}
         answer = http.get("/openapi.json", headers=plain)

@@ -15,7 +15,7 @@ from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol.wire import BINARY
-from blurfit.store import publication
+from blurfit.store import release
 from blurfit.store.store import Store
 from support import processes, sender
 from support.sender import read
@@ -193,7 +193,7 @@ def dawdling(*arguments: str) -> None:
         while True:
             time.sleep(60)
 
-    publication._learned = dawdle
+    release.blurred = dawdle
     processes.blurfit(*arguments)
 
 

@@ -18,10 +18,10 @@ def lines(style: str, capsys, *messages: str) -> list[str]:
     try:
         logging.config.dictConfig(configuration(style, access=False))
         for message in messages:
-            logging.getLogger("blurfit.deeds").info("%s", message)
+            logging.getLogger("blurfit.audit_log").info("%s", message)
         logging.getLogger("uvicorn.access").info("an address")
     finally:
-        for name in ("blurfit", "blurfit.deeds", "uvicorn", "uvicorn.error", "uvicorn.access"):
+        for name in ("blurfit", "blurfit.audit_log", "uvicorn", "uvicorn.error", "uvicorn.access"):
             logger = logging.getLogger(name)
             logger.handlers.clear()
             logger.propagate = True
@@ -39,5 +39,5 @@ def test_json_has_time_level_logger_and_message(capsys) -> None:
     (line,) = lines("json", capsys, "opened ε")
     found = json.loads(line)
     assert found["message"] == "opened ε"
-    assert (found["level"], found["logger"]) == ("info", "blurfit.deeds")
+    assert (found["level"], found["logger"]) == ("info", "blurfit.audit_log")
     assert found["time"].endswith("+00:00")

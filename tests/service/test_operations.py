@@ -93,6 +93,6 @@ def test_parameters_and_pages() -> None:
 
 def test_every_type_that_is_referred_to_has_a_schema_under_its_name() -> None:
     found = Service(Store()).document["components"]["schemas"]
-    assert {"Status", "Problem", "Hour", "Hashes", "Sums", "Published"} <= set(found)
+    assert {"Status", "Problem", "Hour", "Hashes", "Sums", "News"} <= set(found)
     assert found["Hashes"]["additionalProperties"] is False
     assert found["Status"]["required"] == ["fingerprint", "state", "count", "quorum", "invited"]

@@ -10,7 +10,6 @@ import numpy as np
 
 from blurfit.model.course import Course, learn_plan
 from blurfit.model.moments import PublishedMoments
-from blurfit.store import plans
 from blurfit.store.store import Store
 from support import processes, wave_sender
 from support.plans import plan
@@ -27,7 +26,7 @@ def test_killed_while_a_plan_goes_on(place, tmp_path) -> None:
     services = [Serving(place, tmp_path) for _ in range(2 if "postgres" in place else 1)]
     for one in services:
         one.start()
-    assert services[0].post("/plans", content=PLAN.to_json()).status_code == 201
+    assert services[0].post("/collections", content=PLAN.to_json()).status_code == 201
     senders = [
         processes.start(
             wave_sender.main,
@@ -43,7 +42,7 @@ def test_killed_while_a_plan_goes_on(place, tmp_path) -> None:
             service = services[int(generator.integers(len(services)))]
             service.kill()
             with Store(place) as store:
-                seen.append(store.read(plans.release_texts, PLAN.fingerprint))
+                seen.append(store.releases(PLAN.fingerprint))
             service.start()
         for one in senders:
             assert one.wait(600) == 0, (tmp_path / "senders.log").read_text()
@@ -60,18 +59,20 @@ def test_killed_while_a_plan_goes_on(place, tmp_path) -> None:
 
 def until_learned(service: Serving) -> None:
     deadline = time.monotonic() + 300
-    while service.client.get(f"{service.url}/plans/{PLAN.fingerprint}/model").status_code != 200:
+    while (
+        service.client.get(f"{service.url}/collections/{PLAN.fingerprint}/model").status_code != 200
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
 def check(store: Store, folder, seen: list[list[str]]) -> None:
-    texts = store.read(plans.release_texts, PLAN.fingerprint)
+    texts = store.releases(PLAN.fingerprint)
     assert all(texts[: len(before)] == before for before in seen), "published once, and for ever"
     sent, done, late = (read(folder, kind) for kind in ("sent", "done", "late"))
     assert not done & late
     assert done | late == sent, "everyone was told what became of it"
-    status = store.read(plans.status, PLAN.fingerprint)
+    status = store.status(PLAN.fingerprint)
     assert (status.state, [one.state for one in status.waves]) == ("ended", ["released"] * 3)
     releases = [PublishedMoments.from_json(text) for text in texts]
     for wave, shown in zip(status.waves, releases, strict=True):
@@ -82,4 +83,4 @@ def check(store: Store, folder, seen: list[list[str]]) -> None:
         numbers = np.concatenate([part.numbers for part in parts])
         assert shown.sums.tolist() == numbers.sum(axis=0).tolist(), "sums on the grid are exact"
     Course.of(PLAN, releases)  # each wave follows from those before
-    assert store.read(plans.model_text, PLAN.fingerprint) == learn_plan(PLAN, releases).to_json()
+    assert store.model(PLAN.fingerprint) == learn_plan(PLAN, releases).to_json()

@@ -15,7 +15,7 @@ from blurfit import (
 )
 from blurfit.learning.outlook import outlook
 from blurfit.protocol.wire import JSON
-from blurfit.service.proposal import agreement_from
+from blurfit.service.administration import agreed_from
 from support.requests import ADMINISTRATOR, refused
 
 SCHEMA = Schema([Numeric("age", 18, 80), Binary("married")], Numeric("income", 0, 200_000))
@@ -39,7 +39,7 @@ CHOICES = {"schema": SCHEMA.to_dict(), "epsilon": 1, "delta": 1e-6, "quorum": 20
     ],
 )
 def test_it_is_what_python_makes(options) -> None:
-    found = agreement_from(json.dumps(CHOICES | options).encode())
+    found = agreed_from(json.dumps(CHOICES | options).encode())
     pairs = [tuple(one.values()) for one in options.get("databases", ())]
     chosen = options | {"databases": pairs}
     expected = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000, **chosen)
@@ -72,10 +72,10 @@ def test_a_wrong_choice_is_named_or_taken(change, words) -> None:
     body = json.dumps(CHOICES | change).encode()
     if words:
         with pytest.raises((InvalidValueError, InfeasibleError), match=words):
-            agreement_from(body)
+            agreed_from(body)
         return
     try:
-        found = agreement_from(body)
+        found = agreed_from(body)
     except (InvalidValueError, InfeasibleError, NotCertifiedError):
         return
     found.verify()
@@ -84,7 +84,7 @@ def test_a_wrong_choice_is_named_or_taken(change, words) -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"\xff", b"[" * 10_000, b'"' + b"a" * 100])
 def test_what_is_no_proposal_is_refused(body) -> None:
     with pytest.raises(InvalidValueError, match="Expected a proposal in JSON"):
-        agreement_from(body)
+        agreed_from(body)
 
 
 # ---- what to expect, over HTTP
@@ -92,7 +92,7 @@ def test_what_is_no_proposal_is_refused(body) -> None:
 
 def test_what_to_expect_and_what_it_takes(http) -> None:
     found = http.post("/outlooks", json=CHOICES, headers=ADMINISTRATOR).json()
-    expected = outlook(agreement_from(json.dumps(CHOICES).encode()))
+    expected = outlook(agreed_from(json.dumps(CHOICES).encode()))
     assert found["off"] == pytest.approx(expected.off)
     assert found["without_privacy"] == pytest.approx(expected.without_privacy)
     assert found["people"] is None
@@ -116,7 +116,7 @@ WIDE = json.loads(json.dumps(CHOICES))
 WIDE["schema"]["target"]["upper"] = 2**53
 
 
-@pytest.mark.parametrize("path", ["/agreements", "/outlooks", "/plans"])
+@pytest.mark.parametrize("path", ["/proposals", "/outlooks", "/collections"])
 @pytest.mark.parametrize(
     "body",
     [
@@ -136,8 +136,8 @@ def test_whole_numbers_beyond_the_safe_ones_are_never_a_fault_of_the_service(
 
 
 def test_a_document_with_whole_numbers_beyond_the_safe_ones_is_refused(http) -> None:
-    document = agreement_from(json.dumps(CHOICES).encode()).to_document()
+    document = agreed_from(json.dumps(CHOICES).encode()).to_document()
     for change in ({"epsilon": 2**64}, {"quorum": 2**53}, {"schema": WIDE["schema"]}):
-        for path in ("/collections", "/plans"):
+        for path in ("/collections", "/collections"):
             answer = http.post(path, json=document | change, headers=ADMINISTRATOR)
             refused(answer, 400, "invalid")

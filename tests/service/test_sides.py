@@ -6,8 +6,8 @@ import pytest
 from blurfit.errors import ConflictError
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Service
+from blurfit.service.remote import counts_at, refuse_if_uneven
 from blurfit.service.server import in_a_thread
-from blurfit.service.sides import counts_at, refuse_if_uneven
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN
 from support.sharing import arrival, marked, new_agreement

@@ -9,7 +9,6 @@ from starlette.testclient import TestClient
 from blurfit.contributor.blur import perturb
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Limits, Service
-from blurfit.store import stewards
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, opened, refused, send
 from support.stores import propose
@@ -45,7 +44,7 @@ def test_it_has_a_name_in_answer_and_log_and_is_a_deed(http, store, monkeypatch,
     (record,) = [one for one in caplog.records if name in one.getMessage()]
     assert record.exc_info[0] is ZeroDivisionError
     assert TOKEN not in record.getMessage()
-    deed = store.read(stewards.newest)[0]
+    deed = store.audit_log()[0]
     assert (deed.what, deed.outcome) == ("close", 500)
 
 

@@ -15,7 +15,7 @@ from blurfit.errors import ServiceError
 from blurfit.messages.signing import Signer, about_submissions, new_key, secrets_of
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Limits, Service
-from blurfit.store import blocks, withdrawal
+from blurfit.store import arrivals
 from support import ed25519, sharing
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
 from support.sharing import TWO
@@ -105,7 +105,7 @@ def test_a_withdrawal_is_paid_before_any_of_it_is_read(store) -> None:
 
 
 def test_where_there_are_more_blocks_each_costs_a_request(store, monkeypatch) -> None:
-    monkeypatch.setattr(blocks, "number", lambda *_: 150)
+    monkeypatch.setattr(store, "blocks", lambda _wave: 150)
     limits = Limits(requests_per_second=1e-9, burst=350)
     with TestClient(Service(store, limits), client=("203.0.113.5", 1)) as http:
         path = opened(http, propose())
@@ -114,7 +114,7 @@ def test_where_there_are_more_blocks_each_costs_a_request(store, monkeypatch) ->
 
 def test_a_collection_that_closes_in_between_tells_who_stays(store, monkeypatch) -> None:
     """Others write between any two blocks; here it is somebody who closes the collection."""
-    monkeypatch.setattr(withdrawal, "BLOCKS_AT_ONCE", 1)
+    monkeypatch.setattr(arrivals, "BLOCKS_AT_ONCE", 1)
     agreement = propose(signing_keys=KEYS[:1])
     service = Service(store, signing_key=PRIVATE[0])
     with TestClient(service) as http:
@@ -122,14 +122,15 @@ def test_a_collection_that_closes_in_between_tells_who_stays(store, monkeypatch)
         sent = perturb(agreement, PEOPLE, secret=secret)
         for one in sent:
             send(http, path, one.to_bytes())
-        between = service._collector.between_commits
+        write = store.write
 
-        async def and_close(work, *given):
-            done = await between(work, *given)
-            await between(store.close_collection, agreement.fingerprint)
+        def and_close(work, *given, **named):
+            done = write(work, *given, **named)
+            if work is arrivals.remove:
+                store.close_collection(agreement.fingerprint)
             return done
 
-        monkeypatch.setattr(service._collector, "between_commits", and_close)
+        monkeypatch.setattr(store, "write", and_close)
         answer = ask(http, path, *secrets_of(secret, 0, 3)).json()
         assert (answer["withdrawn"], answer["new"], len(answer["staying"])) == (1, 1, 2)
         names = [one.tobytes() for one in sent.identifiers[:3]]

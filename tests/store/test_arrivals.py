@@ -1,16 +1,363 @@
-"""Identifiers that two services take at the same moment."""
+"""Counted once, kept, all or nothing, and one model: on SQLite and on PostgreSQL."""
 
+import sqlite3
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
-from blurfit.contributor.blur import perturb_table
-from blurfit.messages.submissions import Submissions
-from blurfit.store import arrivals
+from blurfit import (
+    ClosedError,
+    InfeasibleError,
+    InvalidValueError,
+    NotInvitedError,
+    NotPublishedError,
+    StorageError,
+    learn,
+)
+from blurfit.agreement.agreement import Agreement
+from blurfit.contributor.blur import perturb, perturb_table
+from blurfit.messages.submissions import Submission, Submissions
+from blurfit.protocol.tokens import hashed, new_token
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.store import arrivals, blocks, identifiers
 from blurfit.store.arrivals import Arrival, Group, receive_new
+from blurfit.store.collections import taking
 from blurfit.store.store import Store
-from support.stores import arrival
+from support.stores import arrival as arrival_of
+from support.stores import propose, totals_of
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
+
+
+def people(count: int) -> dict:
+    return {name: values[:count] for name, values in PEOPLE.items()}
+
+
+def arrival(batch: Submissions, *invitations: str) -> Arrival:
+    return arrival_of(batch, [hashed(one) for one in invitations])
+
+
+def changed(one: Submission, agreement: Agreement) -> Submission:
+    """The same identifier with other numbers, such as an honest contributor could have sent."""
+    other = one.numbers + agreement.grid.quadratic * (np.arange(agreement.width) == 0)
+    return Submission(one.identifier, one.fingerprint, other)
+
+
+def test_what_was_added_is_there_later(agreement, place) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    with Store(place) as kept:
+        assert kept.add(agreement, batch) == 40
+    with Store(place) as kept:  # another process, later
+        assert kept.count(agreement) == 40
+        (stored,) = kept.submissions(agreement.fingerprint)
+        assert sorted(one.to_bytes() for one in stored) == sorted(one.to_bytes() for one in batch)
+
+
+def test_the_model_is_that_of_the_sums(agreement, place) -> None:
+    batch, more = perturb_table(agreement, PEOPLE), perturb_table(agreement, people(7))
+    with Store(place) as kept:
+        kept.add(agreement, batch)
+        kept.add(agreement, more)
+        model = kept.publish(agreement)
+    expected = learn(agreement, totals_of(agreement, batch, more))
+    assert model.count == 47
+    assert model.to_json() == expected.to_json(), "to the last bit"
+
+
+def test_the_order_and_the_grouping_do_not_show(agreement, place) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    ones = list(batch)
+    with Store(place) as together, Store() as apart:
+        together.add(agreement, batch)
+        for one in reversed(ones):
+            apart.add(agreement, one)
+        assert together.publish(agreement).to_json() == apart.publish(agreement).to_json()
+
+
+def test_sent_twice_is_counted_once(agreement, place) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    one = next(iter(batch))
+    with Store(place) as kept:
+        assert kept.add(agreement, one) == 1
+        assert kept.add(agreement, one) == 0
+        assert kept.add(agreement, batch) == 39
+        assert kept.add(agreement, batch) == 0
+        assert kept.count(agreement) == 40
+        twice = np.concatenate([np.arange(3), np.arange(3)])
+        fresh = perturb_table(agreement, people(3))
+        doubled = Submissions(
+            fresh.identifiers[twice],
+            fresh.fingerprint,
+            fresh.numbers[twice],
+        )
+        assert kept.add(agreement, doubled) == 3
+        assert kept.count(agreement) == 43
+
+
+@pytest.mark.parametrize("invited", [False, True])
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_known_identifier_is_answered_alike_whatever_its_numbers_are(
+    agreement, place, invited, closed
+) -> None:
+    """Equal or not, alone or among others, before closing and after: else guesses can be tested."""
+    agreement = replace(agreement, admission="invited" if invited else "anyone")
+    batch = perturb_table(agreement, people(5))
+    one = next(iter(batch))
+    tokens = [f"invitation {n}" for n in range(5)] if invited else []
+    with Store(place) as kept:
+        kept.open(agreement)
+        if invited:
+            kept.invite(agreement.fingerprint, [hashed(one) for one in tokens])
+        assert kept.receive(kept.collection(agreement.fingerprint), [arrival(batch, *tokens)]) == [
+            5
+        ]
+        if closed:
+            kept.close_collection(agreement.fingerprint)
+        other = changed(one, agreement)
+        for same, different in (
+            ([one], [other]),
+            ([*batch], [other, *batch][:1] + [*batch][1:]),
+            ([one, one], [one, other]),
+        ):
+            group = [arrival(Submissions.gather(given)) for given in (same, different)]
+            for given in (group, group[:1], group[1:]):
+                assert kept.receive(kept.collection(agreement.fingerprint), given) == [0] * len(
+                    given
+                )
+        (stored,) = kept.submissions(agreement.fingerprint)
+        assert sorted(x.identifier for x in stored) == sorted(x.identifier for x in batch)
+        assert one in [*stored], "what came first stays"
+
+
+def test_one_name_twice_in_a_group(agreement, place) -> None:
+    batch = perturb_table(agreement, people(2))
+    one, other = batch
+    group = [
+        arrival(Submissions.gather([one])),
+        arrival(Submissions.gather([one])),
+        arrival(Submissions.gather([changed(one, agreement)])),
+        arrival(Submissions.gather([other])),
+    ]
+    with Store(place) as kept:
+        kept.open(agreement)
+        assert kept.receive(kept.collection(agreement.fingerprint), group) == [1, 0, 0, 1]
+        assert kept.count(agreement) == 2
+
+
+def test_agreements_do_not_mix(agreement, place) -> None:
+    another = propose(epsilon=2, mechanism=agreement.mechanism)
+    record = {"age": 30, "income": 50}
+    with Store(place) as kept:
+        kept.add(agreement, perturb(agreement, record))
+        kept.add(another, perturb(another, record))
+        assert kept.count(agreement) == kept.count(another) == 1
+        with pytest.raises(InvalidValueError, match="another agreement"):
+            kept.add(agreement, perturb(another, record))
+        prints = [one.fingerprint for one in kept.statuses()]
+        assert prints == [agreement.fingerprint, another.fingerprint]
+
+
+def test_published_once_and_closed(agreement, place) -> None:
+    with Store(place) as kept:
+        kept.add(agreement, perturb_table(agreement, people(19)))
+        with pytest.raises(InfeasibleError, match="1 more contributors"):
+            kept.publish(agreement)
+        assert kept.status(agreement.fingerprint).state == "collecting"
+        with pytest.raises(NotPublishedError):
+            kept.model(agreement.fingerprint)
+        batch = perturb_table(agreement, PEOPLE)
+        kept.add(agreement, batch)
+        first = kept.publish(agreement)
+        assert first.count == 59
+        with pytest.raises(ClosedError):
+            kept.add(agreement, perturb_table(agreement, PEOPLE))
+        assert kept.add(agreement, batch) == 0  # sent again by somebody who was not sure
+        assert kept.add(agreement, next(iter(batch))) == 0
+    with Store(place) as kept:
+        assert kept.publish(agreement).to_json() == first.to_json()
+        assert kept.model(agreement.fingerprint) == first.to_json()
+        assert kept.status(agreement.fingerprint).state == "published"
+        assert kept.count(agreement) == 59
+
+
+def test_moments_are_shown_for_moment_alone_and_once_published(agreement, place) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    with Store(place) as kept:
+        kept.add(agreement, batch)
+        with pytest.raises(NotPublishedError):
+            kept.moments(agreement)
+        model = kept.publish(agreement)
+        if agreement.mechanism == "input":
+            with pytest.raises(NotPublishedError, match="never shown"):
+                kept.moments(agreement)
+            return
+        shown = kept.moments(agreement)
+        assert shown.fingerprint == agreement.fingerprint
+        expected = totals_of(agreement, batch)
+        assert (shown.count, shown.sums.tolist()) == (40, expected.sums.tolist())
+        assert shown.fit().to_json() == model.to_json()
+        assert shown.to_json() == kept.moments_text(agreement.fingerprint)
+
+
+def test_a_model_that_cannot_be_had_is_refused_for_ever(place) -> None:
+    # q̃ = 0 from everyone leaves no curvature but the ridge, which takes the noise's share away.
+    agreement = Agreement.propose(
+        SCHEMA,
+        epsilon=5,
+        delta=1e-3,
+        quorum=200,
+        mechanism="input",
+        weight_bound=2.0,
+        local_epsilon=4,
+        local_delta=1e-3,
+    )
+    assert agreement.calibration.ridge < 0
+    identifiers = np.random.default_rng(0).integers(0, 256, (200, 16), dtype=np.uint8)
+    same = Submissions(identifiers, agreement.fingerprint, np.zeros((200, agreement.width)))
+    with Store(place) as kept:
+        assert kept.add(agreement, same) == 200
+        with pytest.raises(InfeasibleError, match="No model can be published"):
+            kept.publish(agreement)
+        assert kept.status(agreement.fingerprint).state == "closed"
+        with pytest.raises(ClosedError):
+            kept.add(agreement, perturb_table(agreement, PEOPLE))
+        with pytest.raises(InfeasibleError, match="No model can be published"):
+            kept.publish(agreement)
+
+
+def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
+    agreement = replace(agreement, admission="invited")
+    one, other = perturb_table(agreement, people(2))
+    tokens = [new_token() for _ in range(3)]
+    with Store(place) as kept:
+        kept.open(agreement)
+        assert kept.invite(agreement.fingerprint, map(hashed, tokens)) == 3
+        assert kept.invite(agreement.fingerprint, map(hashed, tokens)) == 0
+
+        def send(submission: Submission, *invitations: str) -> object:
+            batch = Submissions.gather([submission])
+            (outcome,) = kept.receive(
+                kept.collection(agreement.fingerprint), [arrival(batch, *invitations)]
+            )
+            return outcome
+
+        assert isinstance(send(one), NotInvitedError)
+        assert isinstance(send(one, "guess"), NotInvitedError)
+        assert send(one, tokens[0]) == 1
+        assert send(one, tokens[0]) == 0  # again, with the invitation that it has used
+        assert send(one) == 0
+        assert isinstance(send(other, tokens[0]), NotInvitedError)
+        assert kept.unused_invitations(agreement.fingerprint) == 2
+        both = Submissions.gather([other, *perturb_table(agreement, people(1))])
+        short, fine = kept.receive(
+            kept.collection(agreement.fingerprint),
+            [arrival(both, tokens[1]), arrival(both, *tokens)],
+        )
+        assert isinstance(short, NotInvitedError)
+        assert fine == 2
+        assert kept.unused_invitations(agreement.fingerprint) == 0
+        vouched = perturb_table(agreement, people(3))  # by whoever holds the store
+        assert kept.add(agreement, vouched) == 3
+
+
+def test_small_blocks_are_put_together_and_nothing_changes(agreement, place, monkeypatch) -> None:
+    monkeypatch.setattr(blocks, "MANY", 8)
+    batch = perturb_table(agreement, PEOPLE)
+    with Store(place) as kept, Store() as plain:
+        for one in batch:
+            kept.add(agreement, one)
+        assert kept.count(agreement) == 40
+        assert len(list(kept.submissions(agreement.fingerprint))) < 10
+        assert sum(come for _, come in kept.history(agreement.fingerprint)) == 40
+        plain.add(agreement, batch)
+        assert kept.publish(agreement).to_json() == plain.publish(agreement).to_json()
+
+
+def test_names_that_were_put_in_order_are_still_known(agreement, place, monkeypatch) -> None:
+    monkeypatch.setattr(arrivals, "MOST_RECENT", 10)
+    batch = perturb_table(agreement, PEOPLE)
+    with Store(place) as kept:
+        for one in batch:
+            assert kept.add(agreement, one) == 1
+        assert kept.add(agreement, batch) == 0
+        assert kept.add(agreement, changed(next(iter(batch)), agreement)) == 0
+        assert kept.count(agreement) == 40
+
+
+def test_damage_is_noticed_and_nothing_is_published(agreement, place) -> None:
+    with Store(place) as kept:
+        kept.add(agreement, perturb_table(agreement, PEOPLE))
+        with kept._engine.execution_options(writes=True).begin() as connection:
+            connection.execute(sa.text("UPDATE blocks SET count = count + 1"))
+        for _ in range(2):
+            with pytest.raises(ArithmeticError, match="do not match their checksum"):
+                kept.publish(agreement)
+            assert kept.status(agreement.fingerprint).state == "closed"  # the set was fixed before
+
+
+def test_stores_on_one_place_agree(agreement, place) -> None:
+    """Two services at once, each sending everything: counted once."""
+    parts = [perturb_table(agreement, PEOPLE) for _ in range(6)]
+    failures: list[BaseException] = []
+
+    def send(order: list[Submissions]) -> None:
+        try:
+            with Store(place) as mine:
+                for part in order:
+                    mine.add(agreement, part)
+        except BaseException as error:
+            failures.append(error)
+
+    with Store(place) as kept:
+        kept.open(agreement)
+        threads = [threading.Thread(target=send, args=(order,)) for order in (parts, parts[::-1])]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures
+        assert kept.count(agreement) == 240
+        with Store() as plain:
+            for part in parts:
+                plain.add(agreement, part)
+            assert kept.publish(agreement).to_json() == plain.publish(agreement).to_json()
+
+
+def test_a_full_disk_is_an_error_and_nothing_is_kept(agreement, tmp_path) -> None:
+    with Store(tmp_path / "collection.db") as kept:
+        kept.add(agreement, perturb_table(agreement, PEOPLE))
+
+        def small(connection: sqlite3.Connection, *_: object) -> None:
+            connection.execute("PRAGMA max_page_count = 1")  # no less than there is now
+
+        sa.event.listen(kept._engine, "checkout", small)
+        large = perturb_table(agreement, {name: np.tile(v, 500) for name, v in PEOPLE.items()})
+        with pytest.raises(StorageError, match="full"):
+            kept.add(agreement, large)
+        assert kept.count(agreement) == 40
+        sa.event.remove(kept._engine, "checkout", small)
+        kept._engine.dispose()
+        assert kept.add(agreement, large) == 20_000
+
+
+def test_what_is_no_submission_is_refused(agreement) -> None:
+    wrong = Submission("00" * 16, agreement.fingerprint, np.zeros(6))
+    large = Submission("00" * 16, agreement.fingerprint, np.full(agreement.width, 2.0**40))
+    with Store() as kept:
+        with pytest.raises(InvalidValueError, match="blurred by their contributors"):
+            kept.add(agreement, PEOPLE)
+        with pytest.raises(InvalidValueError, match="numbers, and got 6"):
+            kept.add(agreement, wrong)
+        with pytest.raises(InvalidValueError, match="a norm above"):
+            kept.add(agreement, large)
+        assert kept.count(agreement) == 0
+
+
+# ---- two services at the same moment
 
 
 def batch_of(agreement, count: int) -> Submissions:
@@ -20,8 +367,8 @@ def batch_of(agreement, count: int) -> Submissions:
 
 def test_a_second_service_waits_for_the_first_and_then_knows(agreement, place) -> None:
     batch = batch_of(agreement, 20)
-    same = arrival(batch)  # and the same identifiers for other numbers:
-    other = arrival(Submissions(batch.identifiers[::-1], batch.fingerprint, batch.numbers))
+    same = arrival_of(batch)  # and the same identifiers for other numbers:
+    other = arrival_of(Submissions(batch.identifiers[::-1], batch.fingerprint, batch.numbers))
     with Store(place) as first, Store(place) as second:
         first.open(agreement)
         collection = first.collection(agreement.fingerprint)
@@ -31,7 +378,9 @@ def test_a_second_service_waits_for_the_first_and_then_knows(agreement, place) -
             (outcomes[name],) = second.receive(second.collection(agreement.fingerprint), [what])
 
         with first._writing() as connection:
-            (new,), _ = receive_new(connection, collection, Group.of(collection, [same]))
+            (new,), _ = receive_new(
+                connection, collection, Group.of(collection, [same]), taking(connection, collection)
+            )
             assert new == 20
             threads = [
                 threading.Thread(target=late, args=("again", same)),
@@ -52,9 +401,9 @@ def test_a_second_service_waits_for_the_first_and_then_knows(agreement, place) -
 def test_another_service_takes_an_identifier_just_after_it_was_looked_for(
     agreement, place, monkeypatch
 ) -> None:
-    look = arrivals.known_among
+    look = identifiers.known_among
     batch = batch_of(agreement, 3)
-    known, raced, new = ([arrival(Submissions.gather([one]))] for one in batch)
+    known, raced, new = ([arrival_of(Submissions.gather([one]))] for one in batch)
     with Store(place) as first, Store(place) as second:
         first.open(agreement)
         collection = first.collection(agreement.fingerprint)
@@ -62,11 +411,11 @@ def test_another_service_takes_an_identifier_just_after_it_was_looked_for(
 
         def overtaken(*given):
             found = look(*given)
-            monkeypatch.setattr(arrivals, "known_among", look)
+            monkeypatch.setattr(identifiers, "known_among", look)
             second.receive(second.collection(agreement.fingerprint), raced)
             return found
 
-        monkeypatch.setattr(arrivals, "known_among", overtaken)
+        monkeypatch.setattr(identifiers, "known_among", overtaken)
         assert first.receive(collection, known + raced + new) == [0, 0, 1]
         parts = list(first.submissions(agreement.fingerprint))
         assert sorted(one.identifier for part in parts for one in part) == sorted(
@@ -75,13 +424,18 @@ def test_another_service_takes_an_identifier_just_after_it_was_looked_for(
 
 
 def test_a_first_that_fails_leaves_the_identifiers_to_the_second(agreement, place) -> None:
-    same = arrival(batch_of(agreement, 5))
+    same = arrival_of(batch_of(agreement, 5))
     with Store(place) as first, Store(place) as second:
         first.open(agreement)
         collection = first.collection(agreement.fingerprint)
         try:
             with first._writing() as connection:
-                receive_new(connection, collection, Group.of(collection, [same]))
+                receive_new(
+                    connection,
+                    collection,
+                    Group.of(collection, [same]),
+                    taking(connection, collection),
+                )
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
             pass
@@ -97,17 +451,17 @@ def test_a_group_is_one_table_and_what_does_not_pass_is_refused_by_place(agreeme
     with Store() as store:
         store.open(agreement)
         collection = store.collection(agreement.fingerprint)
-        group = Group.of(collection, [arrival(batch) for batch in batches])
+        group = Group.of(collection, [arrival_of(batch) for batch in batches])
         good = [batch for batch in batches if batch is not batches[2]]
         assert list(group.refusals) == [2]
         assert "Submission 1 has a norm" in str(group.refusals[2])
         assert len(group.numbers) == 6
         for span, batch in zip(group.spans, good, strict=True):
-            np.testing.assert_array_equal(group.identifiers[span.rows], batch.identifiers)
+            np.testing.assert_array_equal(group.names[span.rows], batch.identifiers)
             np.testing.assert_array_equal(group.numbers[span.rows], batch.numbers)
-        outcomes = store.receive(collection, [arrival(batch) for batch in batches])
+        outcomes = store.receive(collection, [arrival_of(batch) for batch in batches])
         assert [outcomes[place] for place in (0, 1, 3)] == [3, 1, 2]
         assert "a norm above" in str(outcomes[2])
-        (alone,) = store.receive(collection, [arrival(batches[2])])
+        (alone,) = store.receive(collection, [arrival_of(batches[2])])
         assert "a norm above" in str(alone)
         assert store.count(agreement) == 6

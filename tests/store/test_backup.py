@@ -11,12 +11,10 @@ import pytest
 from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import ClosedError, InfeasibleError
-from blurfit.store import plans
-from blurfit.store.advance import advance, learn_model
 from blurfit.store.backup import backup, mark_restored, restore
 from blurfit.store.store import Store
 from support.plans import fill, plan
-from support.sharing import new_agreement
+from support.sharing import drive, new_agreement
 from support.stores import PEOPLE, propose
 
 
@@ -131,22 +129,24 @@ def test_a_restored_plan_ends_with_the_best_model_so_far(folder, original_lost) 
     agreed = plan("label", waves=2, quorum=60)
     first, everyone = agreed.quorums[0], 60
     with Store(folder / "store.db") as store:
-        fill(store, store.write(plans.begin, agreed), 0, first)
-        second = store.write(advance, agreed.fingerprint)
+        store.open(agreed)
+        fill(store, agreed.first(), 0, first)
+        drive(store)
+        second = store.current(agreed.fingerprint)
         fill(store, second, first, everyone)
         backup(folder / "store.db", folder / "backup.db")
-        store.write(advance, agreed.fingerprint)
-        released = store.read(plans.release_texts, agreed.fingerprint)
+        drive(store)
+        released = store.releases(agreed.fingerprint)
     (folder / "store.db").unlink()
     found = restore(folder / "backup.db", folder / "again.db", original_lost=original_lost)
-    assert found.closed == (second.fingerprint,)
+    assert found.closed == (agreed.fingerprint,)
     with Store(folder / "again.db") as again:
-        assert again.write(advance, agreed.fingerprint) is None
-        assert again.read(plans.release_texts, agreed.fingerprint) == released[:1]
-        assert learn_model(again, agreed.fingerprint) is not None
-        status = again.read(plans.status, agreed.fingerprint)
+        assert again.due() == []
+        assert again.releases(agreed.fingerprint) == released[:1]
+        status = again.status(agreed.fingerprint)
+        assert status.model == agreed.first().fingerprint
         assert [one.state for one in status.waves] == ["released", "dropped"]
-        assert status.reason == "The store was restored from a backup."
+        assert "restored from a backup" in status.reason
 
 
 def test_shares_never_go_on(folder) -> None:

@@ -1,76 +1,105 @@
-"""What never changes about a collection follows from its agreement and role alone."""
+"""Courses and waves: opened once, told how far they are, steered, dated, invited to."""
 
 import time
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from blurfit import perturb_table
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import blur, shared_with
-from blurfit.errors import UnknownCollectionError
+from blurfit.errors import (
+    BelowQuorumError,
+    ClosedError,
+    ConflictError,
+    DateClosedError,
+    InfeasibleError,
+    InvalidValueError,
+    NotInvitedError,
+    NotPublishedError,
+    OtherGroupError,
+    PausedError,
+    UnknownCollectionError,
+)
 from blurfit.learning.sums import total
 from blurfit.messages.shares import expand
-from blurfit.store import collections, migrations
-from blurfit.store.collections import LARGEST, Collection
-from blurfit.store.transactions import Transactions
+from blurfit.store.arrivals import Arrival
+from blurfit.store.collections import LARGEST
+from blurfit.store.store import Store
+from blurfit.store.tables import Clock
 from support import sharing
+from support.closings import let_pass
+from support.lots import hashes
+from support.plans import fill, people, plan, rows
+from support.sharing import drive
 from support.stores import PEOPLE, propose, totals_of
+
+FOREVER = 4_000_000_000  # in the year 2096
+AGREEMENT = propose()
+NAME = AGREEMENT.fingerprint
+PEOPLE_BLURRED = perturb_table(AGREEMENT, PEOPLE)
+PLAN = plan("label", waves=2, quorum=60)
+EVERYONE = people(60, 4)
+FIRST, SECOND = PLAN.quorums
 
 
 @pytest.fixture
-def database(place):
-    with Transactions(place) as found:
-        found.write(migrations.migrate)
-        yield found
+def store(place):
+    with Store(place) as opened:
+        yield opened
 
 
-def test_a_collection_is_begun_once_and_found_as_it_was(database, agreement) -> None:
-    key, new = database.write(collections.begin, agreement)
-    assert new
-    assert database.write(collections.begin, agreement) == (key, False)
-    found = database.read(collections.find, agreement.fingerprint)
-    assert (found.key, found.invited, found.role) == (key, False, "whole")
-    assert found.agreement.to_json() == agreement.to_json()
-    assert found.fingerprint == agreement.fingerprint
-    shown = database.read(collections.shown, found)
-    assert shown.state == database.read(collections.state, found) == "collecting"
-    assert abs(shown.opened - time.time() / 3600) < 2
-    assert (shown.closes, shown.has_sums) == (None, False)
+# ---- what never changes
 
 
-def test_invitations_are_needed_unless_the_agreement_says_anyone(database) -> None:
-    for admission, needed in (("invited", True), ("anyone", False)):
-        agreement = propose(admission=admission)
-        database.write(collections.begin, agreement)
-        assert database.read(collections.find, agreement.fingerprint).invited is needed
+@pytest.mark.parametrize("document", [AGREEMENT, PLAN])
+def test_a_course_is_opened_once_and_found_as_it_was(store, document) -> None:
+    assert store.open(document)
+    assert not store.open(document)
+    course = store.course(document.fingerprint)
+    assert course.document.to_json() == document.to_json() == course.text
+    assert (course.role, course.by_hand) == ("whole", document is AGREEMENT)
+    first = document.first()
+    wave = store.collection(first.fingerprint)
+    assert (wave.number, wave.invited) == (1, document is PLAN)
+    assert wave.agreement.to_json() == first.to_json()
+    assert store.current(document.fingerprint) == first
+    assert store.course(first.fingerprint).key == course.key
+    status = store.status(document.fingerprint)
+    assert (status.state, status.closes, status.sums) == ("collecting", None, False)
+    assert abs(status.opened - time.time() / 3600) < 2
 
 
-def test_collections_are_listed_in_the_order_of_their_opening(database) -> None:
-    agreements = [propose(quorum=quorum) for quorum in (30, 20, 25)]
-    assert database.read(collections.fingerprints) == []
-    for agreement in agreements:
-        database.write(collections.begin, agreement)
-    expected = [agreement.fingerprint for agreement in agreements]
-    assert database.read(collections.fingerprints) == expected
+def test_courses_are_listed_in_the_order_of_their_opening(store) -> None:
+    documents = [propose(quorum=30), PLAN, propose(quorum=25)]
+    assert store.statuses() == []
+    for document in documents:
+        store.open(document)
+    assert [one.fingerprint for one in store.statuses()] == [one.fingerprint for one in documents]
 
 
-@pytest.mark.parametrize("fingerprint", ["ab" * 32, "AB" * 32, "", "\x00", "ab" * 31, "é" * 64])
-def test_what_was_never_opened_is_unknown(database, fingerprint: str) -> None:
+@pytest.mark.parametrize("name", ["ab" * 32, "AB" * 32, "", "\x00", "ab" * 31, "é" * 64])
+def test_what_was_never_opened_is_unknown(store, name: str) -> None:
     """Also what a database would choke on, such as PostgreSQL on a zero byte."""
-    with pytest.raises(UnknownCollectionError, match="Nothing is collected"):
-        database.read(collections.find, fingerprint)
+    for what in (store.collection, store.status, store.current, store.hold, store.publish_text):
+        with pytest.raises(UnknownCollectionError, match="Nothing is collected"):
+            what(name)
 
 
 def test_sums_of_submissions_are_exact(agreement) -> None:
-    collection = Collection.of(1, agreement)
     table = perturb_table(agreement, PEOPLE)
-    numbers = collection.numbers(table.rows(collection.layout))
+    with Store() as store:
+        store.open(agreement)
+        wave = store.collection(agreement.fingerprint)
+    numbers = wave.numbers(table.rows(wave.layout))
     assert np.array_equal(numbers, table.numbers)
-    assert len(table) <= collection.exact_rows
+    assert len(table) <= wave.exact_rows
     half = len(table) // 2
-    parts = [(half, collection.sums(numbers[:half])), (half, collection.sums(numbers[half:]))]
-    assert total(agreement, parts, collection.exact_rows) == totals_of(agreement, table)
-    assert 1 < collection.block_rows <= LARGEST
+    parts = [(half, wave.sums(numbers[:half])), (half, wave.sums(numbers[half:]))]
+    assert total(agreement, parts, wave.exact_rows) == totals_of(agreement, table)
+    assert 1 < wave.block_rows <= LARGEST
 
 
 def test_shares_add_up_to_the_sums_of_whole_submissions_and_nothing_is_told_of_them() -> None:
@@ -80,13 +109,340 @@ def test_shares_add_up_to_the_sums_of_whole_submissions_and_nothing_is_told_of_t
     shares = shared_with(agreement, table, keys)
     sums = []
     for role, part in (("first", shares.first), ("second", shares.second)):
-        collection = Collection.of(1, agreement, role=role)
-        rows = part.layout.joined(part.identifiers, part.words)
-        assert np.array_equal(collection.numbers(rows), part.words)
-        assert collection.screen is None
-        sums.append(collection.sums(part.words))
+        with Store() as store:
+            store.open(agreement, role=role)
+            wave = store.collection(agreement.fingerprint)
+        read = part.layout.joined(part.identifiers, part.words)
+        assert np.array_equal(wave.numbers(read), part.words)
+        assert wave.screen is None
+        sums.append(wave.sums(part.words))
     (one,) = agreement.parts
     unmasked = (sums[0] - sums[1]).view(np.int64)
     expected = [sum(map(int, column)) for column in (table.numbers / one.step).T.tolist()]
     assert unmasked.tolist() == expected
     assert np.array_equal(sums[1], expand(keys, table.numbers.shape[1]).sum(axis=0))
+
+
+def test_roles_fit_the_document_and_stay() -> None:
+    split, one = sharing.propose(), propose()
+    with Store() as store:
+        with pytest.raises(InvalidValueError, match=r"first or second.*--as first"):
+            store.open(split)
+        with pytest.raises(InvalidValueError, match="to be 'whole'"):
+            store.open(one, role="first")
+        with pytest.raises(InvalidValueError, match="role="):
+            store.open(split, role="third")  # type: ignore[arg-type]
+        assert store.statuses() == []
+        assert store.open(split, role="second")
+        assert not store.open(split, role="second")
+        with pytest.raises(ConflictError, match="to be 'second'"):
+            store.open(split, role="first")
+
+
+def test_a_wave_that_was_collected_by_itself_is_not_opened_by_a_plan(store) -> None:
+    """It may have been exported, and learned from with others: the plan's would be a second set."""
+    fill(store, PLAN.first(), 0, FIRST)
+    store.close_collection(PLAN.first().fingerprint)
+    with pytest.raises(ConflictError, match="by itself"):
+        store.open(PLAN)
+    assert [one.fingerprint for one in store.statuses()] == [PLAN.first().fingerprint]
+
+
+def test_a_wave_is_steered_by_its_plan_alone(store) -> None:
+    store.open(PLAN)
+    wave = PLAN.first().fingerprint
+    assert not store.open(PLAN.first())
+    fill(store, PLAN.first(), 0, FIRST)
+    for what in (store.close_collection, store.publish_text, store.release, store.pause):
+        with pytest.raises(InfeasibleError, match="Hold the plan, or end it early"):
+            what(wave)
+    with pytest.raises(InfeasibleError, match="Hold the plan, or end it early"):
+        store.close_collection(PLAN.fingerprint)
+    assert store.status(wave).state == "collecting"
+    for what in (store.model, store.moments_text):
+        with pytest.raises(NotPublishedError, match="wave 1 of the plan"):
+            what(wave)
+    with pytest.raises(UnknownCollectionError):
+        store.collection(PLAN.fingerprint)
+
+
+# ---- steering
+
+
+def test_the_status_tells_every_wave(store) -> None:
+    store.open(PLAN)
+    fill(store, PLAN.first(), 0, 7)
+    found = store.status(PLAN.fingerprint)
+    assert (found.state, found.invited, found.reason, found.model) == (
+        "collecting",
+        True,
+        None,
+        None,
+    )
+    assert [(one.state, one.count, one.quorum) for one in found.waves] == [
+        ("collecting", 7, FIRST),
+        ("planned", 0, SECOND),
+    ]
+    assert [one.fingerprint for one in found.waves] == [PLAN.first().fingerprint, None]
+    assert (found.count, found.quorum) == (7, FIRST)
+    wave = store.status(PLAN.first().fingerprint)
+    assert (wave.state, wave.count, wave.waves) == ("collecting", 7, found.waves[:1])
+
+
+def test_what_is_held_collects_and_releases_nothing(store) -> None:
+    store.open(PLAN)
+    assert store.hold(PLAN.fingerprint).state == "held"
+    fill(store, PLAN.first(), 0, FIRST + 1)
+    drive(store)
+    assert store.status(PLAN.fingerprint).waves[0].state == "collecting"
+    store.resume(PLAN.fingerprint)
+    drive(store)
+    assert store.current(PLAN.fingerprint).wave.number == 2
+    assert store.moments(PLAN.first()).count == FIRST + 1
+    store.open(AGREEMENT)
+    with pytest.raises(InfeasibleError, match="nothing to hold"):
+        store.hold(NAME)
+
+
+@pytest.mark.parametrize("document", [AGREEMENT, PLAN])
+def test_what_is_paused_takes_nothing_until_it_is_resumed(store, document) -> None:
+    store.open(document)
+    wave, name = document.first(), document.fingerprint
+    store.add(wave, first := perturb_table(wave, rows_of(document, 3)))
+    assert store.pause(name).state == store.status(wave.fingerprint).state == "paused"
+    with pytest.raises(PausedError, match="Send the same request again later"):
+        store.add(wave, late := perturb_table(wave, rows_of(document, 2)))
+    assert store.add(wave, first) == 0
+    assert store.resume(name).state == "collecting"
+    assert store.add(wave, late) == 2
+
+
+def rows_of(document: Agreement | Plan, count: int) -> dict:
+    return rows(EVERYONE if document is PLAN else PEOPLE, 0, count)
+
+
+def test_what_has_ended_is_not_steered(store) -> None:
+    store.open(PLAN)
+    fill(store, PLAN.first(), 0, FIRST)
+    store.publish(PLAN)
+    for what in (store.hold, store.pause, store.resume, store.current):
+        with pytest.raises(ClosedError, match="come to its end"):
+            what(PLAN.fingerprint)
+    store.open(AGREEMENT)
+    store.close_collection(NAME)
+    for what in (store.pause, store.resume):
+        with pytest.raises(ClosedError):
+            what(NAME)
+    with pytest.raises(ClosedError):
+        store.current(NAME)
+
+
+# ---- dates
+
+
+def test_the_clock_is_that_of_the_database(store) -> None:
+    before = int(time.time())
+    with store._reading() as connection:
+        assert before - 1 <= connection.scalar(sa.select(Clock())) <= time.time() + 1
+
+
+def test_nothing_is_taken_from_the_date_on_and_what_was_taken_counts(store) -> None:
+    assert store.open(AGREEMENT, closes=FOREVER)
+    assert store.status(NAME).closes == FOREVER
+    assert store.add(AGREEMENT, PEOPLE_BLURRED) == 40
+    let_pass(store, NAME)
+    assert store.status(NAME).state == "closed"
+    assert store.add(AGREEMENT, PEOPLE_BLURRED) == 0  # they are acknowledged as ever
+    with pytest.raises(DateClosedError, match="until 2001-09-09 01:46:40 UTC, and that has passed"):
+        store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
+    for closes in (FOREVER, None):
+        with pytest.raises(ClosedError, match="closed for good"):
+            store.move_date(NAME, closes)
+    with pytest.raises(ClosedError):
+        store.pause(NAME)
+    assert store.publish(NAME).count == 40
+    assert store.status(NAME).state == "published"
+
+
+def test_a_date_may_be_moved_while_submissions_are_taken(store) -> None:
+    store.open(AGREEMENT, closes=FOREVER)
+    for closes in (FOREVER - 10, FOREVER + 10, None, FOREVER):
+        assert store.move_date(NAME, closes).closes == closes
+    with pytest.raises(InvalidValueError, match="is past by the database's clock"):
+        store.move_date(NAME, int(time.time()) - 5)
+    assert not store.open(AGREEMENT)
+    assert not store.open(AGREEMENT, closes=FOREVER)
+    with pytest.raises(ConflictError, match="move the date with `blurfit until`"):
+        store.open(AGREEMENT, closes=FOREVER + 1)
+    assert store.status(NAME).closes == FOREVER
+    with pytest.raises(InvalidValueError, match="Expected a moment in the future"):
+        store.open(PLAN, closes=1)
+    assert len(store.statuses()) == 1
+
+
+def test_who_closes_by_hand_before_the_date_has_closed_it_then(store) -> None:
+    store.open(AGREEMENT, closes=FOREVER)
+    assert store.close_collection(NAME).closes is None
+    with pytest.raises(ClosedError) as caught:
+        store.add(AGREEMENT, PEOPLE_BLURRED)
+    assert not isinstance(caught.value, DateClosedError)
+
+
+def test_a_date_that_has_come_is_kept_when_it_is_closed_by_hand_too(store) -> None:
+    store.open(AGREEMENT, closes=FOREVER)
+    let_pass(store, NAME)
+    assert store.close_collection(NAME).closes == 1_000_000_000
+
+
+def test_what_closed_at_its_date_can_be_handed_over_and_stays_closed(store) -> None:
+    store.open(AGREEMENT, closes=FOREVER)
+    store.add(AGREEMENT, PEOPLE_BLURRED)
+    let_pass(store, NAME)
+    assert store.hand_over(store.collection(NAME), "file") == (None, None)
+    with store._writing() as connection:  # a clock that was set back opens nothing again
+        connection.execute(sa.text("UPDATE courses SET closes = 4000000000"))
+    assert store.status(NAME).state == "closed"
+
+
+def test_the_date_of_a_plan_goes_with_it_from_wave_to_wave(store) -> None:
+    store.open(PLAN, closes=FOREVER)
+    fill(store, PLAN.first(), 0, FIRST)
+    drive(store)
+    second = store.current(PLAN.fingerprint)
+    assert store.status(second.fingerprint).closes == FOREVER
+    with pytest.raises(InfeasibleError, match="This is a wave of the plan"):
+        store.move_date(second.fingerprint, None)
+    assert store.move_date(PLAN.fingerprint, FOREVER + 5).closes == FOREVER + 5
+    assert not store.open(PLAN)
+    with pytest.raises(ConflictError):
+        store.open(PLAN, closes=FOREVER)
+    assert 0 < store.seconds_to_next() <= FOREVER + 5 - time.time() + 1
+
+
+def test_a_plan_ends_at_its_date_with_what_was_released(store) -> None:
+    store.open(PLAN, closes=FOREVER)
+    fill(store, PLAN.first(), 0, FIRST)
+    drive(store)
+    second = store.current(PLAN.fingerprint)
+    fill(store, second, FIRST, FIRST + 3)
+    assert store.due() == []
+    let_pass(store, PLAN.fingerprint)
+    with pytest.raises(DateClosedError):
+        store.current(PLAN.fingerprint)
+    with pytest.raises(DateClosedError):
+        fill(store, second, FIRST + 3, FIRST + 4)
+    with pytest.raises(DateClosedError):
+        store.invite(PLAN.fingerprint, [b"0" * 32])
+    drive(store)
+    status = store.status(PLAN.fingerprint)
+    assert (status.state, status.reason) == ("ended", "Its date came after 1 of its 2 waves.")
+    assert [one.state for one in status.waves] == ["released", "dropped"]
+    assert status.model == PLAN.first().fingerprint
+    with pytest.raises(ClosedError):
+        store.move_date(PLAN.fingerprint, FOREVER)
+
+
+def test_a_full_wave_is_released_at_the_date_and_a_held_plan_waits(store) -> None:
+    store.open(PLAN, closes=FOREVER)
+    fill(store, PLAN.first(), 0, FIRST)
+    store.hold(PLAN.fingerprint)
+    let_pass(store, PLAN.fingerprint)
+    drive(store)
+    store.advance(PLAN.fingerprint)
+    assert store.releases(PLAN.fingerprint) == []
+    store.resume(PLAN.fingerprint)
+    drive(store)
+    assert len(store.releases(PLAN.fingerprint)) == 1
+    assert store.status(PLAN.fingerprint).state == "ended"
+
+
+def test_a_plan_whose_date_comes_before_its_first_release_has_no_model(store) -> None:
+    store.open(PLAN, closes=FOREVER)
+    fill(store, PLAN.first(), 0, 5)
+    let_pass(store, PLAN.fingerprint)
+    drive(store)
+    status = store.status(PLAN.fingerprint)
+    assert status.reason == (
+        "Its date came after 0 of its 2 waves. There is no model: no wave was released."
+    )
+    assert [one.state for one in status.waves] == ["dropped", "planned"]
+    with pytest.raises(NotPublishedError, match="no wave was released"):
+        store.model(PLAN.fingerprint)
+
+
+# ---- invitations
+
+
+def test_invitations_are_for_courses_that_need_them(store) -> None:
+    store.open(AGREEMENT)
+    with pytest.raises(InfeasibleError, match="lets anyone take part"):
+        store.invite(NAME, [b"0" * 32])
+
+
+def test_invitations_belong_to_the_course(store) -> None:
+    store.open(PLAN)
+    first = PLAN.first()
+    tokens = [*hashes(PLAN, 1, FIRST), *hashes(PLAN, 2, 3)]
+    store.invite(PLAN.fingerprint, tokens[:-1])
+    wave = store.collection(first.fingerprint)
+    assert store.is_unused(wave, tokens[0])
+    assert not store.is_unused(wave, tokens[-2]), "it is good in the second wave"
+    sent = perturb_table(first, rows(EVERYONE, 0, FIRST))
+    messages = b"".join(one.to_bytes() for one in sent)
+    assert store.receive(wave, [Arrival(messages, tokens[:FIRST])]) == [FIRST]
+    drive(store)
+    second = store.current(PLAN.fingerprint)
+    # One that is given out under the first wave's name is good for the wave that collects.
+    assert store.invite(first.fingerprint, tokens[-1:]) == 1
+    assert store.invite(second.fingerprint, tokens[-1:]) == 0
+    later = store.collection(second.fingerprint)
+    one, *others = (
+        next(iter(perturb_table(second, rows(EVERYONE, at, at + 1)))).to_bytes()
+        for at in (20, 21, 22)
+    )
+    given = zip((one, *others), (tokens[0], *tokens[-2:]), strict=True)
+    refused, *taken = store.receive(later, [Arrival(message, [who]) for message, who in given])
+    assert isinstance(refused, NotInvitedError)  # it was used in wave 1
+    assert taken == [1, 1]
+    assert store.unused_invitations(second.fingerprint) == 1
+
+
+def test_colluders_who_all_come_first_are_spread_over_the_waves(store) -> None:
+    """Of 20,000 who are invited to three waves, 2,000 collude, come first and try every wave.
+
+    By arrival they would be half of the first wave: ε = 1.455 where 1 is promised. By lot they are
+    a tenth of it, which its noise covers; what they learn is no more than 10 % of one wave do.
+    """
+    big = plan("label", waves=3, quorum=20_000)
+    store.open(big)
+    first = big.first()
+    wave = store.collection(first.fingerprint)
+    everyone = sorted(
+        one for group, count in enumerate(big.quorums, 1) for one in hashes(big, group, count)
+    )
+    store.invite(big.fingerprint, everyone)
+    messages = [one.to_bytes() for _ in range(30) for one in perturb_table(first, people(200, 4))]
+
+    def come(guests: list[bytes], messages: list[bytes]) -> list[object]:
+        arrivals = [Arrival(one, [who]) for one, who in zip(messages, guests, strict=True)]
+        return store.receive(wave, arrivals)
+
+    guilty, others = everyone[:2000], everyone[2000:]
+    outcomes = come(guilty, messages[:2000])
+    inside = sum(one == 1 for one in outcomes)
+    assert 340 < inside < 460
+    assert sum(isinstance(one, OtherGroupError) for one in outcomes) == 2000 - inside
+    quorum = big.quorums[0]
+    honest = [one for one in others if big.lot.group_of(one) == 1]
+    fresh = messages[2000:]
+    assert come(honest[: quorum - inside - 1], fresh[: quorum - inside - 1])
+    assert store.due() == []
+    with pytest.raises(BelowQuorumError):  # also with as many as its noise needs
+        store.publish(big)
+    assert store.count(first) == quorum - 1 >= first.honest
+    come(honest[quorum - inside - 1 :][:1], fresh[-1:])
+    drive(store)
+    assert store.current(big.fingerprint).wave.number == 2
+    learned = first.calibration.guarantee(count=quorum - inside).epsilon
+    alone = Agreement.propose(big.schema, epsilon=1, delta=1e-6, quorum=20_000)
+    assert learned <= alone.calibration.guarantee(count=18_000).epsilon < 1.06

@@ -7,7 +7,6 @@ from blurfit import Agreement, InfeasibleError, Store, perturb_table
 from blurfit.messages.submissions import Submissions
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.store import halves
 from support.lying import climbing
 from support.sharing import new_agreement
 
@@ -52,8 +51,7 @@ def look(agreement, *arrivals):
         for numbers in arrivals:
             names = rng.integers(0, 256, (len(numbers), 16), dtype=np.uint8)
             store.add(agreement, Submissions(names, agreement.fingerprint, numbers))
-        collection = store.collection(agreement.fingerprint)
-        return store.read(halves.compared, collection)
+        return store.compare_halves(agreement.fingerprint)
 
 
 def test_honest_people_raise_no_alarm(honest) -> None:
@@ -126,7 +124,7 @@ def test_too_few_are_not_compared() -> None:
     assert look(AGREEMENT, perturb_table(AGREEMENT, people(40)).numbers).people == 0
     with Store() as store:
         store.open(AGREEMENT)
-        found = store.read(halves.compared, store.collection(AGREEMENT.fingerprint))
+        found = store.compare_halves(AGREEMENT.fingerprint)
     assert found.told == "0 people are too few to compare one half with the other."
 
 
@@ -135,4 +133,4 @@ def test_shares_are_never_compared() -> None:
     with Store() as store:
         store.open(agreement, role="first")
         with pytest.raises(InfeasibleError, match="holds shares"):
-            store.read(halves.compared, store.collection(agreement.fingerprint))
+            store.compare_halves(agreement.fingerprint)

@@ -1,20 +1,22 @@
-"""Let a collection's date come without waiting for it."""
+"""Let a course's date come without waiting for it."""
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from blurfit.store.store import Store
-from blurfit.store.tables import collections, waves
+from blurfit.store.tables import courses, outbox
 
 
 def let_pass(store: Store, fingerprint: str) -> None:
-    """Write a date into the row of a collection, or of a plan's newest wave, that is past."""
-    store.write(_write, fingerprint)
+    """Write a date into the row of a course that is past."""
+    with store._writing() as connection:
+        here = courses.c.fingerprint == fingerprint
+        (key,) = connection.scalars(sa.select(courses.c.key).where(here)).all()
+        connection.execute(sa.update(courses).where(here).values(closes=1_000_000_000))
+        waits = (outbox.c.course == key) & (outbox.c.next > 0)
+        connection.execute(sa.update(outbox).where(waits).values(next=1_000_000_000))
 
 
-def _write(connection: Connection, fingerprint: str) -> None:
-    c, w = collections.c, waves.c
-    newest = sa.select(w.collection).where(w.plan == fingerprint).order_by(w.number.desc()).limit(1)
-    here = (c.fingerprint == fingerprint) | (c.key == newest.scalar_subquery())
-    changed = connection.execute(sa.update(collections).where(here).values(closes=1_000_000_000))
-    assert changed.rowcount == 1
+def let_pauses_pass(store: Store) -> None:
+    """Let everything that was put off be due again."""
+    with store._writing() as connection:
+        connection.execute(sa.update(outbox).values(next=0))

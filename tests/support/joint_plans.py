@@ -11,14 +11,13 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import SharedRecords, share
 from blurfit.messages.shares import expand
 from blurfit.model.course import Course
+from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Schema
-from blurfit.service import leading
-from blurfit.service.leading import Follower, WavePeer
-from blurfit.store import identifier_sets, plan_follower, plans, shared_sums
-from blurfit.store.joint_plans import News
+from blurfit.store import identifiers
+from blurfit.store.joint import Peer
 from blurfit.store.store import Store
 from support.plans import FEATURES, TARGETS, people, rows
-from support.sharing import TWO, arrival
+from support.sharing import TWO, arrival, drive, opened
 
 EVERYONE = 120
 
@@ -33,64 +32,21 @@ def joint_plan(
     return Plan.propose(schema, waves=waves, counts=task == "count", databases=databases, **terms)
 
 
-class DirectWave(WavePeer):
-    """What the second database's service does with its store in one wave."""
-
-    def __init__(self, store: Store, agreement: Agreement) -> None:
-        self.store, self.name = store, agreement.fingerprint
-
-    @property
-    def wave(self):
-        return self.store.collection(self.name)
-
-    def identifiers(self):
-        found = self.store.read(plan_follower.shown_identifiers, self.wave, b"", 2**18)
-        return identifier_sets.as_identifiers(found)
-
-    def close_wave(self) -> None:
-        self.store.write(plan_follower.close, self.wave)
-
-    def masks(self, digest, count, left_out):
-        self.store.write(plan_follower.accept, self.wave, digest, count, left_out)
-        return self.store.read(shared_sums.sums_over, self.wave)[1]
-
-    def release(self, moments: str, following: str | None) -> None:
-        self.store.write(plan_follower.take_release, self.wave, moments, following)
-
-
-class Direct(Follower):
-    """The second database of a plan without a wire."""
-
-    def __init__(self, store: Store, plan: Plan) -> None:
-        self.store, self.plan = store, plan
-
-    def wave(self, agreement: Agreement) -> WavePeer:
-        return DirectWave(self.store, agreement)
-
-    def tell(self, news: News) -> None:
-        name = self.plan.fingerprint
-        if news.state == "ended":
-            plan_follower.check_model(self.plan, self.store.read(plans.releases, name), news.model)
-        self.store.write(plan_follower.take_news, name, news)
-
-
 class Both:
     """The two databases of a plan, and what was sent to them."""
 
-    def __init__(self, plan: Plan, first: Store, second: Store) -> None:
+    def __init__(self, plan: Plan | Agreement, first: Store, second: Store) -> None:
         self.plan, self.name, self.stores = plan, plan.fingerprint, (first, second)
         self.first, self.second = first, second
-        first.write(plans.begin, plan, role="first")
-        second.write(plans.begin, plan, role="second")
-        self.follower = Direct(second, plan)
+        self.peer = opened(plan, first, second)
         self.at = 0  # people so far
         self.numbers: dict[str, dict[bytes, np.ndarray]] = {}  # by wave: what each one blurred
 
     def current(self, side: int = 0) -> Agreement:
-        return self.stores[side].read(plans.current, self.name)
+        return self.stores[side].current(self.name)
 
     def status(self, side: int = 0):
-        return self.stores[side].read(plans.status, self.name)
+        return self.stores[side].status(self.name)
 
     def states(self) -> list[list[str]]:
         return [[one.state for one in self.status(side).waves] for side in (0, 1)]
@@ -125,38 +81,45 @@ class Both:
         assert self.deliver(sent, sides) == [count] * len(sides)
         return sent
 
-    def lead(self, follower: Follower | None = None) -> None:
-        leading.lead(self.first, self.name, follower or self.follower)
+    def lead(self, peer: Peer | None = None) -> None:
+        """Do everything that the first database has to do now."""
+        drive(self.first, peer or self.peer)
 
     def check(self) -> None:
         """Both have published the same: of each wave the sums of whom both hold, no one else."""
-        texts = [store.read(plans.release_texts, self.name) for store in self.stores]
+        texts = [store.releases(self.name) for store in self.stores]
         assert texts[0] == texts[1]
         assert self.status(0).state == self.status(1).state
         assert self.states()[0] == self.states()[1]
-        releases = self.first.read(plans.releases, self.name)
+        releases = self.check_sums()
+        if self.status().state != "ended":
+            assert self.current(0) == self.current(1)
+            Course.of(self.plan, releases).require(self.current())
+
+    def check_sums(self, *, exactly: bool = True) -> list[PublishedMoments]:
+        """Published are sums of some whom both hold; of all of them, if nobody lied."""
+        releases = [PublishedMoments.from_json(one) for one in self.first.releases(self.name)]
         for shown in releases:
             held = [self.holders(side, shown.fingerprint) for side in (0, 1)]
             common = held[0] & held[1]
             known = self.numbers[shown.fingerprint]
-            total = np.sum([known[one] for one in common], axis=0)
-            assert shown.count == len(common) >= shown.agreement.quorum
-            if not shown.agreement.database_noise:
-                step = shown.agreement.grid.quadratic
-                assert shown.sums.tolist() == (total * step).tolist()
-        course = Course.of(self.plan, releases)
-        if self.status().state != "ended":
-            assert self.current(0) == self.current(1)
-            course.require(self.current())
+            assert len(common) >= shown.count >= shown.agreement.quorum
+            if exactly:
+                assert shown.count == len(common)
+                if not shown.agreement.database_noise:
+                    total = np.sum([known[one] for one in common], axis=0)
+                    step = shown.agreement.grid.quadratic
+                    assert shown.sums.tolist() == (total * step).tolist()
+        return releases
 
     def holders(self, side: int, wave: str) -> set[bytes]:
         store = self.stores[side]
-        found = store.read(identifier_sets.identifiers_of, store.collection(wave))
+        found = store.read(identifiers.held, store.collection(wave).key)
         return {one.tobytes() for one in found}
 
 
 @contextmanager
-def both(plan: Plan, *places) -> Iterator[Both]:
+def both(plan: Plan | Agreement, *places) -> Iterator[Both]:
     one, other = places or (":memory:", ":memory:")
     with Store(one) as first, Store(other) as second:
         yield Both(plan, first, second)

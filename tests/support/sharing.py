@@ -5,13 +5,15 @@ import itertools
 import numpy as np
 
 from blurfit import Agreement, Numeric, Schema
+from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.contributor.blur import SharedRecords, proved_with, shared_with
 from blurfit.messages.submissions import Submissions
-from blurfit.service.peer import Peer
-from blurfit.service.verifying import judge
-from blurfit.store import commitment, identifier_sets, joint_publication, shared_sums
+from blurfit.service.peers import judge, verify
+from blurfit.store import identifiers
 from blurfit.store.arrivals import Arrival
+from blurfit.store.collections import Collection, Course
+from blurfit.store.joint import News, Peer
 from blurfit.store.store import Store
 from support.published import moments_in
 
@@ -23,9 +25,10 @@ KEY = b"a verification key of 32 bytes.."
 _fresh = itertools.count()
 
 
-def propose(databases=TWO, **changes) -> Agreement:
+def propose(databases=TWO, schema=None, **changes) -> Agreement:
+    agreed = SCHEMA if schema is None else Schema(*schema)
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3, "admission": "anyone", "proofs": False}
-    return Agreement.propose(SCHEMA, databases=databases, **promise | changes)
+    return Agreement.propose(agreed, databases=databases, **promise | changes)
 
 
 def new_agreement(**changes) -> Agreement:
@@ -85,44 +88,50 @@ def counted(store: Store, agreement: Agreement) -> set[int]:
 class Direct(Peer):
     """The second database without a wire between: what its service does with its store."""
 
-    def __init__(self, store: Store, fingerprint: str) -> None:
-        self.store, self.fingerprint = store, fingerprint
+    def __init__(self, first: Store, second: Store) -> None:
+        self.first, self.second = first, second
+        self._held: dict[str, ByteArray] = {}
 
-    def identifiers(self) -> ByteArray:
-        found = self.store.read(
-            joint_publication.shown_identifiers, self.store.collection(self.fingerprint), b"", 2**18
-        )
-        return identifier_sets.as_identifiers(found)
+    def there(self, wave: Collection) -> Collection:
+        return self.second.collection(wave.fingerprint)
 
-    def verify(self, names: ByteArray, words: WordArray) -> WordArray:
-        return judge(self.store, self.store.collection(self.fingerprint), names, words, KEY)
+    def identifiers(self, wave: Collection) -> ByteArray:
+        found = self.second.show_identifiers(self.there(wave), b"", 2**18)
+        self._held[wave.fingerprint] = identifiers.as_identifiers(found)
+        return self._held[wave.fingerprint]
 
-    def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
-        self.store.write(
-            joint_publication.accept,
-            self.store.collection(self.fingerprint),
-            digest,
-            count,
-            left_out,
-        )
-        return self.store.read(shared_sums.sums_over, self.store.collection(self.fingerprint))[1]
+    def close(self, wave: Collection) -> None:
+        self.second.close_for_first(self.there(wave))
 
-    def deliver(self, model: str | None, moments: str) -> None:
-        collection = self.store.collection(self.fingerprint)
-        chosen = self.store.read(commitment.recorded, self.store.collection(self.fingerprint))
-        joint_publication.check_result(collection, chosen, model, moments)
-        self.store.write(
-            joint_publication.take_result,
-            self.store.collection(self.fingerprint),
-            model,
-            moments,
-        )
+    def verify(self, wave: Collection, theirs: ByteArray) -> None:
+        def ask(names: ByteArray, words: WordArray) -> WordArray:
+            return judge(self.second, self.there(wave), names, words, KEY)
+
+        verify(self.first, wave, ask, theirs, KEY)
+
+    def masks(self, wave: Collection, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
+        held = self._held[wave.fingerprint]
+        bits = identifiers.members(held, left_out)
+        return self.second.sum_of_masks(self.there(wave), digest, count, bits)[2]
+
+    def tell(self, course: Course, news: News) -> None:
+        self.second.take_news(course.fingerprint, news)
+
+    def sign(self, wave: Collection) -> None:
+        """Sign nothing: that is the services' part."""
 
 
-def opened(agreement: Agreement, first: Store, second: Store) -> Direct:
+def opened(agreement: Agreement | Plan, first: Store, second: Store) -> Direct:
     first.open(agreement, role="first")
     second.open(agreement, role="second")
-    return Direct(second, agreement.fingerprint)
+    return Direct(first, second)
+
+
+def drive(store: Store, peer: Peer | None = None) -> None:
+    """Do everything that is to be done now, as a service's driver does; raise what goes wrong."""
+    while tasks := store.due():
+        for task in tasks:
+            store.work(task, peer)
 
 
 def send(agreement: Agreement, first: Store | None, second: Store | None, *senders: int) -> None:

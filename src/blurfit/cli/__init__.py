@@ -104,7 +104,8 @@ administer: Collect
   status      Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
   until       Move the DATE at which a collection or a plan closes by itself.
   hold        Release no wave of a PLAN until it is resumed; the open wave goes on collecting.
-  resume      Resume a PLAN that was held.
+  pause       Take no submissions under an AGREEMENT or a plan until it is resumed.
+  resume      Resume what was paused, or a plan that was held.
   close       Stop collecting, without publishing anything yet.
   publish     Close the collection, learn its model and publish it.
 contribute: Contribute

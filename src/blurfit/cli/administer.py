@@ -117,11 +117,12 @@ def status(agreement: Path, url: str, patience: float, token_file: Path | None) 
         state = database.status(agreed)
         words = in_words(state)
         if token_file is not None and not agreed.databases:
-            waves = [one for one in state.get("waves", ()) if one["state"] == "collecting"]
-            for one in waves if "waves" in state else (state,):
-                one["halves"] = database.halves(one["fingerprint"])
-                words += f"\n{one['halves']['told']}"
-    reached = "quorum" in state and state["count"] >= state["quorum"]  # a plan goes on by itself
+            for one in state["waves"]:
+                if one["state"] in ("collecting", "fixed"):
+                    one["halves"] = database.halves(one["fingerprint"])
+                    words += f"\n{one['halves']['told']}"
+    # A plan goes on by itself.
+    reached = state["count"] >= state["quorum"] and not isinstance(agreed, bf.Plan)
     if not (reached and state["state"] == "collecting"):
         return Answer(state, words)
     typed = f"{agreement} --to {url} --admin-token-file FILE"
@@ -136,7 +137,7 @@ def status(agreement: Path, url: str, patience: float, token_file: Path | None) 
 )
 def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
-    from blurfit.service.sides import counts_at, refuse_if_uneven
+    from blurfit.service.remote import counts_at, refuse_if_uneven
 
     agreed = common.load_agreed(agreement)
     if isinstance(agreed, bf.Plan):
@@ -212,7 +213,7 @@ def until(agreement: Path, date: str, at: Administered) -> Answer:
     """
     agreed = common.load_agreed(agreement)
     with at.database() as database:
-        state = database.move_closing(agreed, None if date == NEVER else date)
+        state = database.move_date(agreed, None if date == NEVER else date)
     return Answer(state, in_words(state) + (f"\n{ONE_DATE}" if agreed.databases else ""))
 
 
@@ -224,18 +225,34 @@ def hold(plan: Path, at: Administered) -> Answer:
     return _change("hold", plan, at, f"`blurfit resume {plan} {at}` lets it go on.")
 
 
-@common.command("resume", _OF_A_PLAN)
-@click.argument("plan", type=common.EXISTING_FILE)
+@common.command("pause", _AS_ADMINISTRATOR)
+@common.agreement_file
 @common.as_administrator
-def resume(plan: Path, at: Administered) -> Answer:
-    """Resume a PLAN that was held."""
-    return _change("resume", plan, at, f"`blurfit status {plan} --to {at.url}`.")
+def pause(agreement: Path, at: Administered) -> Answer:
+    """Take no submissions under an AGREEMENT or a plan until it is resumed.
+
+    Nothing is released by itself meanwhile. Whoever is refused may send the same again later.
+    """
+    return _change("pause", agreement, at, f"`blurfit resume {agreement} {at}` lets it go on.")
 
 
-def _change(what: Literal["hold", "resume"], plan: Path, at: Administered, step: str) -> Answer:
-    agreed = common.load_agreed(plan)
-    if not isinstance(agreed, bf.Plan):
-        raise InvalidValueError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
+@common.command("resume", _AS_ADMINISTRATOR)
+@common.agreement_file
+@common.as_administrator
+def resume(agreement: Path, at: Administered) -> Answer:
+    """Resume what was paused, or a plan that was held."""
+    return _change("resume", agreement, at, f"`blurfit status {agreement} --to {at.url}`.")
+
+
+def _change(
+    what: Literal["hold", "pause", "resume"], agreement: Path, at: Administered, step: str
+) -> Answer:
+    agreed = common.load_agreed(agreement)
+    if what == "hold" and not isinstance(agreed, bf.Plan):
+        raise InvalidValueError(
+            f"Expected a plan of waves, and {str(agreement)!r} is an agreement: nothing of it is "
+            "released before you publish it. To take nothing for a while, use `blurfit pause`."
+        )
     with at.database() as database:
         state = getattr(database, what)(agreed)
     return Answer(state, in_words(state), step)
@@ -246,7 +263,7 @@ def _change(what: Literal["hold", "resume"], plan: Path, at: Administered, step:
 _WAVES = {
     "planned": "waits for {quorum:,}",
     "collecting": "has {count:,} of {quorum:,}",
-    "closing": "is being published by the two databases, from {count:,}",
+    "fixed": "is being published, from {count:,}",
     "released": "released, from {count:,}",
     "dropped": "never released: {count:,} of {quorum:,} had come",
 }
@@ -256,7 +273,7 @@ def in_words(state: dict[str, Any]) -> str:
     """Say how far a collection is, or a plan, wave by wave."""
     at, other = state["closes"], state.get("awaits")
     closes = "" if at is None else f" It closes at {dates.in_words(at)}."
-    if "waves" in state:
+    if state["waves"][0]["fingerprint"] != state["fingerprint"]:  # of one that stands alone
         return _plan_in_words(state, closes, other)
     count = state["count"]
     missing = state["quorum"] - count
@@ -287,6 +304,7 @@ def _plan_in_words(state: dict[str, Any], closes: str, other: str | None) -> str
     heads = {
         "collecting": f"Collecting from {who}, in {len(state['waves'])} waves.",
         "held": "Held: no wave is released until it is resumed.",
+        "paused": "Paused: nothing is taken or released until it is resumed.",
         "ended": "Ended.",
     }
     waves = [
@@ -366,7 +384,6 @@ def invite(
     a group when its turn comes. In a link, the invitation comes after #, which browsers never send.
     """
     from blurfit.protocol.tokens import hashed, joined
-    from blurfit.service.remote import lot_of
 
     agreed = common.load_agreed(agreement)
     if out.exists():
@@ -381,9 +398,9 @@ def invite(
         with place.database() as database:
             shares = shares or database.shares(agreed, count)
             made.append(database.invite(agreed, count, shares))
-    lot = lot_of(agreed)
+    lot = agreed.lot
     pairs = joined(made, lot)
-    groups = [] if lot is None else [lot.group_of(hashed(first)) for first, *_ in pairs]
+    groups = [lot.group_of(hashed(first)) for first, *_ in pairs] if len(lot.people) > 1 else []
     page = at.page("c", agreed.fingerprint)
     text = written(form, list(map(",".join, pairs)), page, groups)
     private_files.write(out, text, only_new=True)

@@ -22,7 +22,7 @@ from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
     from blurfit.service.server import Style
-    from blurfit.store.stewards import Right
+    from blurfit.store.access import Right
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
@@ -82,7 +82,7 @@ def beside(place: str) -> Path | None:
 
     Processes that share a PostgreSQL store need --signing-key-file, with the same file for each.
     """
-    from blurfit.store.connecting import file_of
+    from blurfit.store.database import file_of
 
     found = file_of(place)
     return None if found is None else found.with_name(found.name + ".signing-key")
@@ -187,7 +187,7 @@ def serve(
     from blurfit.service.limits import IN_FLIGHT
     from blurfit.service.metrics import Metrics
     from blurfit.service.server import leave_threads_behind, refuse_unless_possible
-    from blurfit.store.connecting import CONNECTIONS
+    from blurfit.store.database import CONNECTIONS
 
     limits = Limits(
         body_bytes=body_limit * 2**20,
@@ -358,7 +358,7 @@ def _announce(
 # ---- looking after a store
 
 
-_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, without its imports
+_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.access`, without its imports
 
 
 @common.command("token", "--name 'mail office' --right invite --out mail.txt")
@@ -380,15 +380,14 @@ def token(
     under a new name, and revoke the first one when nobody uses it any more.
     """
     from blurfit.protocol import tokens
-    from blurfit.store import stewards
 
     with bf.Store(place) as store:
         if name is None:
-            found = store.read(stewards.granted)
+            found = store.granted()
             lines = [f"{one}: {may}" for one, may in found.items()] or ["There are none."]
             return Answer({"tokens": found}, "\n".join(lines))
         if revoke:
-            store.write(stewards.revoke, name)
+            store.revoke(name)
             return Answer({"revoked": name}, f"The token of {name!r} is revoked.")
         if right is None or out is None:
             raise InvalidValueError("Expected --right and --out with --name, or --revoke.")
@@ -399,7 +398,7 @@ def token(
         secret = tokens.new_token()
         tokens.write_token(out, secret)
         try:
-            store.write(stewards.grant, name, right, tokens.hashed(secret))
+            store.grant(name, right, tokens.hashed(secret))
         except BaseException:
             out.unlink()
             raise
@@ -412,13 +411,11 @@ def token(
 @common.with_default("--most", 50, "How many to list.", type=click.IntRange(1))
 def deeds(place: str, most: int) -> Answer:
     """List what administrators did, newest first: when, who, what, and the outcome."""
-    from blurfit.store import stewards
-
     with bf.Store(place) as store:
-        found = store.read(stewards.newest, most)
+        found = store.audit_log(most)
     lines = [
         f"{dt.datetime.fromtimestamp(one.second, dt.UTC):%Y-%m-%d %H:%M:%S}Z  {one.outcome}  "
-        f"{one.steward}: {one.what} {one.fingerprint or ''}".rstrip()
+        f"{one.name}: {one.what} {one.fingerprint or ''}".rstrip()
         for one in found
     ]
     facts = {"deeds": [asdict(one) for one in found]}
@@ -465,9 +462,9 @@ def restore(file: Path | None, place: str, original_lost: bool, in_place: bool) 
     What was published stays. Collections that had published nothing are closed for good, because
     the original may have published since then, from other people; see --original-lost.
     """
-    from blurfit.store import connecting
     from blurfit.store.backup import Copied, mark_restored
     from blurfit.store.backup import restore as copy
+    from blurfit.store.database import file_of
 
     if in_place == (file is not None):
         raise InvalidValueError("Expected the FILE of a backup, or --in-place without one.")
@@ -475,7 +472,7 @@ def restore(file: Path | None, place: str, original_lost: bool, in_place: bool) 
         found = Copied(0, 0, mark_restored(place, original_lost=original_lost))
         sentence = f"Marked {place} as restored."
     else:
-        target = connecting.file_of(place)
+        target = file_of(place)
         if target is None:
             raise InvalidValueError(
                 f"Expected --store to be a file in SQLite, and got {place!r}. Fill PostgreSQL with "

@@ -15,7 +15,7 @@ them has open. While two databases publish a wave there is none, and the client 
 **The order.** Each database gets its message, from the last to the first. Of two, the seed goes
 first and the share only once the seed has arrived: whoever gives up half-way leaves random bytes
 behind, so that the first database has nobody to leave out of its sums, and refuses a set that
-leaves many out (`blurfit.store.commitment`). A record counts when both have it; until then the same
+leaves many out (`blurfit.store.joint`). A record counts when both have it; until then the same
 bytes are sent again, since a record that was blurred anew would count twice. A wave closes at the
 second database first, so whoever is late is refused where the seed goes. If the wave closes later
 while a record is on its way, it is left out and said so (`blurfit.contributor.journal` has the
@@ -46,7 +46,7 @@ from typing import Any
 import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import Plan
+from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.waves import require_group
 from blurfit.contributor.account import Account, Entry
 from blurfit.contributor.blur import SharedRecords, message_of_one, named
@@ -65,7 +65,6 @@ from blurfit.errors import (
     ConflictError,
     InvalidValueError,
     NotCertifiedError,
-    UnknownCollectionError,
     WaveClosedError,
 )
 from blurfit.messages.shares import seal
@@ -73,11 +72,10 @@ from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, texts_in
-from blurfit.protocol.wire import path_of, plan_path
+from blurfit.protocol.wire import path_of
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
 PAUSE = 0.2  # seconds, before databases are asked again which wave collects
-Agreed = Agreement | Plan
 
 TOOK_PART = (
     "{who} took part in this plan before, and nobody takes part twice: what was sent then counts, "
@@ -140,32 +138,26 @@ class Client(Closeable):
 
     # ---- asking
 
-    def agreement(self, fingerprint: str) -> Agreement:
-        """The agreement that one was invited to, which every database has, verified; another is
-        refused.
+    def agreed(self, fingerprint: str) -> Agreed:
+        """Return the agreement or the plan that one was invited to, which every database has,
+        verified; another is refused.
         """
         for exchange in self.exchanges:
-            found = Agreement.from_json(exchange.get(f"{path_of(fingerprint)}/agreement"))
+            found = read_agreed(exchange.get(f"{path_of(fingerprint)}/document"))
             found.verify(fingerprint)
-        return self._known(found)
-
-    def plan(self, fingerprint: str) -> Plan:
-        """The plan that one was invited to, which every database has; another is refused."""
-        for exchange in self.exchanges:
-            found = Plan.from_json(exchange.get(f"{plan_path(fingerprint)}/plan"))
-            if found.fingerprint != fingerprint:
-                raise InvalidValueError(
-                    f"Expected the plan {fingerprint} at {exchange.url}, and the service sent "
-                    f"{found.fingerprint}."
-                )
+        self._first(found)
         return found
+
+    def agreement(self, fingerprint: str) -> Agreement:
+        """Return what a record is to be blurred under now, verified: see `agreed` and `current`."""
+        return self.current(self.agreed(fingerprint))
 
     def check(self, agreed: Agreed) -> None:
         """Make sure that every database has this very agreement, or plan."""
-        (self.plan if isinstance(agreed, Plan) else self.agreement)(agreed.fingerprint)
+        self.agreed(agreed.fingerprint)
 
     def current(self, agreed: Agreed) -> Agreement:
-        """What a record is to be blurred under now: the agreement, or the wave that collects.
+        """Return what a record is to be blurred under now: the agreement, or the open wave's.
 
         Raises ClosedError if a plan has come to its end, WaveClosedError if the wave that was asked
         for has closed, BetweenWavesError if two databases are not at the same wave for as long as
@@ -197,9 +189,10 @@ class Client(Closeable):
         """At least how many have contributed: a service rounds the count for strangers."""
         return int(decoded(self.exchanges[0].get(path_of(agreement.fingerprint)))["count"])
 
-    def is_held(self, plan: Plan) -> bool:
-        """Whether no wave of a plan is released for now."""
-        return bool(decoded(self.exchanges[0].get(plan_path(plan.fingerprint)))["state"] == "held")
+    def goes_on(self, plan: Plan) -> bool:
+        """Tell whether waves of a plan are released by themselves, and it is not held or paused."""
+        state = decoded(self.exchanges[0].get(path_of(plan.fingerprint)))["state"]
+        return bool(state == "collecting")
 
     def _still_open(self, agreement: Agreement) -> Agreement:
         """An agreement; if it is a wave's, one that still collects everywhere."""
@@ -215,7 +208,7 @@ class Client(Closeable):
 
     def _announced(self, exchange: Exchange, plan: Plan) -> Agreement:
         """The wave that a database says collects now, if it follows from plan and releases."""
-        path = plan_path(plan.fingerprint)
+        path = path_of(plan.fingerprint)
         found = Agreement.from_json(exchange.get(f"{path}/agreement"))
         if (seen := (plan.fingerprint, found.fingerprint)) not in self._followed:
             before = 0 if found.wave is None else found.wave.number - 1
@@ -236,7 +229,7 @@ class Client(Closeable):
 
     def _first(self, agreed: Agreed) -> Agreement:
         """What was agreed on, or the first wave of it; for other databases it is refused."""
-        return self._known(agreed.first() if isinstance(agreed, Plan) else agreed)
+        return self._known(agreed.first())
 
     def _under(self, fingerprint: str) -> Agreement:
         """The agreement of something that was blurred."""
@@ -265,7 +258,7 @@ class Client(Closeable):
         later without a second blur.
         """
         if isinstance(agreed, str):
-            agreed = self._agreed(agreed)
+            agreed = self.agreed(agreed)
         first = self._first(agreed)
         services = _Services(self, agreed, self._each([[one] for one in invitations]))
         if first.wave is not None:
@@ -321,12 +314,6 @@ class Client(Closeable):
         sealed = message if key is None else seal(message, key, part.under, role)
         found = self.exchanges[place].submit(part.under, sealed, part.rows, invitations)
         return found.new, checked(found, agreement.signing_keys, part.under, role, message)
-
-    def _agreed(self, fingerprint: str) -> Agreed:
-        try:
-            return self.agreement(fingerprint)
-        except UnknownCollectionError:
-            return self.plan(fingerprint)
 
     def _each(self, invitations: Invitations) -> Invitations:
         """Invitations of every database, or none of any."""
@@ -397,8 +384,7 @@ class _Services(Destination):
     def __init__(self, client: Client, agreed: Agreed, invitations: Invitations) -> None:
         self._client, self._agreed, self.invitations = client, agreed, invitations
         self.moves_on = isinstance(agreed, Plan)
-        first = agreed.first() if isinstance(agreed, Plan) else agreed
-        self._most = self.rows_at_once = rows_in_a_request(first, invited=any(invitations))
+        self._most = self.rows_at_once = rows_in_a_request(agreed.first(), invited=any(invitations))
         self.services, self.where = client.services, " and ".join(client.services)
         self.announce = self._announce if len(client.exchanges) > 1 else None
         self._signed: dict[int, str | None] = {}  # by those that have what was announced
@@ -416,7 +402,7 @@ class _Services(Destination):
         wave, missing = self._collecting(self._agreed)
         deadline = time.monotonic() + min(self._client.patience, LONGEST_MOMENT)
         while missing <= 0 and wave.fingerprint not in self._waited:
-            if time.monotonic() >= deadline or self._client.is_held(self._agreed):
+            if time.monotonic() >= deadline or not self._client.goes_on(self._agreed):
                 self._waited.add(wave.fingerprint)
                 break
             self._client.pause(PAUSE)

@@ -10,7 +10,7 @@ names a key, an acknowledgement without its signature does not count; elsewhere 
 **To withdraw** what a receipt is for, every database that has it is asked. With one database a row
 is out when it has been withdrawn there. With two, a row counts where both have their share, so it
 is out as soon as one of them has withdrawn it, or never had it; the first is asked first, since it
-may leave out fewer (`blurfit.store.commitment`). A database that is closed refuses, and one that is
+may leave out fewer (`blurfit.store.joint`). A database that is closed refuses, and one that is
 away says nothing: then the other's answer decides. So it does where one signed that it has a row,
 and now says that it never had it: no signature says that a row is nowhere, so the receipt counts.
 What got no answer anywhere may be asked for again: to withdraw twice is to withdraw once.

@@ -227,20 +227,18 @@ def release_plan(
 
 def export(store: "Store", fingerprint: str, path: Path, progress: Progress = silent) -> int:
     """Write a closed collection to a .parquet or .arrow file; return how many rows it has."""
-    from blurfit.store import publication  # whoever learns from files needs no SQL
-
     status, collection = store.status(fingerprint), store.collection(fingerprint)
     if status.state != "collecting" and not status.count:
         raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
     path = path.resolve()
-    release, complete = store.write(publication.hand_over, collection, str(path))
+    release, complete = store.hand_over(collection, str(path))
     if complete is not None:
         path.with_name(complete).replace(path)
         return status.count
     mark = None if release is None else release.mark()
 
     def finish(name: str) -> None:
-        store.write(publication.complete_handover, collection, name)
+        store.complete_handover(collection, name)
 
     before = finish if release is None else None
     with Writer(path, collection.agreement.layout, mark, before=before) as writer:

@@ -14,7 +14,7 @@ cannot tell them from those of people who kept no secret, and nothing more is se
 each row by itself. Databases, proxies and thieves of a backup know identifiers; to find a secret
 for one of them is to invert a hash of 128 bits. The identifier alone would not do: each of two
 databases knows those at the other, and could then empty it of honest people until a victim is left
-among people that it invented (`blurfit.store.commitment`). A secret that was shown to one of two
+among people that it invented (`blurfit.store.joint`). A secret that was shown to one of two
 databases is good at the other one as well, as it should be: she wants to be in neither.
 
 **Signatures.** Signatures of a service, by a key that the agreement names: Ed25519 (RFC 8032).

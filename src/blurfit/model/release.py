@@ -304,13 +304,20 @@ class Release:
         if self.model is None or agreement.sends != "everything":  # then they have none
             wanted = self.model is None and agreement.sends != "everything"
             return wanted and shown.to_json() == self.moments
-        found = PublishedModel.from_json(self.model)
-        document = json.loads(self.model)
-        if (as_text(document), shown.to_json()) != (self.model, self.moments):
+        if shown.to_json() != self.moments:
             return False
         draws = agreement.database_draws
         again = learn(agreement, Totals(count, shown.sums, shown.fingerprint, draws))
-        return _alike(document, json.loads(found.to_json())) and alike(found, again)
+        return is_model(self.model, again)
+
+
+def is_model(text: str, again: PublishedModel) -> bool:
+    """Tell whether a text is that of a model which was learned again, as blurfit writes it, but for
+    rounding.
+    """
+    found, document = PublishedModel.from_json(text), json.loads(text)
+    is_plain = as_text(document) == text and _alike(document, json.loads(found.to_json()))
+    return is_plain and alike(found, again)
 
 
 def alike(stated: PublishedModel, again: PublishedModel) -> bool:

@@ -1,21 +1,45 @@
-"""Addresses, media types, headers and the acknowledgement: what both ends must spell alike."""
+"""Addresses, media types, headers and the acknowledgement: what both ends must spell alike.
+
+**Versions.** Whatever has changed its meaning has changed its name: a collection and a plan of
+waves have one set of addresses, behind /collections, two databases meet behind …/peer, and
+submissions have a media type of version 2. Under the old names a service answers nothing but that
+the other end is of another release (`OUTDATED`), so that nobody is misunderstood.
+"""
 
 import msgspec
 
 COLLECTIONS = "/collections"
+ONE_COLLECTION = COLLECTIONS + "/{fingerprint}"
 SUBMISSIONS = "/submissions"  # behind the path of a collection
 WITHDRAWALS = "/withdrawals"
-ONE_COLLECTION = COLLECTIONS + "/{fingerprint}"
-PLANS = "/plans"
-ONE_PLAN = PLANS + "/{fingerprint}"
+PEER = "/peer"  # what one of two databases asks the other
 
 JSON = "application/json"
-BINARY = "application/vnd.blurfit.submission"
+BINARY = "application/vnd.blurfit.submission.v2"
 OCTETS = "application/octet-stream"
 PROBLEM = "application/problem+json"
 
+# Of version 1: places, what is behind the path of a collection, and how submissions were called.
+OLD_PLACES = ("/plans", "/agreements", "/deeds")
+OLD_SHARES = "/shares/"
+OLD_BINARY = "application/vnd.blurfit.submission"
+OUTDATED = (
+    "This service is of another release of blurfit than whoever asks, and nothing was done. Let "
+    "both use the same release: install the current one, or load the page again."
+)
+
 INVITATION = "blurfit-invitation"  # the header: an invitation for each submission, with commas
 MOST_SUBMISSIONS = 10_000  # in one request
+
+
+def is_old(path: str) -> bool:
+    """Tell whether a path had a meaning in version 1 that it has no more.
+
+    >>> is_old("/plans/1f"), is_old("/collections/1f/shares/sum"), is_old("/collections/1f")
+    (True, True, False)
+    """
+    place = "/" + path[1:].partition("/")[0]
+    return place in OLD_PLACES or (place == COLLECTIONS and OLD_SHARES in path)
 
 
 class Acknowledgement(msgspec.Struct, omit_defaults=True):
@@ -44,7 +68,7 @@ class Withdrawal(msgspec.Struct, omit_defaults=True):
 
 
 def path_of(fingerprint: str) -> str:
-    """Where a service keeps the collection of an agreement.
+    """Return where a service keeps what is collected under an agreement or a plan.
 
     >>> path_of("1f")
     '/collections/1f'
@@ -52,17 +76,8 @@ def path_of(fingerprint: str) -> str:
     return f"{COLLECTIONS}/{fingerprint}"
 
 
-def plan_path(fingerprint: str) -> str:
-    """Where a service keeps a plan of waves.
-
-    >>> plan_path("1f")
-    '/plans/1f'
-    """
-    return f"{PLANS}/{fingerprint}"
-
-
 def media_type(header: str) -> str:
-    """The media type that a Content-Type header names, without its parameters.
+    """Return the media type that a Content-Type header names, without its parameters.
 
     >>> media_type("Application/JSON; charset=utf-8")
     'application/json'

@@ -9,7 +9,7 @@ follows from public facts, and not from what anybody sent. Between two databases
 2⁶⁴, and nothing is rounded at all.
 
 **Once.** A store draws D in the transaction that fixes whose sums it is added to, and keeps it: a
-retry adds the same D (`blurfit.store.publication`, `blurfit.store.commitment`). Whoever learns from
+retry adds the same D (`blurfit.store.release`, `blurfit.store.joint`). Whoever learns from
 files keeps what was released. What was drawn and lost before that was seen by nobody.
 """
 

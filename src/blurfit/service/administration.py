@@ -1,17 +1,24 @@
-"""What the administrator may do: propose, open, invite, close, publish."""
+"""What administrators may do: propose, open, invite, steer, publish, and read what was done."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from blurfit.agreement.agreement import Agreement, AgreementDocument
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Agreed, Plan, read_agreed
+from blurfit.agreement.terms import Terms
 from blurfit.dates import instant
-from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
+from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError
+from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
+from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import (
     COLLECTIONS,
     JSON,
@@ -19,57 +26,130 @@ from blurfit.protocol.wire import (
     ONE_COLLECTION,
     Acknowledgement,
 )
+from blurfit.schema.schema import Schema
 from blurfit.service.answers import as_json
-from blurfit.service.authorisation import bearer_of, steward
 from blurfit.service.background import InProgress, run_in_daemon_thread
-from blurfit.service.documents import Hashes, Until
-from blurfit.service.intake import Collector, unsealing_key
-from blurfit.service.limits import body_of, document_in
-from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, get, post
-from blurfit.service.peer import publish_remotely
-from blurfit.service.proposal import Expected, Proposal, Wish, agreement_from, expected_from
-from blurfit.service.reading import fingerprint_in
-from blurfit.service.signatory import Signatory
-from blurfit.store import joint_publication, publication, roles, stewards
-from blurfit.store.stewards import Bearer
-from blurfit.store.store import Status, Store
+from blurfit.service.endpoints import (
+    AGREED,
+    Count,
+    Fingerprint,
+    Papers,
+    bearer_of,
+    fingerprint_in,
+    guarded,
+    newest_wave,
+)
+from blurfit.service.intake import unsealing_key
+from blurfit.service.jobs import Jobs
+from blurfit.service.limits import body_of, document_from, document_in
+from blurfit.service.metrics import shown
+from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, array, get, post
+from blurfit.service.remote import counts_at, refuse_if_uneven
+from blurfit.store.access import ADMINISTRATOR, Bearer, LogEntry
+from blurfit.store.collections import Status
+from blurfit.store.halves import Comparison
+from blurfit.store.store import Store
 
+_Kind = TypeVar("_Kind", bound="Proposal")
+_Made = TypeVar("_Made")
 _STATE = answer(Status, "How far it is.")
+_MOST_KEPT = 64  # comparisons
+
+
+class Proposal(Terms, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A schema, and everything that may be chosen; the rest of the agreement follows.
+
+    With `waves`, so many at most or as many as help, it is a plan; `counts` says that its target
+    counts something.
+    """
+
+    schema: dict[str, Any]
+    waves: Literal["auto"] | Annotated[int, Meta(ge=1, le=9)] | None = None
+    counts: bool = False
+
+
+class Wish(Proposal, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A proposal, and by how much its predictions may be off, in units of the target."""
+
+    off: Annotated[float, Meta(gt=0)] | None = None
+
+
+class Expected(Struct):
+    """How far off predictions may be, for typical people: `blurfit.learning.outlook`.
+
+    `people` is how many people would bring predictions as close as was wished, and `epsilon` which
+    ε would with the people agreed on; null where nothing was wished, or nothing suffices.
+    """
+
+    count: Count
+    off: float
+    without_privacy: float
+    spread: float
+    people: Count | None
+    epsilon: float | None
+
+
+class Hashes(Struct, forbid_unknown_fields=True):
+    """SHA-256 of one-time invitations, in hexadecimal digits."""
+
+    hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+
+
+class Until(Struct, forbid_unknown_fields=True):
+    """A date, which lasts until its end in UTC, or a time with its zone; null for no date."""
+
+    until: str | None
+
+
+class Side(Struct):
+    """One of two databases, and how many shares it says that it has; null if it does not say."""
+
+    name: str
+    count: Count | None
+
+
+class Sides(Struct):
+    """Both, and why closing now would be in vain; null if it would not."""
+
+    databases: list[Side]
+    warning: str | None
 
 
 @dataclass(frozen=True, eq=False)
 class Administration:
-    """Endpoints for whoever has the administrator's token."""
+    """Endpoints for whoever has the administrator's token, or one for some of this."""
 
     store: Store
-    collector: Collector
-    signing: Signatory
-    peer_token: str | None = field(repr=False)
-    peer_options: dict[str, Any] = field(repr=False)
+    jobs: Jobs
+    papers: Papers
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
-    _publishing: InProgress[str] = field(default_factory=InProgress, repr=False)
+    _in_progress: InProgress[Any] = field(default_factory=InProgress, repr=False)
+    _compared: dict[tuple[str, int], Comparison] = field(default_factory=dict, repr=False)
 
     @get("/token", answer(Bearer, "Whose token it is."), security="administrator")
     async def token(self, request: Request) -> Response:
         """Whose token is sent, and what it may do."""
         return as_json(await bearer_of(self.store, request))
 
-    @post(
-        "/agreements",
-        answer(AgreementDocument, "The agreement."),
-        problems.INFEASIBLE,
-        body=Proposal,
-    )
-    @steward("open")  # calibrating takes time that others need
+    @get("/audit-log", answer(array(LogEntry), "The newest thousand."))
+    @guarded("read")
+    async def audit_log(self, _request: Request) -> Response:
+        """What was done with tokens, the last one first."""
+        return as_json(await run_in_threadpool(self.store.audit_log))
+
+    # ---- before anything is collected: nothing is kept, and no record is read
+
+    @post("/proposals", answer(AGREED, "It."), problems.INFEASIBLE, body=Proposal)
+    @guarded("open")  # calibrating takes time that others need
     async def propose(self, request: Request) -> Response:
-        """The agreement that a schema and a promise would give; nothing is kept."""
+        """The agreement or the plan that a schema and a promise would give; nothing is kept."""
         body = await body_of(request, JSON)
-        agreement = await run_in_threadpool(agreement_from, body)
-        return Response(agreement.to_json(), media_type=JSON)
+        agreed = await run_in_threadpool(agreed_from, body)
+        return Response(agreed.to_json(), media_type=JSON)
 
     @post("/outlooks", answer(Expected, "An estimate."), problems.INFEASIBLE, body=Wish)
-    @steward("open")
+    @guarded("open")
     async def estimate(self, request: Request) -> Response:
         """How far off predictions may be, for typical people; nothing is kept."""
         body = await body_of(request, JSON)
@@ -79,65 +159,74 @@ class Administration:
         COLLECTIONS,
         answer(Status, "It was open.") | answer(Status, "It is open now.", "201"),
         *(problems.CONFLICT, problems.INFEASIBLE),
-        body=AgreementDocument,
+        body={JSON: AGREED},
         parameters=[ROLE, UNTIL],
     )
-    @steward("open", "open")
+    @guarded("open", "open")
     async def open(self, request: Request) -> Response:
-        """Open a collection from an agreement."""
-        role, closes = role_in(request), closes_at_opening(request)
+        """Collect under an agreement, or under a plan of waves."""
+        role = _role_in(request)
+        given = request.query_params.get("until")
+        closes = None if given is None else instant(given)
         body = await body_of(request, JSON)
-        agreement = await run_in_threadpool(Agreement.from_json, body)
-        if agreement.wave is not None:
-            raise InvalidValueError(
-                f"Expected an agreement that stands alone, and this is wave "
-                f"{agreement.wave.number} of the plan {agreement.wave.plan}: open the plan "
-                "(POST /plans), and its waves open themselves."
-            )
-        await run_in_threadpool(agreement.verify)  # so that each of its databases is there
-        roles.refuse_unless_fitting(agreement, role)
-        unsealing_key(agreement, role, self.share_key)  # or it could read no share
-        self.signing.refuse_another_key(agreement, role)
-        refuse_if_too_wide(agreement, role, self.body_bytes)
 
-        def open_collection() -> tuple[bool, Status]:
-            is_new = self.store.open(agreement, role=role, closes=closes)
-            return is_new, self.store.status(agreement.fingerprint)
+        def begin() -> tuple[bool, Status]:
+            agreed = read_agreed(body)
+            if isinstance(agreed, Agreement) and agreed.wave is not None:
+                raise InvalidValueError(
+                    f"Expected an agreement that stands alone, and this is wave "
+                    f"{agreed.wave.number} of the plan {agreed.wave.plan}: open the plan, and its "
+                    "waves open themselves."
+                )
+            first = agreed.first()
+            first.verify()  # so that each of its databases is there
+            if bool(first.databases) == (role != "whole"):  # else the store says what is wrong
+                unsealing_key(first, role, self.share_key)  # or it could read no share
+                self.papers.signing.refuse_another_key(first, role)
+                _refuse_if_too_wide(first, role, self.body_bytes)
+            is_new = self.store.open(agreed, role=role, closes=closes)
+            return is_new, self.store.status(agreed.fingerprint)
 
-        is_new, status = await run_in_threadpool(open_collection)
+        is_new, status = await run_in_threadpool(begin)
         return as_json(status, 201 if is_new else 200)
+
+    # ---- while it collects
 
     @post(
         f"{ONE_COLLECTION}/invitations",
         answer(Acknowledgement, "They are on disk."),
-        problems.INFEASIBLE,
+        *(problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
         body=Hashes,
     )
-    @steward("invite", "invite")
+    @guarded("invite", "invite")
     async def invite(self, request: Request) -> Response:
         """Keep the hashes of one-time invitations."""
-        hashes = await hashes_in(request)
+        expected = (
+            f'{{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in hexadecimal '
+            "digits"
+        )
+        given = (await document_in(request, Hashes, expected)).hashes
+        hashes = [bytes.fromhex(one) for one in given]
         new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
         return as_json(Acknowledgement(len(hashes), new))
 
     @post(f"{ONE_COLLECTION}/pause", _STATE, problems.CLOSED, problems.INFEASIBLE)
-    @steward("open", "pause")
+    @guarded("open", "pause")
     async def pause(self, request: Request) -> Response:
         """Take no submissions for a while."""
-        return await self._pause(request, resume=False)
+        return await self._steer(self.store.pause, request)
+
+    @post(f"{ONE_COLLECTION}/hold", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @guarded("open", "hold")
+    async def hold(self, request: Request) -> Response:
+        """Release no wave of a plan until it is resumed; the open one goes on collecting."""
+        return await self._steer(self.store.hold, request)
 
     @post(f"{ONE_COLLECTION}/resume", _STATE, problems.CLOSED, problems.INFEASIBLE)
-    @steward("open", "resume")
+    @guarded("open", "resume")
     async def resume(self, request: Request) -> Response:
-        """Go on collecting."""
-        return await self._pause(request, resume=True)
-
-    async def _pause(self, request: Request, *, resume: bool) -> Response:
-        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
-        await self.collector.between_commits(
-            self.store.write, publication.pause, collection, resume=resume
-        )
-        return as_json(await run_in_threadpool(self.store.status, collection.fingerprint))
+        """Go on, after a pause or a hold."""
+        return await self._steer(self.store.resume, request)
 
     @post(
         f"{ONE_COLLECTION}/until",
@@ -145,19 +234,84 @@ class Administration:
         *(problems.CLOSED, problems.INFEASIBLE),
         body=Until,
     )
-    @steward("open", "move date")
-    async def move_closing(self, request: Request) -> Response:
+    @guarded("open", "move date")
+    async def move_date(self, request: Request) -> Response:
         """Close at another moment, or at none."""
-        closes = await closes_in(request)
-        move, fingerprint = self.store.move_closing, fingerprint_in(request)
-        return as_json(await self.collector.between_commits(move, fingerprint, closes))
+        expected = '{"until": "2027-01-31"}, or null for no date'
+        given = (await document_in(request, Until, expected)).until
+        closes = None if given is None else instant(given)
+        return await self._steer(lambda name: self.store.move_date(name, closes), request)
 
     @post(f"{ONE_COLLECTION}/close", answer(Status, "Closed, or published."), problems.INFEASIBLE)
-    @steward("open", "close")
+    @guarded("open", "close")
     async def close(self, request: Request) -> Response:
-        """Stop collecting."""
-        close, fingerprint = self.store.close_collection, fingerprint_in(request)
-        return as_json(await self.collector.between_commits(close, fingerprint))
+        """Stop collecting; a plan closes its waves by itself."""
+        return await self._steer(self.store.close_collection, request)
+
+    async def _steer(self, change: Callable[[str], Status], request: Request) -> Response:
+        status = await run_in_threadpool(change, fingerprint_in(request))
+        self.jobs.wake()
+        return as_json(status)
+
+    @get(
+        f"{ONE_COLLECTION}/sides",
+        answer(Sides, "Both, and why nothing could be published if one closed now."),
+        problems.INFEASIBLE,
+    )
+    @guarded("open")
+    async def compare_sides(self, request: Request) -> Response:
+        """How many shares each of two databases has, before one is closed.
+
+        People who reached one of them alone are left out of the model, and a set that leaves out
+        too many is refused by the database that holds them (`blurfit.store.joint`). While both
+        collect, whoever is missing can send again; once one is closed, nobody can.
+        """
+        fingerprint = await run_in_threadpool(newest_wave, self.store, fingerprint_in(request))
+        collection = await run_in_threadpool(self.store.collection, fingerprint)
+        agreement = collection.agreement
+        if collection.role == "whole":
+            raise InfeasibleError("Expected a collection that two databases share.")
+        counts = await run_in_daemon_thread(lambda: counts_at(agreement))
+        warning = None
+        try:
+            refuse_if_uneven(agreement, counts)
+        except ConflictError as error:
+            warning = str(error).removesuffix(", or close with --anyway.") + "."
+        names = [one.name for one in agreement.databases]
+        return as_json(Sides([Side(*one) for one in zip(names, counts, strict=True)], warning))
+
+    @get(
+        f"{ONE_COLLECTION}/halves",
+        answer(Comparison, "Whether halves by arrival differ by more than chance."),
+        problems.INFEASIBLE,
+    )
+    @guarded("publish")
+    async def compare_halves(self, request: Request) -> Response:
+        """Whether those who came first and those who came later send alike (one database).
+
+        It is found out from submissions that nobody else may see, so no token but the
+        administrator's own is good for it; of a plan, for the wave that collects.
+        """
+        if (await bearer_of(self.store, request)).name != ADMINISTRATOR:
+            raise RequestError(
+                problems.UNAUTHORISED,
+                "Send the administrator's own token: this is found out from submissions, which "
+                "nobody else may see.",
+            )
+        wave = await run_in_threadpool(newest_wave, self.store, fingerprint_in(request))
+        status = await run_in_threadpool(self.store.status, wave)
+        at = wave, shown(status.count, status.quorum)  # reading all takes long
+        if at not in self._compared:
+            found = await self._in_progress.join(
+                ("halves", wave),
+                lambda: run_in_daemon_thread(lambda: self.store.compare_halves(wave)),
+            )
+            if len(self._compared) >= _MOST_KEPT:
+                self._compared.clear()
+            self._compared[at] = found
+        return as_json(self._compared[at])
+
+    # ---- the end
 
     @post(
         f"{ONE_COLLECTION}/publish",
@@ -168,85 +322,91 @@ class Administration:
             problems.INFEASIBLE,
             problems.CONFLICT,
             problems.OTHER_DATABASE,
+            problems.BUSY,
         ),
     )
-    @steward("publish", "publish")
+    @guarded("publish", "publish")
     async def publish(self, request: Request) -> Response:
-        """Close the collection, learn its model and publish it, once."""
-        fingerprint = fingerprint_in(request)
-        collection = await run_in_threadpool(self.store.collection, fingerprint)
-        text: str | None
-        if collection.role == "whole":  # learning takes long: others write meanwhile
-            write = self.collector.in_turn()
-            text = await self._publishing.join(
-                fingerprint,
-                lambda: run_in_daemon_thread(lambda: self.store.publish_text(fingerprint, write)),
-            )
-        elif collection.role == "first":  # and so does the wire
-            text = await self._publishing.join(
-                fingerprint,
-                lambda: run_in_daemon_thread(
-                    lambda: publish_remotely(
-                        self.store, fingerprint, self.peer_token, **self.peer_options
-                    )
-                ),
-            )
-            await run_in_daemon_thread(
-                lambda: self.signing.exchange(fingerprint, self.peer_token, **self.peer_options)
-            )
-        else:
-            text = bytes((await self._let_publish(request)).body).decode()
-            if not text:
-                name = collection.agreement.databases[0].name
-                raise NotPublishedError(
-                    f"The collection is closed here, and its shares may be summed. The next step "
-                    f"is {name}'s: once it publishes, the model appears here too."
-                )
-        signed = await run_in_threadpool(self.signing.signed, fingerprint, "model", text)
-        return Response(signed.text, media_type=JSON)
+        """Close the collection, learn its model and publish it, once; a plan ends early.
 
-    @steward("publish", "let publish")
-    async def _let_publish(self, request: Request) -> Response:
-        """Close a second database's side; its model, if the first has sent it already.
-
-        A deed of its own: that no model is there yet, which is what the one who asked for it is
-        told, does not undo it.
+        Whoever asks meanwhile, perhaps because waiting took too long, waits for what is under way.
         """
-        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
-        text = await self.collector.between_commits(
-            self.store.write, joint_publication.consent, collection
+        fingerprint = fingerprint_in(request)
+        course = await run_in_threadpool(self.store.course, fingerprint)
+        if course.role == "second" and course.by_hand:
+            await self._let_publish(request)
+        await self._in_progress.join(
+            ("publish", course.fingerprint),
+            lambda: run_in_daemon_thread(lambda: self.jobs.publish(course)),
         )
-        return Response(text, media_type=JSON)
+        if course.by_hand and course.document.first().sends != "everything":
+            return await self.papers.published(request, fingerprint, "moments")
+        return await self.papers.model(request, fingerprint)
 
-    @get("/deeds", answer({"type": "array", "items": OBJECT}, "The newest thousand."))
-    @steward("read")
-    async def deeds(self, _request: Request) -> Response:
-        """What was done with tokens, the last one first."""
-        return as_json(await run_in_threadpool(self.store.read, stewards.newest))
-
-
-async def hashes_in(request: Request) -> list[bytes]:
-    """The hashes of invitations that a request brings."""
-    expected = (
-        f'{{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in hexadecimal digits'
-    )
-    return [bytes.fromhex(one) for one in (await document_in(request, Hashes, expected)).hashes]
+    @guarded("publish", "let publish")
+    async def _let_publish(self, request: Request) -> Response:
+        """Close a second database's side, which is written down by itself: that no model is there
+        yet, which is what the one who asked for it is told, does not undo it.
+        """
+        return await self._steer(self.store.close_collection, request)
 
 
-def closes_at_opening(request: Request) -> int | None:
-    """When whatever a request opens is to close: `until`, after the question mark."""
-    given = request.query_params.get("until")
-    return None if given is None else instant(given)
+def agreed_from(body: bytes) -> Agreed:
+    """Return the agreement or the plan that a proposal in JSON gives: the same as in Python.
+
+    >>> agreed_from(b'''{"epsilon": 1, "delta": 1e-6, "quorum": 100, "waves": 2, "schema": {
+    ...     "features": [{"name": "age", "kind": "numeric", "lower": 0, "upper": 100}],
+    ...     "target": {"name": "smokes", "kind": "binary"}}}''').kinds
+    ('joint', 'residual')
+    """
+
+    def propose(given: Proposal, schema: Schema) -> Agreed:
+        if given.waves is None:
+            return Agreement.propose(schema, given)
+        return Plan.propose(schema, waves=given.waves, counts=given.counts, terms=given)
+
+    return _made(body, Proposal, propose)
 
 
-async def closes_in(request: Request) -> int | None:
-    """The moment to which a request moves a date."""
-    expected = '{"until": "2027-01-31"}, or null for no date'
-    given = (await document_in(request, Until, expected)).until
-    return None if given is None else instant(given)
+def expected_from(body: bytes) -> Expected:
+    """Return how far off predictions will be, and what it takes to be off by no more than wished.
+
+    This is for typical people; `blurfit forecast` simulates people who are publicly known.
+    """
+    return _made(body, Wish, _expected)
 
 
-def refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
+def _expected(wish: Wish, schema: Schema) -> Expected:
+    def propose(**changes: Any) -> Agreement:
+        return Agreement.propose(schema, replace(wish, **changes))
+
+    found = outlook(propose())
+    people = epsilon = None
+    if wish.off is not None:
+        try:
+            people = people_needed(lambda count: propose(quorum=count), wish.off)
+            epsilon = epsilon_needed(lambda one: propose(epsilon=one), wish.off)
+        except InfeasibleError:  # noise that nobody could draw: there is no such collection
+            pass
+    return Expected(found.count, found.off, found.without_privacy, found.spread, people, epsilon)
+
+
+def _made(body: bytes, kind: type[_Kind], make: Callable[[_Kind, Schema], _Made]) -> _Made:
+    """Make something of a proposal in JSON and of its schema, or refuse."""
+    expected = "a proposal in JSON, with schema, epsilon, delta and quorum"
+    proposal = document_from(body, kind, expected)
+    schema = Schema.from_dict(proposal.schema)
+    try:
+        return make(proposal, schema)
+    except BlurfitError:
+        raise
+    except (ArithmeticError, ValueError) as error:
+        raise InvalidValueError(
+            f"Expected numbers for which noise can be computed: {error}. Choose less extreme ones."
+        ) from error
+
+
+def _refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
     """Refuse to collect what could never be taken: one submission that is longer than a body."""
     layout = agreement.layout if role == "whole" else agreement.share_layout(KIND_OF[role])
     if (size := layout.size + OVERHEAD) > limit:
@@ -257,8 +417,8 @@ def refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
         )
 
 
-def role_in(request: Request) -> Role:
-    """Which of the databases this is, as whoever opens something says."""
+def _role_in(request: Request) -> Role:
+    """Return which of the databases this is, as whoever opens something says."""
     given = request.query_params.get("role", "whole")
     for role in ROLES:
         if given == role:

@@ -5,12 +5,12 @@ Each endpoint declares where it is and what it answers (`blurfit.service.operati
 | what | who | where |
 | --- | --- | --- |
 | send submissions | contributors | `blurfit.service.intake`, past the router |
-| ask about an invitation, withdraw | contributors | `invitations`, `withdrawals` |
-| states, agreements, models, moments | anyone | `blurfit.service.reading` |
-| propose, open, invite, close, publish | administrators | `administration`, `sides`, `halves` |
-| plans of waves | both | `blurfit.service.planning` |
-| publish together, take plans forward | the other database | `peering`, `following` |
-| pages for people | anyone | `blurfit.service.website` |
+| states, agreements, models, moments; invitations, withdrawals | anyone | `endpoints` |
+| propose, open, invite, steer, publish | administrators | `administration` |
+| publish together | the other database | `peers` |
+| pages for people | anyone | `website` |
+
+What happens by itself, from wave to wave and between two databases, is done by `jobs`.
 """
 
 from collections.abc import AsyncIterator
@@ -30,10 +30,9 @@ from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signer
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import JSON
+from blurfit.protocol.wire import JSON, OUTDATED, is_old
 from blurfit.service import intake, operations, website
 from blurfit.service.administration import Administration
-from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import (
     OVER_TLS,
     RAW_HEADERS,
@@ -46,21 +45,14 @@ from blurfit.service.answers import (
     error_boundary,
     let_across,
 )
-from blurfit.service.countersigning import Countersigning
-from blurfit.service.following import Following
-from blurfit.service.halves import ComparingHalves
+from blurfit.service.endpoints import Contributing, Papers, Reading
 from blurfit.service.intake import LINGER, Collector, SubmissionPath, is_for_submissions
-from blurfit.service.invitations import Invitations
-from blurfit.service.leading import Leading
+from blurfit.service.jobs import LOOK_EVERY, Jobs
 from blurfit.service.limits import IN_FLIGHT, Allowance, Limiter
 from blurfit.service.metrics import Metrics
 from blurfit.service.operations import OBJECT, SAME, answer
-from blurfit.service.peering import Peering
-from blurfit.service.planning import Planning
-from blurfit.service.reading import Papers, Reading
-from blurfit.service.sides import ComparingSides
-from blurfit.service.signatory import Signatory
-from blurfit.service.withdrawals import Withdrawals
+from blurfit.service.peers import Peering
+from blurfit.service.signing import Signatory
 from blurfit.store.store import Store
 
 
@@ -93,9 +85,9 @@ class Service:
     """An ASGI application over one store; `Service(Store("collection.db"))`.
 
     `peer_token` is what this service and the one of an agreement's other database know each other
-    by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
+    by; `peer_options` are for `blurfit.service.peers.RemotePeer`. `share_key` is the private key to
     which agreements seal this database's shares (`blurfit.messages.shares`), `signing_key` the one
-    with which it signs where agreements name it (`blurfit.service.signatory`). `limiter`,
+    with which it signs where agreements name it (`blurfit.service.signing`). `limiter`,
     `collection_limiter` and `metrics` are given where several processes have them in common
     (`blurfit.service.server`).
     """
@@ -121,9 +113,11 @@ class Service:
         self._signing = Signatory(
             self.store, Signer(self.signing_key) if self.signing_key else None
         )
-        leading = Leading(self.store, self.peer_token, self.peer_options, signing=self._signing)
-        both = Countersigning(self.store, self._signing, self.peer_token, self.peer_options)
-        self._advancing = Advancing(self.store, self._collector, leading, both, self.look_every)
+        self._jobs = Jobs(
+            *(self.store, self._signing, self.peer_token, self.peer_options, self.look_every),
+            wrote=self._collector.tidy,
+        )
+        self._collector.stored = self._jobs.stored
         self._refusals = Refusals(metrics)
         self._submissions = SubmissionPath(
             self.store,
@@ -149,22 +143,13 @@ class Service:
         self._answer = error_boundary(self._dispatch, self._refusals)
 
     def _routes(self, metrics: Metrics) -> list[Route]:
-        store, collector, signing = self.store, self._collector, self._signing
-        peering = Peering(store, self.peer_token, signing)
-        limits = self.share_key, self.limits.body_bytes
+        store, signing = self.store, self._signing
         papers = Papers(store, signing, Shelf(self._allowance.turns))
         parts = (
             Reading(store, metrics, papers),
-            Administration(
-                *(store, collector, signing, self.peer_token, self.peer_options, *limits)
-            ),
-            Invitations(store),
-            Withdrawals(store, collector, signing),
-            ComparingSides(store),
-            ComparingHalves(store),
-            Planning(store, collector, self._advancing, papers, *limits),
-            peering,
-            Following(store, peering),
+            Contributing(store, signing),
+            Administration(store, self._jobs, papers, self.share_key, self.limits.body_bytes),
+            Peering(store, self.peer_token, signing),
             self,
         )
         declared = [one for part in parts for _, one in operations.declared_by(part)]
@@ -209,6 +194,8 @@ class Service:
             else:
                 send = charging(adding(send, RAW_HEADERS), held)
                 await self._router(scope, receive, send)
+                if scope["method"] == "POST":
+                    self._collector.tidy()
 
     async def _answer_unrouted(self, request: Request, error: Exception) -> Response:
         """Answer a request for which there is no route, with a page where a person asks."""
@@ -216,6 +203,8 @@ class Service:
         if error.status_code == 404 and website.wants_page(request):
             self.metrics.refused(problems.NOT_FOUND.name)
             return website.missing_page(request)
+        if is_old(request.url.path):
+            return await self._refusals.answer(request, RequestError(problems.OUTDATED, OUTDATED))
         kind = problems.NOT_ALLOWED if error.status_code == 405 else problems.NOT_FOUND
         detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
         response = await self._refusals.answer(request, RequestError(kind, detail))
@@ -224,7 +213,7 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        self._advancing.start()
+        self._jobs.start()
         yield
-        await self._advancing.close()
+        await self._jobs.close()
         await self._collector.close()

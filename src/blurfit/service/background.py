@@ -2,7 +2,7 @@
 
 A thread of a pool is joined when the process ends, so one that hangs on another machine's answer
 would keep it from ending. A thread of this kind is not; so it may do only what can be broken off
-anywhere, as publishing together can (`blurfit.store.joint_publication`).
+anywhere, as publishing together can (`blurfit.store.joint`).
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _PAUSE = 2.0  # as long as the work before took
 
 
 async def run_in_daemon_thread(work: Callable[[], _Found]) -> _Found:
-    """What some work comes to, done in a thread of its own that ends with the process."""
+    """Return the result of some work, done in a thread of its own that ends with the process."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[_Found] = loop.create_future()
 
@@ -55,7 +55,7 @@ class Turns:
     async def take(
         self, work: Callable[_Given, _Found], *given: _Given.args, **named: _Given.kwargs
     ) -> _Found:
-        """What some work comes to, when its turn has come."""
+        """Return the result of some work, done when its turn has come."""
 
         def timed() -> _Found:
             began = time.thread_time()
@@ -78,7 +78,7 @@ class InProgress(Generic[_Found]):
         self._tasks: dict[Hashable, asyncio.Task[_Found]] = {}
 
     async def join(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, _Found]]) -> _Found:
-        """What it comes to, begun now or before."""
+        """Return the result, starting the work unless it runs."""
         task = self._tasks.get(name)
         if task is None:
             task = self._tasks[name] = asyncio.create_task(work())

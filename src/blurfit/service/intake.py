@@ -17,17 +17,17 @@ keeps one thread, and the others write meanwhile.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Annotated, Literal, NamedTuple
 
+from msgspec import Meta, Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import BlurfitError, InfeasibleError, StorageError, UnknownCollectionError
+from blurfit.errors import BlurfitError, InfeasibleError, StorageError
 from blurfit.messages.shares import OVERHEAD, Role, ShareLayout, public_key, unseal
 from blurfit.messages.submissions import Submission, Submissions, rows_of
 from blurfit.protocol import problems, tokens
@@ -38,7 +38,9 @@ from blurfit.protocol.wire import (
     INVITATION,
     JSON,
     MOST_SUBMISSIONS,
+    OLD_BINARY,
     ONE_COLLECTION,
+    OUTDATED,
     SUBMISSIONS,
     Acknowledgement,
     media_type,
@@ -46,18 +48,14 @@ from blurfit.protocol.wire import (
 from blurfit.service import operations
 from blurfit.service.answers import Refusals, send_answer
 from blurfit.service.background import LONG
-from blurfit.service.documents import SubmissionDocument
 from blurfit.service.limits import Limiter, Reserve, cost_of, read_body
 from blurfit.service.metrics import Metrics
 from blurfit.service.operations import BYTES, answer, array, header, reference
-from blurfit.service.signatory import Signatory
-from blurfit.store import plans
-from blurfit.store.arrivals import Arrival, Outcome, all_known
+from blurfit.service.signing import Signatory
+from blurfit.store.arrivals import Arrival, Outcome
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
-_Given = ParamSpec("_Given")
-_Found = TypeVar("_Found")
 _log = logging.getLogger(__name__)
 
 JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while they are read
@@ -96,8 +94,8 @@ class Collector:
 
     store: Store
     linger: float = LINGER
-    # Is told of new rows that are on disk, in the thread that writes, before they are acknowledged.
-    stored: Callable[[Collection, int], object] = lambda _collection, _new: None
+    # Is told of a collection whose new rows are on disk, before they are acknowledged.
+    stored: Callable[[Collection], Awaitable[None]] | None = None
 
     def __post_init__(self) -> None:
         writers = WRITERS if self.store.takes_several_writers else 1
@@ -129,29 +127,6 @@ class Collector:
                 "it will be counted once.",
             ) from None
 
-    async def between_commits(
-        self,
-        work: Callable[_Given, _Found],
-        *arguments: _Given.args,
-        **named: _Given.kwargs,
-    ) -> _Found:
-        """Do something else in a thread that writes, when its turn comes."""
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._writer, partial(work, *arguments, **named))
-        finally:
-            self._tidy(0)
-
-    def in_turn(self) -> Callable[..., Any]:
-        """`Store.write`, for a thread beside those that write: it waits for its turn."""
-        loop = asyncio.get_running_loop()
-
-        def write(what: Callable[..., Any], *given: Any) -> Any:
-            turn = self.between_commits(self.store.write, what, *given)
-            return asyncio.run_coroutine_threadsafe(turn, loop).result()
-
-        return write
-
     async def close(self) -> None:
         """Commit what is waiting, and stop."""
         self._closing = True
@@ -171,12 +146,17 @@ class Collector:
                     outcomes = await loop.run_in_executor(
                         self._writer, self._commit, collection, group
                     )
+                    self.tidy(sum(waiting.size for waiting in group))
+                    new = isinstance(outcomes, list) and any(
+                        isinstance(n, int) and n for n in outcomes
+                    )
+                    if new and self.stored is not None:
+                        await self.stored(collection)
                     self._answer(group, outcomes)
-                    self._tidy(sum(waiting.size for waiting in group))
         finally:
             del self._lanes[collection]
 
-    def _tidy(self, written: int) -> None:
+    def tidy(self, written: int = 0) -> None:
         """Let the store tidy up beside the writer, once there is enough to tidy, and in time."""
         self._since_tidied += written
         if self._since_tidied >= TIDY_BYTES:
@@ -225,7 +205,6 @@ class Collector:
                 return [one if isinstance(one, BlurfitError) else one[0] for one in apart]
             _log.exception("An arrival was not stored.")
             return StorageError(type(error).__name__)
-        self.stored(collection, sum(one for one in outcomes if isinstance(one, int)))
         return outcomes
 
 
@@ -243,6 +222,16 @@ def _groups(queue: list[Waiting]) -> list[list[Waiting]]:
 
 
 # ---- submissions
+
+
+class SubmissionDocument(Struct, forbid_unknown_fields=True):
+    """One blurred record: `blurfit.messages.submissions`."""
+
+    format: Literal["blurfit-submission"]
+    version: Literal[1]
+    identifier: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    fingerprint: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    numbers: Annotated[list[float], Meta(min_length=1)]
 
 
 def is_for_submissions(path: str) -> bool:
@@ -273,20 +262,12 @@ class SubmissionPath:
             await self.refusals.send(send, refusal)
 
     async def origins(self, fingerprint: str) -> tuple[str, ...]:
-        """Whose pages may send shares to a collection, and where its own page may send them."""
+        """Return whose pages may send shares, and where the page of a collection may send them."""
         try:
-            collection = await self._collection(fingerprint)
-        except UnknownCollectionError:
-            return await run_in_threadpool(self._origins_of_plan, fingerprint)
-        except BlurfitError:  # the store is away: others will say so
+            course = await run_in_threadpool(self.store.course, fingerprint)
+        except BlurfitError:  # unknown, or the store is away: others will say so
             return ()
-        return tuple(one.url for one in collection.agreement.databases)
-
-    def _origins_of_plan(self, fingerprint: str) -> tuple[str, ...]:
-        try:
-            return tuple(one.url for one in self.store.read(plans.plan_of, fingerprint).databases)
-        except BlurfitError:
-            return ()
+        return tuple(one.url for one in course.document.databases)
 
     async def _collection(self, fingerprint: str) -> Collection:
         if (known := self.store.known(fingerprint)) is not None:
@@ -326,9 +307,7 @@ class SubmissionPath:
             held.owe(cost_of(len(body), count, json=json))
             self._refuse_if_crowded(fingerprint, count - 1)
             new = 0  # if every row of a batch came before, there is nothing to write
-            if count < _A_BATCH or not await turns.take(
-                self.store.read, all_known, collection, arrival
-            ):
+            if count < _A_BATCH or not await turns.take(self.store.is_known, collection, arrival):
                 new = await self.collector.submit(collection, arrival)
         except (BlurfitError, RequestError) as error:
             await self.refusals.send(send, error)
@@ -359,7 +338,7 @@ def operation() -> operations.Operation:
         answer(Acknowledgement, "They are on disk, each counted once."),
         *(problems.NOT_INVITED, problems.OTHER_GROUP, problems.CLOSED),
         *(problems.WAVE_CLOSED, problems.DATE_CLOSED, problems.PAUSED),
-        *(problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
+        *(problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE, problems.OUTDATED),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[header(INVITATION, each)],
     )
@@ -408,6 +387,8 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
     elif kind == JSON and not isinstance(layout, ShareLayout):
         rows = _from_json(body).rows(layout)
     else:
+        if kind == OLD_BINARY:
+            raise RequestError(problems.OUTDATED, OUTDATED)
         raise RequestError(
             problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {BINARY} or {JSON}."
         )

@@ -21,12 +21,11 @@ from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
 from blurfit.protocol import problems
 from blurfit.protocol.problems import Kind
-from blurfit.store.plans import PlanStatus, WaveStatus
-from blurfit.store.store import Status
+from blurfit.store.collections import Status
 
 
 def shown(count: int, quorum: int) -> int:
-    """Two digits of a count, rounded down, but never below a quorum that is reached.
+    """Return two digits of a count, rounded down, but never below a quorum that is reached.
 
     >>> shown(87, 2000), shown(1999, 2000), shown(2044, 2000), shown(123_456, 2000)
     (87, 1900, 2000, 120000)
@@ -37,21 +36,13 @@ def shown(count: int, quorum: int) -> int:
 
 
 def for_strangers(status: Status) -> Status:
-    """A collection's state with a count that no single arrival changes."""
-    if status.state == "published" or status.sums:
-        return status
-    return replace(status, count=shown(status.count, status.quorum))
-
-
-def plan_for_strangers(status: PlanStatus) -> PlanStatus:
-    """A plan's state with such counts for the waves that are not released."""
-
-    def wave(one: WaveStatus) -> WaveStatus:
-        if one.state == "released":
-            return one
-        return replace(one, count=shown(one.count, one.quorum))
-
-    return replace(status, waves=tuple(map(wave, status.waves)))
+    """Round the counts of a state, but those of waves that are released."""
+    waves = [
+        one if one.state == "released" else replace(one, count=shown(one.count, one.quorum))
+        for one in status.waves
+    ]
+    newest = [one for one in waves if one.fingerprint is not None][-1]
+    return replace(status, count=newest.count, waves=tuple(waves))
 
 
 ACCEPTED = ("new", "again")

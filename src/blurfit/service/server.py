@@ -362,7 +362,8 @@ def configuration(style: Style, *, access: bool) -> dict[str, Any]:
         "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "loggers": {
             "blurfit": quiet,
-            "blurfit.deeds": spoken,
+            "blurfit.audit_log": spoken,
+            "blurfit.service.jobs": spoken,
             "uvicorn": quiet,
             "uvicorn.error": quiet,
             "uvicorn.access": spoken if access else quiet,

@@ -1,11 +1,11 @@
-"""A group of arrivals in one transaction: each is accepted as a whole, or refused and nothing of it
-kept.
+"""What comes and what goes: groups of arrivals, each in one transaction, and withdrawals.
 
     bytes of several requests ─ join ─► one table ─ screen ─► transaction
 
-The rows are joined once, and stay one table from there: whatever looks at an arrival looks at its
-span of the table. All of them are screened at once, before the transaction begins, so nothing that
-no honest contributor sends is ever stored (`blurfit.learning.sums`).
+An arrival is accepted as a whole, or refused and nothing of it kept. The rows of a group are joined
+once, and stay one table from there: whatever looks at an arrival looks at its span of the table.
+All of them are screened at once, before the transaction begins, so nothing that no honest
+contributor sends is ever stored (`blurfit.learning.sums`).
 
 Most groups are all new, so that is tried first: one statement takes all the identifiers, and if as
 many were taken as there are, nothing had to be looked up. Otherwise the transaction is undone, and
@@ -14,49 +14,102 @@ in another one each arrival is looked at in turn:
 | every identifier | then |
 | --- | --- |
 | is taken | acknowledged again, counted once: even after closing |
-| is taken or new | the new ones are accepted, if the collection takes any and they are invited |
+| is taken or new | the new ones are accepted, if the wave takes any and they are invited |
 | is taken, and one was withdrawn | refused: it is not stored, and cannot come again |
 
 What came first under an identifier stays, and whatever comes later under it is ignored: an answer
 that told equal numbers from others would let whoever knows an identifier, as each of two databases
 does, test guesses of what the other one holds.
+
+Withdrawals
+-----------
+Whoever withdraws proves that she sent it (`blurfit.messages.signing`). In one transaction, which
+holds the course's row as publishing does, her row is taken out of its block, whose sums are added
+up anew from the rows that are left, and her identifier is written down as withdrawn. So, killed
+anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one comes
+first, and the other finds it done. To withdraw twice is to withdraw once. The sums are then those
+of the others, exactly.
+
+**Many at once.** Rows of one receipt may be scattered over all blocks, each of which is some
+megabytes to write. A transaction takes out what is in `BLOCKS_AT_ONCE` of them, and others write
+before the next: between two transactions the rows that were reached are out and written down as
+such, the others are in and are not, and every sum is that of the rows of its block. That is the
+state after a withdrawal of the former alone. So whoever is killed there asks for the same again,
+and if the wave closes there, whoever asked is told which are out and which stay.
+
+**Until when.** As long as the wave takes submissions, or is paused. Once it is fixed, so is its
+set: a second database has told the first whose shares it holds, sums are published, a file may have
+been exported. And somebody with many invitations could otherwise wait for the end, and take a wave
+below its quorum when nobody can join any more. For the same reason nobody leaves a wave of two
+databases that is released at its quorum once it has that: they may be publishing it.
+
+**She cannot come back.** Her identifier stays taken, and the invitation stays used. The database
+has seen one blur of her record; a second one would be another look at it, and the two together have
+√2 times the μ of one (`blurfit.theory.gaussian`). Nothing here could tell another blur of hers from
+another person's, so nobody is let in for her.
+
+**Two databases.** What one of them does not hold is in no common set (`blurfit.store.joint`), so
+one that has withdrawn her share is enough, and the other's is left over, like that of somebody who
+gave up half-way.
+
+**What stays.** The identifier, that somebody withdrew, and her old row wherever it was copied to:
+backups, PostgreSQL's dead rows until they are cleaned up, a log that has not been overwritten.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
 from blurfit.arrays import ByteArray
 from blurfit.errors import (
     BlurfitError,
     ClosedError,
     ConflictError,
+    InvalidValueError,
+    NotCertifiedError,
     NotInvitedError,
     PausedError,
+    StorageError,
+    UnknownCollectionError,
     WaveClosedError,
 )
-from blurfit.store import blocks, closing
-from blurfit.store.closing import Standing
-from blurfit.store.collections import Collection, Numbers
-from blurfit.store.identifier_sets import MOST_SHARES
+from blurfit.messages.submissions import Submission, Submissions
+from blurfit.store import blocks, identifiers, outbox
+from blurfit.store.blocks import Found
+from blurfit.store.collections import (
+    Collection,
+    Courses,
+    Numbers,
+    come,
+    looked_at,
+    refuse_if_past,
+    taking,
+)
+from blurfit.store.identifiers import MOST_SHARES
 from blurfit.store.tables import invitations
-from blurfit.store.taken import known_among, take, withdrawn_among
 
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
+Receiver = Callable[[Connection, Collection, "Group", Any], tuple[list[Outcome], int]]
 WITHDRAWN = (
     "A submission that was withdrawn cannot be sent again: nothing of it is stored here, and it "
     "will not be. Nothing was kept of this request."
 )
+MOST_RECENT = 2**15  # identifiers that wait to be put in order
+BLOCKS_AT_ONCE = 8  # in one transaction: others who write wait no longer than for these
+_LOOKS = 8  # for rows that are moved again and again, before whoever asks is sent away
 
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """What one request brings: messages of the collection's layout, one after the other, and the
-    hashes of invitations; or whether the holder of the store vouches for them instead.
+    """What one request brings: messages of the wave's layout, one after the other, and the hashes
+    of invitations; or whether the holder of the store vouches for them instead.
     """
 
     rows: bytes | memoryview
@@ -65,7 +118,7 @@ class Arrival:
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Return how many bytes there are."""
         return memoryview(self.rows).nbytes
 
 
@@ -82,24 +135,24 @@ class Span:
 class Group:
     """The arrivals that pass the screen, as one table; and why the others do not, by place."""
 
-    identifiers: ByteArray
+    names: ByteArray
     numbers: Numbers
     spans: Sequence[Span]
     refusals: dict[int, BlurfitError]
 
     @classmethod
-    def of(cls, collection: Collection, arrivals: Sequence[Arrival]) -> "Group":
+    def of(cls, wave: Collection, arrivals: Sequence[Arrival]) -> "Group":
         """Join what came, and screen it."""
-        layout, screen = collection.layout, collection.screen
+        layout, screen = wave.layout, wave.screen
         joined = b"".join([arrival.rows for arrival in arrivals])
         rows = np.frombuffer(joined, dtype=np.uint8).reshape(-1, layout.size)
-        identifiers, numbers = layout.identifiers(rows), collection.numbers(rows)
+        names, numbers = layout.identifiers(rows), wave.numbers(rows)
         spans, stop = [], 0
         for arrival in arrivals:
             start, stop = stop, stop + arrival.size // layout.size
             spans.append(Span(slice(start, stop), arrival.invitations, arrival.vouched))
         if screen is None or (passes := screen.passes(numbers)).all():
-            return cls(identifiers, numbers, spans, {})
+            return cls(names, numbers, spans, {})
         refusals: dict[int, BlurfitError] = {}
         kept: list[Span] = []
         good, stop = np.ones(len(rows), dtype=np.bool_), 0
@@ -111,10 +164,10 @@ class Group:
                 wrong = int(passed.argmin())
                 refusals[place] = screen.refuse(numbers[span.rows][wrong], wrong)
                 good[span.rows] = False
-        return cls(identifiers[good], numbers[good], kept, refusals)
+        return cls(names[good], numbers[good], kept, refusals)
 
     def outcomes(self, stored: Sequence[Outcome]) -> list[Outcome]:
-        """Those of all arrivals, from those of the ones that passed."""
+        """Return those of all arrivals, from those of the ones that passed."""
         rest = iter(stored)
         places = range(len(self.spans) + len(self.refusals))
         return [self.refusals[one] if one in self.refusals else next(rest) for one in places]
@@ -125,39 +178,39 @@ class SomeAreKnownError(Exception):
 
 
 def receive_new(
-    connection: Connection, collection: Collection, group: Group
+    connection: Connection, wave: Collection, group: Group, now: Any
 ) -> tuple[list[Outcome], int]:
-    """All of a group, if the collection takes any and every identifier is new; else an error.
+    """Take all of a group, if the wave takes any and every identifier is new; else raise.
 
     How many were new in each arrival, and how many small blocks were written. For arrivals that
     need no invitation.
     """
-    is_open = closing.standing(connection, collection.key).state == "collecting"
-    if _is_full(connection, collection) or not is_open:
+    is_open = now.wave == "collecting" and now.state in ("collecting", "held") and not now.past
+    if not is_open or _is_full(connection, wave):
         raise SomeAreKnownError  # each arrival is told by itself
-    if take(connection, collection, group.identifiers) < len(group.identifiers):
+    if identifiers.take(connection, wave.key, group.names) < len(group.names):
         raise SomeAreKnownError
-    small = blocks.append(connection, collection, group.identifiers, group.numbers)
+    small = blocks.append(connection, wave, group.names, group.numbers)
     return [span.rows.stop - span.rows.start for span in group.spans], small
 
 
 def receive_one_by_one(
-    connection: Connection, collection: Collection, group: Group
+    connection: Connection, wave: Collection, group: Group, now: Any
 ) -> tuple[list[Outcome], int]:
-    """What becomes of each arrival, and how many small blocks were written."""
-    now = closing.standing(connection, collection.key)
+    """Return what becomes of each arrival, and how many small blocks were written."""
     while True:
         trial = connection.begin_nested()
-        known = known_among(connection, collection, group.identifiers)
-        gone = withdrawn_among(connection, collection, known)
+        known = identifiers.known_among(connection, wave.key, group.names)
+        gone = identifiers.withdrawn_among(connection, wave.key, known)
         outcomes: list[Outcome] = []
         accepted: list[int] = []  # rows of the group
         for span in group.spans:
             try:
-                _refuse_if_withdrawn(group, span, gone)
-                new = _new(group, span, known)
-                if new:
-                    _refuse_unless_welcome(connection, collection, span, len(new), now)
+                if gone and any(one.tobytes() in gone for one in group.names[span.rows]):
+                    raise ConflictError(WITHDRAWN)
+                if new := _new(group, span, known):
+                    _refuse_unless_taken(connection, wave, now)
+                    _use_invitations(connection, wave, span, len(new))
                     accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
@@ -166,65 +219,57 @@ def receive_one_by_one(
         if not accepted:
             trial.commit()
             return outcomes, 0
-        identifiers, numbers = group.identifiers[accepted], group.numbers[accepted]
-        if take(connection, collection, identifiers) == len(identifiers):
+        names, numbers = group.names[accepted], group.numbers[accepted]
+        if identifiers.take(connection, wave.key, names) == len(names):
             trial.commit()
-            return outcomes, blocks.append(connection, collection, identifiers, numbers)
+            return outcomes, blocks.append(connection, wave, names, numbers)
         trial.rollback()  # another service took one of the identifiers meanwhile: look again
 
 
-def all_known(connection: Connection, collection: Collection, arrival: Arrival) -> bool:
-    """Whether every identifier of an arrival is taken; an error if one of them was withdrawn.
+def is_known(connection: Connection, wave: Collection, arrival: Arrival) -> bool:
+    """Tell whether every identifier of an arrival is taken; raise if one of them was withdrawn.
 
     A few are looked up first: of a batch that is new, none of them is taken.
     """
-    rows = np.frombuffer(arrival.rows, dtype=np.uint8).reshape(-1, collection.layout.size)
-    identifiers = collection.layout.identifiers(rows)
-    few = identifiers[:: max(1, len(identifiers) // 8)]
-    for some in (few, identifiers):
+    rows = np.frombuffer(arrival.rows, dtype=np.uint8).reshape(-1, wave.layout.size)
+    everyone = wave.layout.identifiers(rows)
+    few = everyone[:: max(1, len(everyone) // 8)]
+    for some in (few, everyone):
         names = {one.tobytes() for one in some}
-        if len(known_among(connection, collection, some) & names) < len(names):
+        if len(identifiers.known_among(connection, wave.key, some) & names) < len(names):
             return False
-    if withdrawn_among(connection, collection, names):
+    if identifiers.withdrawn_among(connection, wave.key, names):
         raise ConflictError(WITHDRAWN)
     return True
 
 
-def _is_full(connection: Connection, collection: Collection) -> bool:
-    """Whether there are as many shares as two databases can tell each other about."""
-    return collection.role != "whole" and blocks.count(connection, collection) >= MOST_SHARES
+def _is_full(connection: Connection, wave: Collection) -> bool:
+    """Tell whether MOST_SHARES is reached."""
+    return wave.role != "whole" and come(connection, wave.key) >= MOST_SHARES
 
 
 def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
-    """An arrival's identifiers that are not taken, each with its first row in the group."""
+    """Return an arrival's identifiers that are not taken, each with its first row in the group."""
     new: dict[bytes, int] = {}
-    for row, identifier in enumerate(group.identifiers[span.rows], start=span.rows.start):
+    for row, identifier in enumerate(group.names[span.rows], start=span.rows.start):
         if (key := identifier.tobytes()) not in known:
             new.setdefault(key, row)
     return new
 
 
-def _refuse_if_withdrawn(group: Group, span: Span, gone: set[bytes]) -> None:
-    """What was withdrawn is not here, so it must not be acknowledged as if it were."""
-    if gone and any(one.tobytes() in gone for one in group.identifiers[span.rows]):
-        raise ConflictError(WITHDRAWN)
-
-
-def _refuse_unless_welcome(
-    connection: Connection, collection: Collection, span: Span, needed: int, now: Standing
-) -> None:
-    if now.state == "paused":
+def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> None:
+    is_open = now.wave == "collecting"
+    if now.past and (is_open or (wave.course.by_hand and now.wave == "fixed")):
+        refuse_if_past(now.closes)
+    if is_open and now.state == "paused":
         raise PausedError(
             "The collection is paused, and nothing was kept. Send the same request again later: it "
             "will be counted once."
         )
-    is_open = now.state == "collecting"
-    closing.refuse_if_past(now)
-    if not is_open and collection.agreement.wave is not None:
-        wave = collection.agreement.wave
+    if not is_open and (place := wave.agreement.wave) is not None:
         raise WaveClosedError(
-            f"Wave {wave.number} has closed, and its sums were published: what comes late is left "
-            f"out. Nothing was kept. The plan {wave.plan} tells whether another wave collects; a "
+            f"Wave {place.number} has closed, and its sums are published: what comes late is left "
+            f"out. Nothing was kept. The plan {place.plan} tells whether another wave collects; a "
             "record that was sent for this one must not be blurred again for another."
         )
     if not is_open:
@@ -232,11 +277,15 @@ def _refuse_unless_welcome(
             "The collection is closed: what a later submission changed would give it away. Nothing "
             "was kept."
         )
-    if _is_full(connection, collection):
+    if _is_full(connection, wave):
         raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")
-    if span.vouched or not collection.invited:
+
+
+def _use_invitations(connection: Connection, wave: Collection, span: Span, needed: int) -> None:
+    """Use up as many of an arrival's invitations as it needs, unless it needs none."""
+    if span.vouched or not wave.invited:
         return
-    here = invitations.c.collection == collection.guests
+    here = invitations.c.course == wave.course.key
     given = list(dict.fromkeys(span.invitations))
     good = connection.scalars(
         sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()
@@ -247,8 +296,235 @@ def _refuse_unless_welcome(
             "given are good: the others were never given out, or have been used. Ask whoever "
             "invited you."
         )
-    if (place := collection.agreement.wave) is not None:
+    if (place := wave.agreement.wave) is not None:
         good = [one for one in good if place.lot.group_of(one) == place.number]
         if len(good) < needed:
             require_group(place, [place.lot.group_of(one) for one in given])
     connection.execute(sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed])))
+
+
+# ---- withdrawals
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """How many are withdrawn now, how many of them just now, which were never here, and which stay
+    because the wave closed before they were reached.
+    """
+
+    withdrawn: int
+    new: int
+    unknown: tuple[bytes, ...] = ()
+    staying: tuple[bytes, ...] = ()
+
+
+def where(connection: Connection, wave: Collection, names: ByteArray) -> list[Found]:
+    """Return the blocks that hold what was sent under some identifiers, while it can be withdrawn.
+
+    Nothing is searched otherwise: whoever is refused could ask for that again and again.
+    """
+    wanted = _still_here(connection, wave, names)
+    if not len(wanted):
+        return []
+    _refuse_unless_leaving(connection, wave, looked_at(connection, wave))
+    found = blocks.holding(connection, wave, wanted)
+    absent = identifiers.minus(wanted, np.concatenate([wanted[:0], *(some for _, some in found)]))
+    # PostgreSQL shows each statement what others have committed: they may be withdrawn by now.
+    if len(absent) and len(lost := _still_here(connection, wave, absent)):
+        raise NotCertifiedError(
+            f"Expected {len(wanted)} submissions in the blocks of collection {wave.fingerprint}, "
+            f"and {len(lost)} are not there: the storage is damaged. Restore it from a backup."
+        )
+    return found
+
+
+def remove(connection: Connection, wave: Collection, found: Sequence[Found]) -> int:
+    """Take rows out of the blocks in which they were found, and write down that they are withdrawn.
+
+    Of how many is returned: whatever was moved meanwhile is in no block here, and is left to
+    whoever searches again.
+    """
+    now = taking(connection, wave, alone=True)
+    gone = [identifiers.as_identifiers(b"")]
+    with _overwriting(connection):
+        for key, whose in found:
+            wanted = _still_here(connection, wave, whose)
+            if len(wanted):
+                _refuse_unless_leaving(connection, wave, now)
+                gone.append(blocks.remove(connection, wave, key, wanted))
+    if len(names := np.concatenate(gone)):
+        identifiers.withdraw(connection, wave.key, names)
+    return len(names)
+
+
+def _outcome(connection: Connection, wave: Collection, some: ByteArray, new: int) -> Withdrawn:
+    """Return what has become of some identifiers."""
+    names = dict.fromkeys(one.tobytes() for one in some)
+    known = identifiers.known_among(connection, wave.key, some)
+    out = identifiers.withdrawn_among(connection, wave.key, known)
+    unknown = tuple(one for one in names if one not in known)
+    staying = tuple(one for one in names if one in known and one not in out)
+    return Withdrawn(len(out), new, unknown, staying)
+
+
+def _still_here(connection: Connection, wave: Collection, names: ByteArray) -> ByteArray:
+    """Return those of some identifiers that are taken and not withdrawn."""
+    known = identifiers.known_among(connection, wave.key, names)
+    rest = known - identifiers.withdrawn_among(connection, wave.key, known)
+    return identifiers.as_identifiers(b"".join(sorted(rest)))
+
+
+def _refuse_unless_leaving(connection: Connection, wave: Collection, now: Any) -> None:
+    """Refuse once the set is fixed; or, at two databases and at quorum, once the wave is full.
+
+    There the first has seen that enough are at both, and the second may have closed the wave on its
+    word (`blurfit.store.joint`): a wave of fewer could be neither published nor filled again.
+    """
+    place, quorum = wave.agreement.wave, wave.agreement.quorum
+    if now.wave != "collecting" or now.past:
+        fixed = (
+            "is closed, and whose submissions are in it is fixed: nothing can be withdrawn any "
+            "more. What is published protects whoever is in it as agreed."
+        )
+        if place is not None:
+            raise WaveClosedError(f"Wave {place.number} {fixed}")
+        raise ClosedError(f"The collection {fixed}")
+    if wave.role == "whole" or wave.course.by_hand:
+        return
+    if come(connection, wave.key) >= quorum:
+        raise WaveClosedError(
+            f"Wave {wave.number} has the {quorum:,} people that it waits for, and the two "
+            "databases are about to publish its sums: nobody can leave it any more. They protect "
+            "whoever is in them as agreed."
+        )
+
+
+@contextmanager
+def _overwriting(connection: Connection) -> Iterator[None]:
+    """Let SQLite overwrite whatever is removed meanwhile; else it does so where that is cheap."""
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    connection.exec_driver_sql("PRAGMA secure_delete = ON")
+    try:
+        yield
+    finally:
+        connection.exec_driver_sql("PRAGMA secure_delete = FAST")
+
+
+class Intake(Courses):
+    """What a store takes, and gives back."""
+
+    def __init__(self, place: Any, connections: int) -> None:
+        super().__init__(place, connections)
+        # How much has come since it was last put in order; what came before this process waits.
+        self._small: dict[int, int] = {}
+        self._recent = 0
+
+    def receive(self, wave: Collection, arrivals: Sequence[Arrival]) -> list[Outcome]:
+        """Take a group of arrivals in one transaction; each succeeds or fails on its own.
+
+        Raises StorageError if the transaction as a whole failed: then nothing was kept, or, if the
+        connection broke at the very end, the same arrivals may be given again and count once.
+        """
+        group = Group.of(wave, arrivals)
+        if not group.spans:
+            return group.outcomes([])
+        if not wave.invited or all(span.vouched for span in group.spans):
+            try:
+                return group.outcomes(self._receive(receive_new, wave, group))
+            except SomeAreKnownError:
+                pass
+        return group.outcomes(self._receive(receive_one_by_one, wave, group))
+
+    def _receive(self, take: Receiver, wave: Collection, group: Group) -> list[Outcome]:
+        with self._writing() as connection:
+            now = taking(connection, wave)
+            outcomes, small = take(connection, wave, group, now)
+            new = sum(one for one in outcomes if isinstance(one, int))
+            waiting = self._small.get(wave.key, 0) + small
+            if waiting >= blocks.MANY:
+                blocks.put_together(connection, wave)
+                waiting = 0
+            recent = self._recent + new
+            if recent >= MOST_RECENT and connection.dialect.name == "sqlite":
+                identifiers.settle(connection)
+                recent = 0
+            leads = not wave.course.by_hand and wave.role != "second" and now.state == "collecting"
+            if new and leads and (here := come(connection, wave.key)) >= wave.agreement.quorum:
+                outbox.call(connection, wave.course.key, here)
+        self._small[wave.key], self._recent = waiting, recent
+        return outcomes
+
+    def is_known(self, wave: Collection, arrival: Arrival) -> bool:
+        """Tell whether everything in an arrival was taken before."""
+        return self.read(is_known, wave, arrival)
+
+    def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
+        """Keep what was received, all of it or nothing; how many were new is returned.
+
+        The collection is opened if it is not there yet. No invitation is needed: whoever holds the
+        store, and calls this, vouches for what is added (`blurfit.agreement.statement`).
+        """
+        if not isinstance(received, Submission | Submissions):
+            raise InvalidValueError(
+                f"Expected a Submission or Submissions, and got {type(received).__name__}: "
+                "records are blurred by their contributors, with perturb."
+            )
+        batch = received if isinstance(received, Submissions) else Submissions.gather([received])
+        rows = batch.rows(agreement.layout)
+        try:
+            wave = self.collection(agreement.fingerprint)
+        except UnknownCollectionError:
+            self.open(agreement)
+            wave = self.collection(agreement.fingerprint)
+        (outcome,) = self.receive(wave, [Arrival(rows.data, vouched=True)])
+        if isinstance(outcome, BlurfitError):
+            raise outcome
+        return outcome
+
+    def count(self, agreement: Agreement) -> int:
+        """Return how many different submissions there are under the agreement."""
+        try:
+            return self.read(come, self.collection(agreement.fingerprint).key)
+        except UnknownCollectionError:
+            return 0
+
+    def submissions(self, fingerprint: str) -> Iterator[Submissions]:
+        """Yield everything that a wave holds: for an export, or to check its sums."""
+        wave = self.collection(fingerprint)
+        with self._reading() as connection:
+            yield from blocks.submissions(connection, wave)
+
+    def history(self, fingerprint: str) -> list[tuple[int, int]]:
+        """Return how many came to a wave in which hour since 1970."""
+        return self.read(blocks.history, self.collection(fingerprint))
+
+    def blocks(self, wave: Collection) -> int:
+        """Return how many blocks a wave has."""
+        return len(self.read(blocks.keys, wave))
+
+    def withdraw(self, wave: Collection, names: ByteArray) -> Withdrawn:
+        """Take what was sent under some identifiers out of a wave.
+
+        The blocks are searched before anything is written, so that nobody waits for that, and each
+        that holds something is then read and written once; they are searched again only for rows of
+        blocks that were put together meanwhile.
+        """
+        new = 0
+        refusal: BlurfitError = StorageError(
+            "The blocks of the collection were put together again and again while they were "
+            "searched. Ask for the same again: what is withdrawn stays so."
+        )
+        try:
+            for _ in range(_LOOKS):
+                if not (found := self.read(where, wave, names)):
+                    break
+                for start in range(0, len(found), BLOCKS_AT_ONCE):
+                    new += self.write(remove, wave, found[start : start + BLOCKS_AT_ONCE])
+        except ClosedError as error:
+            refusal = error
+        done = self.read(_outcome, wave, names, new)
+        if done.staying and not (done.withdrawn and isinstance(refusal, ClosedError)):
+            raise refusal
+        return done

@@ -12,14 +12,14 @@ others write, without anything that was deleted: a used invitation is not in it.
 **Why a restored store must not simply go on.** The promise of an agreement is for one release from
 one set of people (`blurfit.model.release`). After the backup the original may have taken more
 people and published. If the restored store published too, there would be two releases, of sets that
-differ in whoever came in between. So every collection and every plan that had released nothing when
-the backup was made is closed, and says why. Only where the original is known to have been lost
-before it published or exported, which nobody but its operator can say (`original_lost`), does a
-collection of `moment` with one database go on; and in one store only: that is refused as long as
+differ in whoever came in between. So every course that had not ended when the backup was made is
+ended, with what its waves had released, and says why. Only where the original is known to have been
+lost before it published or exported, which nobody but its operator can say (`original_lost`), does
+a collection of `moment` with one database go on; and in one store only: that is refused as long as
 the original, or one that went on from a backup before, is still on this machine. `input`, whose
 promise is for a single model, never goes on; nor do shares, of which the other database may have
-seen a fixed set; nor do waves, which are published as soon as they are full, whether or not anybody
-looks, so that not even the operator can say that one was not; nor does what was being exported.
+seen a fixed set; nor does what is released at quorum, whether or not anybody looks, so that not
+even the operator can say that it was not; nor does what was being exported.
 
 What was published before stays published, to the last byte.
 """
@@ -36,13 +36,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit import private_files
+from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError, StorageError
-from blurfit.store import blocks, collections, connecting, tables
-from blurfit.store.closing import CLOSES_IF_PAST
-from blurfit.store.transactions import Transactions
+from blurfit.store import blocks, collections, release, tables
+from blurfit.store.collections import Course
+from blurfit.store.database import Transactions, file_of
 
 _MARK = "backup"  # a setting: since 1970, the hour
 _IDENTITY, _ORIGINAL = "identity", "original"  # settings: random bytes of a store; where it was
+RESTORED = (
+    "This store was restored from a backup, and the original may have published since: a second "
+    "release could give away whoever came in between. Its people can be asked again under a new "
+    "agreement."
+)
 _SIGNATURE = b"SQLite format 3\x00"
 
 
@@ -98,6 +104,7 @@ def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[st
     but what was opened since.
     """
     with Transactions(place) as store:
+        store.write(tables.migrate)  # or a sentence about another version
         return store.write(_close, original_lost)
 
 
@@ -112,41 +119,26 @@ def refuse_backup(connection: Connection, place: str) -> None:
 
 
 def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
-    c, p = tables.collections.c, tables.plans.c
-    found = []
-    query = sa.select(c.key, c.fingerprint).where(
-        (c.state != "published") & c.refusal.is_(None) & c.moments.is_(None)
-    )
-    for key, fingerprint in connection.execute(query).all():
-        collection = collections.find(connection, fingerprint)
-        agreement = collection.agreement
-        alone = collection.role == "whole" and agreement.wave is None
-        kept = c.handed_over.is_not(None)  # its export may have been completed since
-        exported = connection.scalar(sa.select(kept).where(c.key == key))
-        if original_lost and alone and agreement.shows_sums and not exported:
+    c, found = tables.courses.c, []
+    query = sa.select(c.fingerprint).where(c.state != "ended").order_by(c.key)
+    for fingerprint in connection.scalars(query).all():
+        course = collections.find_course(connection, fingerprint)
+        if original_lost and _may_go_on(connection, course):
             continue
-        reason = (
-            "This store was restored from a backup, and the original may have published since: a "
-            "second release could give away whoever came in between. Its people can be asked "
-            "again under a new agreement."
-        )
-        here = c.key == key
-        connection.execute(sa.update(tables.collections).where(here).values(refusal=reason))
-        connection.execute(
-            sa.update(tables.collections)
-            .where(here & c.state.in_(("collecting", "paused")))
-            .values(state="closed", closes=CLOSES_IF_PAST)
-        )
+        now = collections.standing(connection, course, alone=True)
+        release.end(connection, now, RESTORED)
         found.append(fingerprint)
-    plans = sa.select(tables.waves.c.plan).join(
-        tables.collections, tables.waves.c.collection == c.key
-    )
-    connection.execute(
-        sa.update(tables.plans)
-        .where(p.fingerprint.in_(plans.where(c.fingerprint.in_(found))) & (p.state != "ended"))
-        .values(state="ended", reason="The store was restored from a backup.")
-    )
     return tuple(found)
+
+
+def _may_go_on(connection: Connection, course: Course) -> bool:
+    """Tell whether a course can be released here alone, if the original is lost."""
+    agreement, w = course.document, tables.waves.c
+    if not (isinstance(agreement, Agreement) and course.role == "whole"):
+        return False
+    place = connection.scalar(sa.select(w.handed_over).where(w.course == course.key))
+    # An export may have been completed since.
+    return agreement.wave is None and agreement.shows_sums and place is None
 
 
 def _checked(part: Path) -> Copied:
@@ -160,11 +152,11 @@ def _checked(part: Path) -> Copied:
 
 
 def _counted(connection: Connection) -> Copied:
-    found = [collections.find(connection, one) for one in collections.fingerprints(connection)]
-    for one in found:
-        for _ in blocks.parts(connection, one):  # each block's checksum is compared
-            pass
-    return Copied(len(found), sum(blocks.count(connection, one) for one in found))
+    names = connection.scalars(sa.select(tables.waves.c.fingerprint)).all()
+    rows = 0
+    for wave in (collections.find(connection, one) for one in names):
+        rows += sum(count for count, _ in blocks.parts(connection, wave))  # compares checksums
+    return Copied(len(names), rows)
 
 
 @contextmanager
@@ -241,7 +233,7 @@ def _setting(connection: sqlite3.Connection, name: str) -> bytes | None:
 
 
 def _file_of(place: str | Path) -> Path:
-    if (found := connecting.file_of(place)) is None:
+    if (found := file_of(place)) is None:
         raise InvalidValueError(
             f"Expected a store in SQLite, and {str(place)!r} is not one. Back up PostgreSQL with "
             "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`."

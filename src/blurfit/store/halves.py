@@ -1,4 +1,4 @@
-"""Do those who came first and those who came later send alike? For the administrator alone.
+"""Compare those who came first with those who came later, for the administrator alone.
 
 One database sees submissions, and may compare them: nothing leaves it but whether its halves by
 arrival differ by more than chance, and how many submissions are longer than honest ones are
@@ -24,7 +24,6 @@ from blurfit.arrays import FloatArray
 from blurfit.learning.inference import FALSE_ALARM, MOST_NUMBERS, halves_apart
 from blurfit.learning.sums import Screen
 from blurfit.store import blocks as stored
-from blurfit.store import publication
 from blurfit.store.collections import Collection
 from blurfit.store.tables import blocks
 
@@ -50,28 +49,28 @@ class Comparison:
     told: str
 
 
-def compared(connection: Connection, collection: Collection) -> Comparison:
+def compared(connection: Connection, wave: Collection) -> Comparison:
     """Compare the first half of those who came with the second. Reads all submissions once."""
-    publication.require_whole(collection)
-    here = blocks.c.collection == collection.key
+    wave.require_role("whole")
+    here = blocks.c.wave == wave.key
     query = sa.select(blocks.c.key, blocks.c.count).where(here)
     order = connection.execute(query.order_by(blocks.c.hour, blocks.c.key)).all()
     people = sum(count for _, count in order)
     half, names = people // 2, b""
-    if order and (found := stored.rows_of(connection, collection, order[0].key)):
+    if order and (found := stored.rows_of(connection, wave, order[0].key)):
         names = found[0].tobytes()
-    numbers = _numbers_of(collection.agreement, names)
-    honest = Screen(collection.agreement.parts, radii(collection.agreement, _EACH / max(people, 1)))
+    numbers = _numbers_of(wave.agreement, names)
+    honest = Screen(wave.agreement.parts, radii(wave.agreement, _EACH / max(people, 1)))
     long = 0
 
     def rows(start: int, stop: int) -> Iterator[FloatArray]:
         """What those at some places sent, `_AT_ONCE` of them at a time."""
         nonlocal long
-        waiting, before = np.empty((0, collection.agreement.width)), 0
+        waiting, before = np.empty((0, wave.agreement.width)), 0
         for key, count in order:
             first, last = max(start - before, 0), min(stop - before, count)
             before += count
-            if first < last and (found := stored.rows_of(connection, collection, key)):
+            if first < last and (found := stored.rows_of(connection, wave, key)):
                 some = found[1][first:last]
                 long += int((~honest.passes(some)).sum())
                 waiting = np.concatenate([waiting, some])

@@ -408,10 +408,14 @@ def _verdict(gaps: FloatArray, tolerance: float) -> str:
 
 
 def geometric_mean(lines: pd.DataFrame, method: str, old: pd.DataFrame, other: str) -> pd.Series:
-    """By population, and over all: mean loss of a method over another's, of another file's."""
-    mine = lines[lines.method == method].groupby(CELL, sort=False).loss.mean()
-    theirs = old[old.method == other].groupby(CELL, sort=False).loss.mean()
-    ratio = np.log(mine / theirs).dropna()
+    """By population, and over all: mean loss of a method over another's, by the seeds of both."""
+    mine, theirs = (
+        some[some.method == name].set_index([*CELL, "seed"]).loss
+        for some, name in ((lines, method), (old, other))
+    )
+    both = pd.concat([mine, theirs], axis=1, keys=["mine", "theirs"], join="inner").dropna()
+    means = both.groupby(CELL, sort=False).mean()
+    ratio = np.log(means.mine / means.theirs)
     found = np.exp(ratio.groupby("population", sort=False).mean())
     found["all"] = math.exp(ratio.mean()) if len(ratio) else math.nan
     return found

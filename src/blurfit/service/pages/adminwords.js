@@ -123,7 +123,7 @@ export function planInWords({ waves, colluders }) {
 const RIGHTS = {
   invite: "make invitations",
   publish: "publish, which closes what is published for good",
-  read: "read the list of deeds (GET /deeds) and exact counts (GET /metrics)",
+  read: "read the list of deeds (GET /audit-log) and exact counts (GET /metrics)",
 };
 
 /** Whose token it is, and what it allows, where that is not everything. */

@@ -31,37 +31,34 @@ export async function collections(given, allowed) {
 }
 
 async function update() {
-  const [all, plans] = await Promise.all([ask("/collections"), ask("/plans")]);
-  const text = JSON.stringify([all, plans]);
+  const all = await ask("/collections");
+  const text = JSON.stringify(all);
   if (text === shown) return;
+  const newest = all.map(newestOf);
   await Promise.all(
-    all.filter(({ fingerprint }) => !agreements.has(fingerprint)).map(async ({ fingerprint }) => {
+    newest.filter(({ fingerprint }) => !agreements.has(fingerprint)).map(async ({ fingerprint }) => {
       agreements.set(fingerprint, await ask(`/collections/${fingerprint}/agreement`));
     }),
   );
-  await Promise.all(all.map(compared));
+  await Promise.all(newest.map(compared));
   shown = text;
   const focused = whereFocusIs();
-  const single = all.filter(({ fingerprint }) => agreements.get(fingerprint).wave === null);
-  const opened = new Map(all.map((one) => [one.fingerprint, one.opened]));
-  const cards = [
-    ...plans.map((plan) => [opened.get(plan.waves[0].fingerprint), planCard(plan, opened)]),
-    ...single.map((one) => [one.opened, card(one)]),
-  ];
-  cards.reverse().sort(([a], [b]) => (b ?? 0) - (a ?? 0)); // the newest first
+  const cards = all.map((one) => (newestOf(one).fingerprint === one.fingerprint ? card(one) : planCard(one)));
   show("collections",
     h("h2", "Collections"),
-    cards.length ? cards.map(([, one]) => one) : h("p.hint", "None yet."),
+    cards.length ? cards.reverse() : h("p.hint", "None yet."), // the newest first
   );
   focused();
 }
 
+/** The newest wave; that of a collection of one wave has its fingerprint. */
+const newestOf = ({ waves }) => waves.findLast(({ fingerprint }) => fingerprint);
+
 /** Ask whether those who came first and later send alike: where one database has its quorum, and the
- * token is the administrator's own. A wave of a plan is asked for as a collection of its own. */
-async function compared({ fingerprint, count, quorum, state, sums }) {
+ * token is the administrator's own. */
+async function compared({ fingerprint, count, quorum, state }) {
   const key = `${fingerprint} ${count}`;
-  const isPublished = sums || state === "published";
-  if (isPublished || halves.has(key) || count < quorum || agreements.get(fingerprint).databases.length) return;
+  if (state === "released" || halves.has(key) || count < quorum || agreements.get(fingerprint).databases.length) return;
   halves.set(key, await ask(`/collections/${fingerprint}/halves`, { token }).catch(() => null));
 }
 
@@ -230,22 +227,21 @@ function further({ fingerprint, state, sums }, { databases }) {
 
 // ---- a plan of waves
 
-function planCard(plan, opened) {
+function planCard(plan) {
   const { fingerprint, state, waves, invited, model, reason, awaits } = plan;
-  const now = waves.find((one) => one.state === "collecting") ?? waves.findLast((one) => one.fingerprint);
+  const now = newestOf(plan);
   const agreement = agreements.get(now.fingerprint);
   const post = (what) => () =>
     attempt(async () => {
-      await ask(`/plans/${fingerprint}/${what}`, { method: "POST", token });
+      await ask(`/collections/${fingerprint}/${what}`, { method: "POST", token });
       await refresh();
     });
   const button = (label, click) => h("button", { type: "button", click }, label);
   const isOver = state === "ended";
-  const about = { opened: opened.get(waves[0].fingerprint), invited, state, closes: plan.closes };
   return h("article.entry", { "data-fingerprint": fingerprint },
     h("p", { class: `state ${isOver ? "published" : "collecting"}` }, words.STATES[state]),
     h("h3", headingOf(agreement.schema)),
-    h("p.hint", `${number(waves.length)} waves · ${subtitle({ ...agreement, fingerprint }, about)}`),
+    h("p.hint", `${number(waves.length)} waves · ${subtitle({ ...agreement, fingerprint }, plan)}`),
     h("div.waves",
       h("ol", waves.map((one) => h("li", { class: one.state }, waveInWords(one, null)))),
     ),
@@ -258,18 +254,19 @@ function planCard(plan, opened) {
       isOver || invited ? null : link(`/c/${fingerprint}`, "Contribute"),
       model ? link(`/m/${model}`, "Model") : null,
       !isOver && invited && may("invite")
-        ? button("Invite…", () => invite({ token, path: `/plans/${fingerprint}`, name: fingerprint, agreement }))
+        ? button("Invite…", () => invite({ token, path: `/collections/${fingerprint}`, name: fingerprint, agreement }))
         : null,
       state === "collecting" && may("open") ? button("Hold", post("hold")) : null,
-      state === "held" && may("open") ? button("Go on", post("resume")) : null,
-      !isOver && may("open") ? dateButton(button, `/plans/${fingerprint}`, plan.closes) : null,
+      state === "collecting" && may("open") ? button("Pause", post("pause")) : null,
+      (state === "held" || state === "paused") && may("open") ? button("Go on", post("resume")) : null,
+      !isOver && may("open") ? dateButton(button, `/collections/${fingerprint}`, plan.closes) : null,
       !isOver && may("publish") ? button("End early…", () => confirmOnce(words.END, post("publish"))) : null,
     ),
     h("details",
       h("summary", "Files"),
       h("ul",
-        h("li", h("a", { href: `/plans/${fingerprint}/plan`, download: "plan.json" }, "Plan")),
-        h("li", h("a", { href: `/plans/${fingerprint}/releases`, download: "releases.json" }, "Blurred sums of the waves so far")),
+        h("li", h("a", { href: `/collections/${fingerprint}/document`, download: "plan.json" }, "Plan")),
+        h("li", h("a", { href: `/collections/${fingerprint}/releases`, download: "releases.json" }, "Blurred sums of the waves so far")),
       ),
     ),
   );

@@ -84,7 +84,7 @@ async function update(agreement, course) {
   const [status, hours, plan] = await Promise.all([
     ask(`/collections/${fingerprint}`),
     ask(`/collections/${fingerprint}/history`),
-    course ? ask(`/plans/${agreement.wave.plan}`) : null,
+    course ? ask(`/collections/${agreement.wave.plan}`) : null,
   ]);
   if (course) {
     const list = waves.waveList(agreement, { ...course, status: plan });

@@ -26,23 +26,22 @@ async function start() {
   const more = h("button", { type: "button" }, `Show all ${number(all.length)}`);
   more.addEventListener("click", async () => {
     more.disabled = true;
-    more.replaceWith(...(await cards(all.slice(AT_FIRST))).filter(Boolean));
+    more.replaceWith(...(await cards(all.slice(AT_FIRST))));
   });
   show("collections", first, all.length > AT_FIRST ? more : null);
 }
 
-const plans = new Set(); // of which the newest wave is shown, which is the first to come
-
+/** Of several waves the newest is shown. */
 async function cards(statuses) {
-  const agreementOf = ({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`);
+  const newest = ({ waves }) => waves.findLast(({ fingerprint }) => fingerprint).fingerprint;
+  const agreementOf = (status) => ask(`/collections/${newest(status)}/agreement`);
   const agreements = await Promise.all(statuses.map(agreementOf));
   return statuses.map((status, i) => card(status, agreements[i]));
 }
 
-function card(status, { schema, wave }) {
-  const { fingerprint, state, count, quorum, closes } = status;
-  if (wave !== null && plans.has(wave.plan)) return null;
-  if (wave !== null) plans.add(wave.plan);
+function card(status, { schema, wave, fingerprint }) {
+  const { count, quorum, closes, model } = status;
+  const state = { held: "collecting", ended: model ? "published" : "closed" }[status.state] ?? status.state;
   const title = schema.title === undefined ? targetInWords(schema) : inWords(schema.title);
   return h("article.card",
     h("p", { class: `state ${state}` }, STATES[state], wave === null ? "" : `, wave ${wave.number}`),

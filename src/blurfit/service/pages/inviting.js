@@ -77,7 +77,7 @@ export function invite({ token, path, name, agreement }) {
 /** As many for each wave of a plan as a lot gives it, or as the other database has. */
 async function madeFor(count, wave, others) {
   if (!wave) return Array.from({ length: count }, newToken);
-  const { waves } = await ask(`/plans/${wave.plan}`);
+  const { waves } = await ask(`/collections/${wave.plan}`);
   const first = 1 + waves.filter(({ state }) => state === "released").length;
   const left = others ? others.map((some) => some.length) : shares(wave, count, Math.min(first, waves.length));
   const tokens = [];

@@ -257,7 +257,7 @@ export default {
     "{which}. Wie Ihre Antworten zu Zahlen werden, gibt dieser Dienst bekannt, nach dem, was aus {before} veröffentlicht wurde. Das Rauschen wurde auf diesem Gerät geprüft: Es hält das Versprechen, was immer bekannt gegeben wird.",
   "wave.planned": "kommt noch",
   "wave.collecting": "sammelt jetzt",
-  "wave.closing": "wird veröffentlicht",
+  "wave.fixed": "wird veröffentlicht",
   "wave.released": "abgeschlossen",
   "wave.dropped": "unter der Mindestzahl beendet, nie veröffentlicht",
   "wave.people": "{quorum} Personen",

@@ -253,7 +253,7 @@ export default {
     "{which}. How your answers become numbers is announced by this service, from what {before} published. Its noise was checked on this device: it keeps the promise whatever is announced.",
   "wave.planned": "to come",
   "wave.collecting": "collecting now",
-  "wave.closing": "being published",
+  "wave.fixed": "being published",
   "wave.released": "done",
   "wave.dropped": "ended below its quorum, never published",
   "wave.people": "{quorum} people",

@@ -323,8 +323,8 @@ function downloads({ agreement: { mechanism, wave }, caveats }, isPlanned, signe
   const base = `/collections/${fingerprint}`;
   const link = (path, name, words) =>
     h("a.button", { href: `${base}/${path}`, download: name }, words);
-  const ofPlan = (plan, what, words) =>
-    h("a.button", { href: `/plans/${plan}/${what}`, download: `${what}.json` }, words);
+  const ofPlan = (plan, what, name, words) =>
+    h("a.button", { href: `/collections/${plan}/${what}`, download: name }, words);
   return [
     h("h2", "Downloads"),
     h("p", { id: "signed" }, signed),
@@ -339,8 +339,8 @@ function downloads({ agreement: { mechanism, wave }, caveats }, isPlanned, signe
       mechanism === "moment" && !isPlanned
         ? link("moments", "moments.json", "Blurred sums (JSON)")
         : null,
-      isPlanned ? ofPlan(wave.plan, "plan", "Plan (JSON)") : null,
-      isPlanned ? ofPlan(wave.plan, "releases", "Blurred sums of all waves (JSON)") : null,
+      isPlanned ? ofPlan(wave.plan, "document", "plan.json", "Plan (JSON)") : null,
+      isPlanned ? ofPlan(wave.plan, "releases", "releases.json", "Blurred sums of all waves (JSON)") : null,
       link("statement?format=markdown", "statement.md", "Statement"),
       link("statement?format=yaml", "statement.yaml", "Statement (YAML)"),
     ),

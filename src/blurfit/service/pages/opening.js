@@ -210,10 +210,10 @@ async function propose() {
     ask(path, { method: "POST", body: JSON.stringify(content), token });
   try {
     const [agreement, plan] = await Promise.all([
-      post("/agreements", body),
+      post("/proposals", body),
       waves === "1"
         ? null
-        : post("/plans/proposal", { ...body, colluders, counts, waves: waves === "auto" ? waves : Number(waves) }),
+        : post("/proposals", { ...body, colluders, counts, waves: waves === "auto" ? waves : Number(waves) }),
     ]);
     const mu = await verify(agreement, agreement.fingerprint);
     if (turn !== asked) return; // something else has been typed since
@@ -335,7 +335,7 @@ async function preview() {
 async function openHere(agreed, until = chosen()) {
   const isPlan = agreed.format === "blurfit-plan";
   const role = roleHere(agreed);
-  const path = opening(isPlan ? "/plans" : "/collections", until, { role });
+  const path = opening("/collections", until, { role });
   const status = await ask(path, { method: "POST", body: JSON.stringify(agreed), token: given.token });
   await given.opened();
   const title = isPlan ? "The plan’s first wave is open." : "The collection is open.";

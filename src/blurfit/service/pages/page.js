@@ -93,16 +93,9 @@ async function answerTo(path, { method = "GET", body, token } = {}) {
 
 /** The agreement that an address means: its own, or that of the plan's wave that collects now. */
 export async function agreementAt(name) {
-  try {
-    return await ask(`/collections/${name}/agreement`);
-  } catch (error) {
-    if (!(error instanceof ServiceProblem) || !error.type.endsWith("unknown-collection")) throw error;
-    const found = await ask(`/plans/${name}/agreement`).catch((other) => {
-      throw other.type?.match(/(closed|between-waves)$/) ? other : error;
-    });
-    if (found.wave?.plan !== name) throw error;
-    return found;
-  }
+  const found = await ask(`/collections/${name}/agreement`);
+  if (found.fingerprint === name || found.wave?.plan === name) return found;
+  throw new ServiceProblem({ title: t("noAnswer"), detail: t("noAnswer.detail", { status: 200 }) });
 }
 
 /** A message that screen readers speak at once. */

@@ -4,7 +4,7 @@
 import { hexadecimal } from "./canonical.js";
 import { newSeed } from "./noise.js";
 
-export const MEDIA_TYPE = "application/vnd.blurfit.submission";
+export const MEDIA_TYPE = "application/vnd.blurfit.submission.v2";
 const MARK = [0x89, 0x42, 0x4c, 0x55, 0x52, 0x0a]; // "\x89BLUR\n"
 const VERSION = 1;
 const WHOLE = 1;

@@ -17,9 +17,9 @@ export async function notNow({ wave, admission }, invitation) {
 
 /** {plan, status, taught} of a wave, checked to follow; `taught` are the maps so far. */
 export async function courseOf(agreement) {
-  const address = `/plans/${agreement.wave.plan}`;
+  const address = `/collections/${agreement.wave.plan}`;
   const [plan, status, { follows }] = await Promise.all([
-    ask(`${address}/plan`),
+    ask(`${address}/document`),
     ask(address),
     import("./plan.js"), // which is long, and needed for waves alone
   ]);
@@ -32,7 +32,7 @@ export async function courseOf(agreement) {
 
 /** The wave that collects now; null if all are over. */
 export async function waveAfter({ wave }) {
-  const { waves } = await ask(`/plans/${wave.plan}`);
+  const { waves } = await ask(`/collections/${wave.plan}`);
   return waves.find(({ state }) => state === "collecting")?.fingerprint ?? null;
 }
 

@@ -1,0 +1,432 @@
+"""What anyone may read and contributors may do, and how it is told who may do more.
+
+One set of addresses is for everything that is collected: an agreement by itself is the course of
+one wave, a plan is one of several. `{fingerprint}` is that of a course, or of one of its waves:
+
+| behind /collections/{fingerprint} | |
+| --- | --- |
+| nothing | how far it is: of a wave of a plan, how far that wave is |
+| document | the agreement or the plan with this fingerprint |
+| agreement | what a record is to be blurred under now: for a plan, the wave that collects |
+| releases | the blurred sums of the waves so far |
+| moments | those of one wave |
+| model, statement | of the course, once it is published |
+| history, invitation | of a wave; for a plan, of its newest |
+| submissions, withdrawals | of a wave (submissions: `blurfit.service.intake`) |
+| invitations, pause, hold, resume, until, close, publish, halves, sides | `administration` |
+| peer/… | between two databases: `blurfit.service.peers` |
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from blurfit.agreement.agreement import AgreementDocument
+from blurfit.agreement.plan import PlanDocument
+from blurfit.errors import BlurfitError, InvalidValueError, StorageError
+from blurfit.messages.signing import identifiers_of
+from blurfit.model.model import PublishedModel
+from blurfit.model.moments import MomentsDocument
+from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.protocol import problems, tokens
+from blurfit.protocol.problems import RequestError
+from blurfit.protocol.wire import (
+    COLLECTIONS,
+    INVITATION,
+    JSON,
+    MOST_SUBMISSIONS,
+    ONE_COLLECTION,
+    WITHDRAWALS,
+    Withdrawal,
+)
+from blurfit.service import website
+from blurfit.service.answers import ASKED_AFTER, FOREVER, Kept, Shelf, as_json
+from blurfit.service.background import run_in_daemon_thread
+from blurfit.service.limits import document_in, held_by
+from blurfit.service.metrics import Metrics, for_strangers, shown
+from blurfit.service.operations import (
+    OBJECT,
+    SAME,
+    answer,
+    array,
+    content,
+    get,
+    header,
+    or_page,
+    post,
+    query,
+    reference,
+)
+from blurfit.service.signing import Document, Signatory
+from blurfit.store.access import Bearer, Right
+from blurfit.store.collections import Status
+from blurfit.store.store import Store
+
+_log = logging.getLogger("blurfit.audit_log")
+Endpoint = Callable[[Any, Request], Awaitable[Response]]
+
+# ---- documents
+
+Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Hour(Struct):
+    """How many came in an hour, which is counted since 1970 in UTC."""
+
+    hour: Count
+    count: Count
+
+
+class Invitation(Struct):
+    """Whether a submission with an invitation would be let in."""
+
+    usable: bool
+
+
+class Secrets(Struct, forbid_unknown_fields=True):
+    """Of submissions that are to be withdrawn: `blurfit.messages.signing`."""
+
+    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+
+
+AGREED = {"oneOf": [reference(AgreementDocument), reference(PlanDocument)]}
+STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
+    "markdown": ("text/markdown; charset=utf-8", as_markdown),
+    "html": ("text/html; charset=utf-8", as_html),
+    "yaml": ("application/yaml", as_yaml),
+}
+
+
+# ---- who may
+
+
+async def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bearer:
+    """Return whose token was sent; refuse one that is nobody's, or not good for this."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    who = None
+    if scheme.lower() == "bearer" and token:
+        who = await run_in_threadpool(store.bearer, tokens.hashed(token))
+    if who is None or (right is not None and right not in who.rights):
+        made = "" if right is None else f" --right {right}"
+        raise RequestError(
+            problems.UNAUTHORISED,
+            "Send the token that `blurfit serve` printed at its first start, or one that "
+            f"`blurfit token{made}` made: Authorization: Bearer …",
+        )
+    return who
+
+
+def guarded(right: Right, what: str | None = None) -> Callable[[Endpoint], Endpoint]:
+    """Guard an endpoint of an object with a `store`: for those who have the right alone.
+
+    Each use of one that changes something is written down with its outcome, as `what`.
+    """
+
+    def guard(endpoint: Endpoint) -> Endpoint:
+        @wraps(endpoint)
+        async def guarded_endpoint(self: Any, request: Request) -> Response:
+            who = (await bearer_of(self.store, request, right)).name
+            if what is None:
+                return await endpoint(self, request)
+            try:
+                response = await endpoint(self, request)
+            except Exception as error:  # `error_boundary` answers what nobody handles
+                kind = problems.UNEXPECTED
+                if isinstance(error, BlurfitError | RequestError):
+                    kind, _ = problems.of_error(error)
+                await _write_down(self.store, request, who, what, kind.status)
+                raise
+            await _write_down(self.store, request, who, what, response.status_code)
+            return response
+
+        vars(guarded_endpoint)["security"] = "administrator"  # for `blurfit.service.operations`
+        return guarded_endpoint
+
+    return guard
+
+
+async def _write_down(store: Store, request: Request, who: str, what: str, outcome: int) -> None:
+    """Write into the store and the log; where the store is away, into the log alone."""
+    fingerprint = request.path_params.get("fingerprint")
+    _log.info("%s: %s %s: %s", who, what, fingerprint or "", outcome)
+    try:
+        await run_in_threadpool(store.log, who, what, fingerprint, outcome)
+    except StorageError as error:
+        _log.error("what %s did could not be written down: %s", who, error)
+
+
+def fingerprint_in(request: Request) -> str:
+    """Return which collection a request is about."""
+    return str(request.path_params["fingerprint"])
+
+
+def newest_wave(store: Store, fingerprint: str) -> str:
+    """Return the fingerprint of a wave: itself, or that of the newest wave of a plan."""
+    course = store.course(fingerprint)
+    if course.by_hand or course.fingerprint != fingerprint:
+        return fingerprint
+    return [one.fingerprint for one in store.status(fingerprint).waves if one.fingerprint][-1]
+
+
+# ---- constant documents
+
+
+@dataclass(frozen=True, eq=False)
+class Papers:
+    """What never changes of what is collected, or only by being signed."""
+
+    store: Store
+    signing: Signatory
+    shelf: Shelf
+    _shown: dict[str, str] = field(default_factory=dict, repr=False)  # which wave has the model
+
+    async def document(self, request: Request, fingerprint: str) -> Response:
+        """Return the agreement or the plan under a fingerprint."""
+
+        def find() -> str:
+            course = self.store.course(fingerprint)
+            if course.fingerprint == fingerprint:
+                return course.text
+            return self.store.collection(fingerprint).agreement.to_json()
+
+        make = partial(Kept.made, media_type=JSON, headers=FOREVER)
+        return (await self.shelf.get(("document", fingerprint), find, make)).answer(request)
+
+    async def published(self, request: Request, wave: str, document: Document) -> Response:
+        """Return a model or moments, to be kept for ever once everybody has signed who should."""
+
+        def find() -> str:
+            of = self.store.model if document == "model" else self.store.moments_text
+            return of(wave)
+
+        def make(text: str) -> Kept:
+            signed, missing = self.signing.signed(wave, document, text)
+            return Kept.made(signed, JSON, ASKED_AFTER if missing else FOREVER, missing or None)
+
+        missing = partial(self.signing.missing, wave, document)
+        return (await self.shelf.get((document, wave), find, make, missing)).answer(request)
+
+    async def model(self, request: Request, fingerprint: str) -> Response:
+        """Return the model of a course."""
+        if fingerprint not in self._shown:
+            self._shown[fingerprint] = await run_in_threadpool(self.store.shown_at, fingerprint)
+        return await self.published(request, self._shown[fingerprint], "model")
+
+
+# ---- what anyone may read
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Endpoints that change nothing, and ask for no token."""
+
+    store: Store
+    metrics: Metrics
+    papers: Papers
+
+    @get(COLLECTIONS, answer(array(Status), "Their states."))
+    async def collections(self, _request: Request) -> Response:
+        """All collections, each with its waves."""
+        found = await run_in_threadpool(self.store.statuses)
+        return as_json([for_strangers(one) for one in found])
+
+    @get(ONE_COLLECTION, or_page(answer(Status, "The state.")))
+    async def collection(self, request: Request) -> Response:
+        """State, count and quorum of a collection and of its waves, or its page for a browser."""
+        if website.wants_page(request):
+            return website.collection_page(request)
+        found = await run_in_threadpool(self.store.status, fingerprint_in(request))
+        response = as_json(for_strangers(found))
+        response.headers["vary"] = "accept"
+        return response
+
+    @get(f"{ONE_COLLECTION}/document", answer(AGREED, "Always the same bytes.") | SAME)
+    async def document(self, request: Request) -> Response:
+        """What everyone agreed on: the agreement or the plan with this fingerprint."""
+        return await self.papers.document(request, fingerprint_in(request))
+
+    @get(
+        f"{ONE_COLLECTION}/agreement",
+        answer(AgreementDocument, "The agreement; of a plan, later another.") | SAME,
+        *(problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
+    )
+    async def agreement(self, request: Request) -> Response:
+        """What a record is to be blurred under now: of a plan, the wave that collects."""
+        fingerprint = fingerprint_in(request)
+        course = await run_in_threadpool(self.store.course, fingerprint)
+        if course.by_hand or course.fingerprint != fingerprint:
+            return await self.papers.document(request, fingerprint)
+        found = await run_in_threadpool(self.store.current, fingerprint)
+        response = await self.papers.document(request, found.fingerprint)
+        response.headers["cache-control"] = "no-cache"  # later, another
+        return response
+
+    @get(f"{ONE_COLLECTION}/releases", answer(array(MomentsDocument), "The releases.") | SAME)
+    async def releases(self, request: Request) -> Response:
+        """What the waves so far have published, in order."""
+        fingerprint = fingerprint_in(request)
+        count = await run_in_threadpool(self.store.released, fingerprint)
+
+        def find() -> str:
+            return f"[{','.join(self.store.releases(fingerprint))}]"
+
+        make = partial(Kept.made, media_type=JSON)
+        found = await self.papers.shelf.get(("releases", fingerprint, count), find, make)
+        return found.answer(request)
+
+    @get(
+        f"{ONE_COLLECTION}/moments",
+        answer(MomentsDocument, "The moments, always the same bytes; models are free.") | SAME,
+        problems.NOT_PUBLISHED,
+    )
+    async def moments(self, request: Request) -> Response:
+        """The blurred sums of one wave."""
+        return await self.papers.published(request, fingerprint_in(request), "moments")
+
+    @get(
+        f"{ONE_COLLECTION}/model",
+        answer(OBJECT, "The model, always the same bytes.") | SAME,
+        problems.NOT_PUBLISHED,
+    )
+    async def model(self, request: Request) -> Response:
+        """The published model."""
+        return await self.papers.model(request, fingerprint_in(request))
+
+    @get(
+        f"{ONE_COLLECTION}/statement",
+        content("The statement.", "text/markdown", "text/html", "application/yaml") | SAME,
+        *(problems.INVALID, problems.NOT_PUBLISHED),
+        parameters=[query("format", {"enum": list(STATEMENTS)})],
+    )
+    async def statement(self, request: Request) -> Response:
+        """The privacy statement in words."""
+        wanted, fingerprint = (
+            request.query_params.get("format", "markdown"),
+            fingerprint_in(request),
+        )
+        if wanted not in STATEMENTS:
+            raise InvalidValueError(f"Expected format={wanted!r} to be one of {list(STATEMENTS)}.")
+        media_type, write = STATEMENTS[wanted]
+
+        def make(text: str) -> Kept:
+            return Kept.made(write(PublishedModel.from_json(text)), media_type)
+
+        find = partial(self.store.model, fingerprint)
+        found = await self.papers.shelf.get(("statement", wanted, fingerprint), find, make)
+        return found.answer(request)
+
+    @get(f"{ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
+    async def history(self, request: Request) -> Response:
+        """How many came in which hour, of a plan to its newest wave."""
+
+        def find() -> list[tuple[int, int]]:
+            return self.store.history(newest_wave(self.store, fingerprint_in(request)))
+
+        found = await run_in_threadpool(find)
+        return as_json([Hour(hour, shown(count, count + 1)) for hour, count in found])
+
+    @get("/signing-key", answer(OBJECT, "The key, or null where this service signs nothing."))
+    async def signing_key(self, _request: Request) -> Response:
+        """The public key with which this service signs, where an agreement names it."""
+        return as_json({"key": self.papers.signing.key})
+
+    @get("/healthz", answer(OBJECT, "It does."))
+    async def health(self, _request: Request) -> Response:
+        """Whether the store answers, and could keep what is sent now."""
+        await run_in_threadpool(self.store.check)
+        return as_json({"status": "ok"})
+
+    @get("/metrics", content("Counters.", "text/plain"), problems.UNAUTHORISED)
+    async def counters(self, request: Request) -> Response:
+        """Counters for Prometheus; exact for whoever has a token, and rounded for others."""
+        if exact := "authorization" in request.headers:
+            await bearer_of(self.store, request, "read")
+        statuses = await run_in_threadpool(self.store.statuses)
+        text = self.metrics.text(statuses, exact=exact)
+        return Response(text, headers={"content-type": Metrics.MEDIA_TYPE})
+
+
+# ---- what contributors may do, beside sending
+
+_WITHDRAWAL_COSTS = 100  # requests, at least
+_SECRETS = (
+    f'{{"secrets": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each in 64 hexadecimal digits, as a '
+    "receipt gives them"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Contributing:
+    """Endpoints for people with an invitation, or with a receipt.
+
+    Only the invitation itself is asked about, in the header in which it would be sent, so nobody
+    learns more than its holder knows or would learn by sending. It is 256 random bits: nothing can
+    be guessed. Of one that is not good nobody can tell whether it was used or never given out, as
+    using one removes it.
+
+    The blocks of a collection are searched for what is withdrawn, so a withdrawal costs as much as
+    a hundred requests of the same address, or as one for each block where there are more, whether
+    it is of one submission or of ten thousand; that is paid before its body is read. One is looked
+    after at a time, beside whoever writes, and others write between any few of its blocks: so
+    however many withdraw, and wherever their rows are, nobody else waits for long.
+    """
+
+    store: Store
+    signing: Signatory
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    @get(
+        f"{ONE_COLLECTION}/invitation",
+        answer(Invitation, "Of one that is not good, nobody can tell why."),
+        parameters=[header(INVITATION)],
+    )
+    async def check_invitation(self, request: Request) -> Response:
+        """Whether a submission with this invitation would be let in now."""
+        given = tokens.hashed(request.headers.get(INVITATION, ""))
+
+        def is_usable() -> bool:
+            wave = self.store.collection(newest_wave(self.store, fingerprint_in(request)))
+            return not wave.invited or self.store.is_unused(wave, given)
+
+        response = as_json(Invitation(await run_in_threadpool(is_usable)))
+        response.headers["cache-control"] = "no-store"
+        return response
+
+    @post(
+        f"{ONE_COLLECTION}{WITHDRAWALS}",
+        answer(Withdrawal, "They are not in the sums; asked again, the same."),
+        *(problems.CLOSED, problems.WAVE_CLOSED),
+        body=Secrets,
+    )
+    async def withdraw(self, request: Request) -> Response:
+        """Withdraw submissions by their secrets, until the collection closes."""
+        held = held_by(request)
+        held.pay(_WITHDRAWAL_COSTS)  # before anything of it is read
+        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        held.owe(await run_in_threadpool(self.store.blocks, collection))
+        secrets = (await document_in(request, Secrets, _SECRETS)).secrets
+
+        def work() -> Withdrawal:
+            names = identifiers_of([bytes.fromhex(one) for one in dict.fromkeys(secrets)])
+            done = self.store.withdraw(collection, names)
+            others = {*done.unknown, *done.staying}
+            told = b"".join(one for one in map(bytes, names) if one not in others)
+            sign = partial(self.signing.of_submissions, "withdrawal", collection)
+            unknown, staying = (
+                [one.hex() for one in some] for some in (done.unknown, done.staying)
+            )
+            return Withdrawal(
+                done.withdrawn, done.new, unknown, sign(told) if told else None, staying
+            )
+
+        async with self._turn:
+            return as_json(await run_in_daemon_thread(work))

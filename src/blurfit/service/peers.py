@@ -1,0 +1,453 @@
+"""Two databases over HTTP: what the first asks the second, and what the second answers.
+
+What each of them may do, and writes down, is in `blurfit.store.joint`, with why that is safe; here
+is the wire, which may break at any step. Whatever gets no answer is asked again, and whoever drives
+(`blurfit.service.jobs`) may be killed anywhere, and drive again.
+
+    first                                             second, behind /collections/{…}/peer
+    ─────                                             ──────
+    identifiers, all pages                    ◄─────  identifiers       whose shares it has
+    the wave has its quorum at both           ─────►  close             no more shares are taken
+    its half of some verifiers                ─────►  proofs            decides, writes verdicts
+      confirms, writes verdicts               ◄─────                    joint seeds, or zeros
+    the set, and its digest                   ─────►  sum               commits to it, for ever
+      learns, writes the release              ◄─────                    Σ mask over that very set
+    release, what follows, held, ended, model ─────►  news              checks, publishes it too
+    signatures                                ◄────►  signatures        of what both have published
+
+The wire has a token for this course, HMAC of its fingerprint with a secret that both services were
+started with (`blurfit.protocol.tokens.for_agreement`), compared in constant time, and TLS where it
+leaves the machine (the agreement allows no other address). The other database is a stranger: what
+it answers has a bound in bytes, in pages and in seconds.
+
+**Proofs** are verified by the draft's ping-pong topology (section 5.7.1), `BATCH` contributors at a
+time, before the set is fixed. What is answered follows from the shares, the key and the half that
+was sent, and a verdict is written once: so a batch may be asked again, by whoever was killed in
+between, and no verdict changes. Whoever sends another half afterwards learns whether it fits, which
+it does by chance once in 2⁶⁴. A contributor whose proof fails is left out of the set, and nobody
+else is. The key follows from the secret that both services share, which no contributor knows
+(section 9.1); it is written down before the first proof is looked at.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, Self
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from blurfit.arrays import BoolArray, ByteArray, WordArray
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    ServiceError,
+    UnknownCollectionError,
+)
+from blurfit.json_reader import read_json
+from blurfit.proofs import field as field64
+from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
+from blurfit.protocol import problems, tokens
+from blurfit.protocol.http import Exchange
+from blurfit.protocol.problems import RequestError
+from blurfit.protocol.wire import OCTETS, ONE_COLLECTION, PEER, path_of
+from blurfit.service.answers import as_json
+from blurfit.service.background import run_in_daemon_thread
+from blurfit.service.endpoints import Count, Fingerprint, fingerprint_in
+from blurfit.service.limits import body_of, document_from, document_in, held_by
+from blurfit.service.operations import BYTES, PRINT, answer, content, get, post, query
+from blurfit.service.signing import EXPECTED, Signatory, Signatures
+from blurfit.store import identifiers as sets
+from blurfit.store.collections import Collection, Course, Status
+from blurfit.store.joint import News
+from blurfit.store.store import Store
+
+SECONDS_TO_ANSWER = 5.0  # for which the second database is tried, each time
+SECONDS_TO_PUBLISH = 15.0  # where an administrator waits for the answer, and may ask again
+IDENTIFIERS_AT_ONCE = 2**18
+MOST_PAGES = sets.MOST_SHARES // IDENTIFIERS_AT_ONCE + 1  # the last is not full
+BATCH = 512  # proofs
+_BYTES_FOR_A_NUMBER = 32  # of a sum, in JSON
+_A_GROUP = 2**13  # bits, in bytes, of those who came together with the last one that fits
+_PROOFS_AT_ONCE = 64  # that are computed together, so that they stay in the cache
+_SECONDS_FOR_PROOFS = 20.0  # after which whoever waits is told how far it is
+_PEER = f"{ONE_COLLECTION}{PEER}"
+_REFUSED = (problems.INFEASIBLE, problems.CLOSED, problems.CONFLICT, problems.BELOW_QUORUM)
+# Everything here needs the token that both databases have, and an agreement between two of them.
+_asked = partial(post, security="peer")
+
+
+class Sums(Struct, forbid_unknown_fields=True):
+    """Σ mask mod 2⁶⁴ over a set; whole numbers as texts, since JSON's are too short."""
+
+    digest: Fingerprint
+    count: Count
+    sums: list[Annotated[str, Meta(pattern="^[0-9]{1,20}$")]]
+
+
+def shared_secret(token: str | None) -> str:
+    """Return what both services were started with; refuse if this one was not."""
+    if token is None:
+        raise InfeasibleError(
+            "Expected a token that both databases share: start both services with "
+            "`blurfit serve --peer-token-file peer.txt`, and the same token in the file."
+        )
+    return token
+
+
+# ---- what the first asks
+
+
+class RemotePeer:
+    """The second database of a course: `blurfit.store.joint.Peer` over HTTP, until a `with` ends.
+
+    Options are those of `blurfit.protocol.http.Exchange`.
+    """
+
+    def __init__(
+        self, store: Store, course: Course, secret: str, signing: Signatory, **options: Any
+    ) -> None:
+        sums = 2**12 + _BYTES_FOR_A_NUMBER * course.document.first().width
+        bound = {"most_bytes": max(2**20, 16 * IDENTIFIERS_AT_ONCE, sums)}
+        token = tokens.for_agreement(secret, course.fingerprint)
+        self._exchange = Exchange(course.document.databases[1].url, token=token, **bound | options)
+        self._store, self._secret, self._signing = store, secret, signing
+        self._held: dict[str, ByteArray] = {}  # whose shares it has, by wave
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._exchange.close()
+
+    def identifiers(self, wave: Collection) -> ByteArray:
+        """Return everyone whose share it has, in order."""
+        parts, after = [], b""
+        for _ in range(MOST_PAGES):
+            path = f"{_path(wave.fingerprint)}/identifiers?after={after.hex()}"
+            parts.append(sets.as_identifiers(self._exchange.get(path)))
+            if len(parts[-1]) < IDENTIFIERS_AT_ONCE:
+                found = self._held[wave.fingerprint] = np.concatenate(parts)
+                return found
+            before, after = after, parts[-1][-1].tobytes()
+            if after <= before:
+                raise ServiceError(f"Expected identifiers in order from {self._exchange.url}.")
+        raise ServiceError(
+            f"Expected at most {MOST_PAGES * IDENTIFIERS_AT_ONCE:,} identifiers from "
+            f"{self._exchange.url}, and there are more: somebody has sent it shares that are not "
+            "here."
+        )
+
+    def close(self, wave: Collection) -> None:
+        """Let it take no more shares of a wave."""
+        self._exchange.post(f"{_path(wave.fingerprint)}/close")
+
+    def verify(self, wave: Collection, theirs: ByteArray) -> None:
+        """Find a verdict on everyone whose shares both have."""
+        key = tokens.verification_key(self._secret, wave.fingerprint)
+        verify(self._store, wave, partial(self._answers, wave), theirs, key)
+
+    def _answers(self, wave: Collection, names: ByteArray, words: WordArray) -> WordArray:
+        """Return its answers to the first's half of some verifiers: seeds, or zeros."""
+        rows = np.hstack([names, words.astype("<u8").view(np.uint8)])
+        answer = self._exchange.post(
+            f"{_path(wave.fingerprint)}/proofs", rows.tobytes(), content_type=OCTETS
+        )
+        if len(answer) != 8 * SEED_WORDS * len(names):
+            raise ServiceError(
+                f"Expected {len(names)} answers to proofs from {self._exchange.url}, and got "
+                f"{len(answer)} bytes."
+            )
+        return np.frombuffer(answer, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
+
+    def masks(self, wave: Collection, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
+        """Return Σ mask over the set that is left without these, which it commits to."""
+        held = self._held.get(wave.fingerprint)
+        answer = self._exchange.post(
+            f"{_path(wave.fingerprint)}/sum?digest={digest.hex()}&count={count}",
+            sets.members(self.identifiers(wave) if held is None else held, left_out),
+            content_type=OCTETS,
+        )
+        try:
+            found = read_json(answer, Sums)
+            words = np.array([int(one) for one in found.sums], dtype=np.uint64)
+        except (OverflowError, ValueError) as error:
+            raise ServiceError(f"Expected sums from {self._exchange.url}: {error}.") from error
+        if (found.digest, found.count) != (digest.hex(), count):
+            raise NotCertifiedError(
+                f"Expected sums over the set {digest.hex()} of {count}, and got some over "
+                f"{found.digest} of {found.count}."
+            )
+        return words
+
+    def tell(self, course: Course, news: News) -> None:
+        """Let it know what was released, or how the course stands here."""
+        self._exchange.post(f"{_path(course.fingerprint)}/news", msgspec.json.encode(news))
+
+    def sign(self, wave: Collection) -> None:
+        """Hand it the first's signatures, and get its own; raise if one is still missing."""
+        kept = msgspec.json.encode(self._signing.all_of(wave))
+        answer = self._exchange.post(f"{_path(wave.fingerprint)}/signatures", kept)
+        self._signing.take(wave, document_from(answer, Signatures, EXPECTED))
+        self._signing.require_all(wave)
+
+
+def _path(fingerprint: str) -> str:
+    return path_of(fingerprint) + PEER
+
+
+# ---- what the second answers
+
+
+@dataclass(frozen=True, eq=False)
+class Peering:
+    """The answers of a second database; `secret` is None where nobody may ask."""
+
+    store: Store
+    secret: str | None = field(repr=False)
+    signing: Signatory
+    # What was summed, by set: whoever gave up waiting, and asks again, finds it done.
+    _summed: dict[tuple[str, bytes], Sums] = field(default_factory=dict, repr=False)
+    _summing: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @get(
+        f"{_PEER}/identifiers",
+        content("16 bytes each, 2¹⁸ of them at most.", OCTETS),
+        *(problems.INVALID, problems.INFEASIBLE),
+        parameters=[query("after", {"pattern": "^([0-9a-f]{32})?$"})],
+        security="peer",
+    )
+    async def identifiers(self, request: Request) -> Response:
+        """The identifiers of the shares here, in order, when the first may know them."""
+        await self._admit(request)
+        after = _hexadecimal(request, "after", (0, 32))
+
+        def find() -> bytes:
+            wave = self.store.collection(fingerprint_in(request))
+            return self.store.show_identifiers(wave, after, IDENTIFIERS_AT_ONCE)
+
+        return Response(await run_in_threadpool(find), media_type=OCTETS)
+
+    @_asked(f"{_PEER}/close", answer(Status, "No more shares are taken for it."), *_REFUSED)
+    async def close(self, request: Request) -> Response:
+        """Close a wave that has its quorum at both databases."""
+        await self._admit(request)
+
+        def close() -> Status:
+            wave = self.store.collection(fingerprint_in(request))
+            self.store.close_for_first(wave)
+            return self.store.status(wave.fingerprint)
+
+        return as_json(await run_in_threadpool(close))
+
+    @_asked(f"{_PEER}/proofs", content("32 bytes each.", OCTETS), *_REFUSED, body={OCTETS: BYTES})
+    async def proofs(self, request: Request) -> Response:
+        """Verify what some contributors have proved: answers to the first database's half."""
+        await self._admit(request)
+        wave = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        if not wave.agreement.proofs:
+            raise InvalidValueError("Expected an agreement with proofs: this one has none.")
+        width = wave.agreement.proving.prio3.verifier_words
+        data = await body_of(request, OCTETS, BATCH * (16 + 8 * width))
+        if len(data) % (16 + 8 * width):
+            raise InvalidValueError(
+                f"Expected identifiers of 16 bytes with {width} words each, and got {len(data)} "
+                "bytes: it was cut short."
+            )
+        table = np.frombuffer(data, dtype=np.uint8).reshape(-1, 16 + 8 * width)
+        names = np.ascontiguousarray(table[:, :16])
+        words = np.ascontiguousarray(table[:, 16:]).view("<u8").astype(np.uint64)
+        key = tokens.verification_key(self.secret or "", wave.fingerprint)
+        answers = await run_in_threadpool(judge, self.store, wave, names, words, key)
+        return Response(answers.astype("<u8").tobytes(), media_type=OCTETS)
+
+    @_asked(
+        f"{_PEER}/sum",
+        answer(Sums, "The sums mod 2⁶⁴; asked again, the same."),
+        *_REFUSED,
+        body={OCTETS: BYTES},
+        parameters=[query("digest", PRINT), query("count", {"type": "integer", "minimum": 0})],
+    )
+    async def sum(self, request: Request) -> Response:
+        """Commit to one set of contributors, for ever, and tell the sum of their masks."""
+        await self._admit(request)
+        digest = _hexadecimal(request, "digest", (64,))
+        count = request.query_params.get("count", "")
+        if not (count.isascii() and count.isdigit() and len(count) <= 18):
+            raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
+        bits = await body_of(request, OCTETS, sets.MOST_SHARES // 8 + _A_GROUP)
+
+        def commit_and_sum() -> Sums:
+            wave = self.store.collection(fingerprint_in(request))
+            with self._summing:
+                if (found := self._summed.get((wave.fingerprint, digest))) is None:
+                    chosen, many, words = self.store.sum_of_masks(wave, digest, int(count), bits)
+                    found = Sums(chosen.hex(), many, [str(int(word)) for word in words])
+                    self._summed[wave.fingerprint, digest] = found
+            return found
+
+        return as_json(await run_in_daemon_thread(commit_and_sum))
+
+    @_asked(f"{_PEER}/news", answer(Status, "How far it is here."), *_REFUSED, body=News)
+    async def news(self, request: Request) -> Response:
+        """Publish here too what the first has released; be held, go on, or end as it does."""
+        await self._admit(request)
+        # As long as all that comes to one collection may be.
+        most = held_by(request).allowance.total // 4 * 3
+        found = await document_in(request, News, "what the first database tells", most)
+        take = partial(self.store.take_news, fingerprint_in(request), found)
+        return as_json(await run_in_daemon_thread(take))
+
+    @_asked(
+        f"{_PEER}/signatures",
+        answer(Signatures, "Those of both databases."),
+        *_REFUSED,
+        body=Signatures,
+    )
+    async def signatures(self, request: Request) -> Response:
+        """Keep the other database's signatures of the result, and tell all that there are."""
+        await self._admit(request)
+        given = await document_in(request, Signatures, EXPECTED)
+
+        def take() -> Signatures:
+            wave = self.store.collection(fingerprint_in(request))
+            wave.require_role("second")
+            self.signing.take(wave, given)
+            return self.signing.all_of(wave)
+
+        return as_json(await run_in_threadpool(take))
+
+    async def _admit(self, request: Request) -> None:
+        """Refuse a request that does not come from the other database of this course."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        course = await run_in_threadpool(self._course_of, fingerprint_in(request))
+        # Something is compared in any case, so that one cannot tell by time whether there is one.
+        expected = tokens.for_agreement(self.secret or tokens.new_token(), course)
+        right = tokens.matches(token, tokens.hashed(expected))
+        if scheme.lower() != "bearer" or self.secret is None or not right:
+            raise RequestError(
+                problems.UNAUTHORISED,
+                "This is for the agreement's other database. Start both services with "
+                "`blurfit serve --peer-token-file`, and the same token.",
+            )
+        held_by(request).is_peer = True
+
+    def _course_of(self, fingerprint: str) -> str:
+        try:
+            return self.store.course(fingerprint).fingerprint
+        except UnknownCollectionError:
+            return fingerprint
+
+
+def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes:
+    text = request.query_params.get(name, "")
+    if len(text) in lengths and re.fullmatch("[0-9a-fA-F]*", text):
+        return bytes.fromhex(text)
+    raise InvalidValueError(
+        f"Expected {name}={text!r} to be {' or '.join(map(str, lengths))} hexadecimal digits."
+    )
+
+
+# ---- proofs, at both
+
+
+def verify(
+    store: Store,
+    wave: Collection,
+    ask: Callable[[ByteArray, WordArray], WordArray],
+    theirs: ByteArray,
+    key: bytes,
+    seconds: float = _SECONDS_FOR_PROOFS,
+) -> None:
+    """Find a verdict on everyone whose shares both have; refuse for now if that takes longer.
+
+    `ask` tells the second's answers to the first's half of some verifiers.
+    """
+    store.fix_verification_key(wave, key)
+    waiting = sets.in_order(sets.minus(theirs, sets.in_order(store.verdicts(wave))))
+    ends, left = time.monotonic() + seconds, len(waiting)
+    for block in store.block_keys(wave):
+        found = store.rows_of(wave, block)
+        if found is None:  # put together with others meanwhile: look at what is there now
+            verify(store, wave, ask, theirs, key, ends - time.monotonic())
+            return
+        names, words = found
+        wanted = sets.among(names, waiting)
+        names, words = names[wanted], words[wanted]
+        for start in range(0, len(names), BATCH):
+            if time.monotonic() > ends:
+                raise RequestError(
+                    problems.BUSY,
+                    f"Proofs are being verified, and {left:,} are still to be. Ask again: nothing "
+                    "is done twice.",
+                )
+            some = slice(start, start + BATCH)
+            _verify(store, wave, ask, names[some], words[some], key)
+            left -= len(names[some])
+
+
+def _verify(
+    store: Store,
+    wave: Collection,
+    ask: Callable[[ByteArray, WordArray], WordArray],
+    names: ByteArray,
+    words: WordArray,
+    key: bytes,
+) -> None:
+    prio3 = wave.agreement.proving.prio3
+    prepared, canonical = _prepared(wave, names, words, key)
+    answers = ask(names, prepared.words())
+    if answers.shape != (len(names), SEED_WORDS):
+        raise InvalidValueError(f"Expected {len(names)} answers, and got {answers.shape}.")
+    store.record_verdicts(wave, names, canonical & prio3.confirm(prepared, answers))
+
+
+def judge(
+    store: Store, wave: Collection, names: ByteArray, words: WordArray, key: bytes
+) -> WordArray:
+    """Return the second database's answers to the first's half of some verifiers."""
+    store.require_consent(wave)
+    store.fix_verification_key(wave, key)
+    prio3 = wave.agreement.proving.prio3
+    here, shares = store.rows_among(wave, names)
+    places = np.flatnonzero(sets.among(names, here))
+    answers = np.zeros((len(names), SEED_WORDS), dtype=np.uint64)
+    if not len(places):
+        return answers
+    order = np.searchsorted(sets.keys(here), sets.keys(names[places]))
+    prepared, canonical = _prepared(wave, names[places], shares[order], key)
+    valid, seeds = prio3.decide(prepared, words[places])
+    valid &= canonical
+    valid = store.record_verdicts(wave, names[places], valid)
+    answers[places[valid]] = seeds[valid]
+    return answers
+
+
+def _prepared(
+    wave: Collection, names: ByteArray, words: WordArray, key: bytes
+) -> tuple[Prepared, BoolArray]:
+    """Return one's own half of some verifiers, and which shares are made of field elements."""
+    prio3 = wave.agreement.proving.prio3
+    parts, good = [], []
+    for start in range(0, len(names), _PROOFS_AT_ONCE):
+        some = slice(start, start + _PROOFS_AT_ONCE)
+        rows = words[some].astype(np.uint64, copy=False)
+        who = LEADER if wave.role == "first" else HELPER
+        halves = prio3.leader_halves(rows) if who == LEADER else prio3.helper_halves(rows)
+        canonical = field64.is_canonical(halves.inputs) & field64.is_canonical(halves.proofs)
+        modulus = np.uint64(field64.MODULUS)
+        halves = Halves(
+            halves.inputs % modulus, halves.proofs % modulus, halves.blinds, halves.parts
+        )
+        parts.append(prio3.prepare(who, halves, names[some], key))
+        good.append(canonical)
+    fields = zip(*(vars(part).values() for part in parts), strict=True)
+    return Prepared(*map(np.concatenate, fields)), np.concatenate(good)

@@ -1,0 +1,456 @@
+"""Two services that publish together over HTTP, in one wave or several, and what they refuse."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+import httpx2 as httpx
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from blurfit import Agreement, NotCertifiedError, PublishedModel, ServiceError
+from blurfit.agreement.plan import Agreed, Plan
+from blurfit.contributor.client import Client
+from blurfit.errors import ClosedError
+from blurfit.messages.signing import Signer, new_key
+from blurfit.model.release import examine
+from blurfit.model.statement import as_markdown
+from blurfit.protocol import tokens
+from blurfit.protocol.tokens import joined
+from blurfit.protocol.wire import BINARY
+from blurfit.service import peers as module
+from blurfit.service.app import Limits, Service
+from blurfit.service.peers import RemotePeer
+from blurfit.service.remote import RemoteDatabase
+from blurfit.service.server import in_a_thread
+from blurfit.service.signing import Signatory
+from blurfit.store.store import Store
+from support.joint_plans import joint_plan
+from support.lots import toss
+from support.plans import people, rows, written
+from support.requests import ADMINISTRATOR, TOKEN, as_json, refused
+from support.sharing import TWO, Direct, counted, marked, new_agreement, send
+from support.sharing import opened as opened_at
+from support.stores import whatever_it_keeps
+
+PEER = "the-token-that-both-databases-share"
+NO_LIMIT = Limits(requests_per_second=0)
+OCTETS = {"content-type": "application/octet-stream"}
+NOBODY = np.zeros((0, 16), dtype=np.uint8)
+PRIVATE = new_key(), new_key()
+KEYS = tuple(Signer(one).key for one in PRIVATE)
+COLUMNS = ("age", "education", "region", "married", "income")
+
+
+@dataclass
+class Two:
+    """Two services, and what they have agreed on."""
+
+    agreed: Agreed
+    first: TestClient
+    second: TestClient
+    stores: tuple[Store, Store]
+
+    @property
+    def agreement(self) -> Agreement:
+        return self.agreed.first()
+
+    @property
+    def path(self) -> str:
+        return f"/collections/{self.agreement.fingerprint}"
+
+    @property
+    def other(self) -> dict[str, str]:
+        token = tokens.for_agreement(PEER, self.agreed.fingerprint)
+        return {"authorization": f"Bearer {token}"}
+
+    def send(self, *senders: int, to: tuple[int, ...] = (0, 1)) -> None:
+        shared = marked(self.agreement, *senders)
+        for side in to:
+            shares = (shared.first, shared.second)[side]
+            answer = (self.first, self.second)[side].post(
+                f"{self.path}/submissions",
+                content=shares.to_bytes(),
+                headers={"content-type": BINARY},
+            )
+            assert answer.json() == {"accepted": len(senders), "new": len(senders)}, answer.text
+
+    def publish(self, side: int):
+        return (self.first, self.second)[side].post(f"{self.path}/publish", headers=ADMINISTRATOR)
+
+
+@contextmanager
+def running(agreed: Agreed, place, tmp_path) -> Iterator[Two]:
+    with Store(place) as one, Store(tmp_path / "second.db") as other:
+        for store in (one, other):
+            store.appoint(tokens.hashed(TOKEN))
+        far = Service(other, NO_LIMIT, peer_token=PEER)
+        with TestClient(far, base_url=TWO[1][1]) as second:
+            options = {"transport": second._transport, "patience": 0.0}
+            near = Service(
+                *(one, NO_LIMIT),
+                look_every=3600,  # nobody else uses that way meanwhile
+                peer_token=PEER,
+                peer_options=options,
+            )
+            with TestClient(near, base_url=TWO[0][1]) as first:
+                for client, role in ((first, "first"), (second, "second")):
+                    answer = client.post(
+                        f"/collections?role={role}",
+                        content=agreed.to_json(),
+                        headers=ADMINISTRATOR | as_json(),
+                    )
+                    assert answer.status_code == 201, answer.text
+                yield Two(agreed, first, second, (one, other))
+
+
+@dataclass
+class Served:
+    """Two services at ports of this machine, which drive a plan by themselves."""
+
+    plan: Plan
+    stores: list[Store]
+    databases: list[RemoteDatabase]
+
+    def states(self) -> list[list[str]]:
+        here = [one.status(self.plan) for one in self.databases]
+        return [[one["state"], *(wave["state"] for wave in one["waves"])] for one in here]
+
+
+@contextmanager
+def serving(place, tmp_path, **terms) -> Iterator[Served]:
+    with ExitStack() as stack:
+        stores, urls = [], []
+        for where, key in zip((place, tmp_path / "second.db"), PRIVATE, strict=True):
+            stores.append(stack.enter_context(Store(where)))
+            stores[-1].appoint(tokens.hashed(TOKEN))
+            given = {"peer_token": PEER, "signing_key": key, "look_every": 0.05}
+            service = Service(stores[-1], NO_LIMIT, **given)
+            urls.append(stack.enter_context(in_a_thread(service)))
+        plan = joint_plan(databases=tuple(zip(("Office", "Uni"), urls, strict=True)), **terms)
+        databases = [stack.enter_context(RemoteDatabase(url, token=TOKEN)) for url in urls]
+        for one, role in zip(databases, ("first", "second"), strict=True):
+            one.open(plan, role=role)
+        yield Served(plan, stores, databases)
+
+
+@pytest.fixture
+def two(place, tmp_path) -> Iterator[Two]:
+    with running(new_agreement(), place, tmp_path) as both:
+        yield both
+
+
+@pytest.fixture(autouse=True)
+def a_home(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
+
+
+def until(done: Callable[[], object]) -> None:
+    """Wait for what the services do by themselves."""
+    deadline = time.monotonic() + 300
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# ---- from opening to one model at both
+
+
+def test_one_wave(two, monkeypatch) -> None:
+    monkeypatch.setattr(module, "IDENTIFIERS_AT_ONCE", 4)  # so that names come on several pages
+    two.send(*range(9))
+    two.send(20, to=(0,))
+    two.send(30, 31, to=(1,))
+    refused(two.publish(0), 409, "infeasible", "University to have closed")
+    refused(two.publish(1), 404, "not-published", "The next step is Office's")
+    done = [(one.what, one.outcome) for one in two.stores[1].audit_log()][:2]
+    assert done == [("publish", 404), ("let publish", 200)], "it is closed, and written down so"
+    answer = two.publish(0)
+    assert answer.status_code == 200, answer.text
+    for client in (two.first, two.second):
+        assert client.get(f"{two.path}/model").content == answer.content
+        moments = client.get(f"{two.path}/moments")
+        assert moments.json()["count"] == 9
+        assert "Either of the two databases" in client.get(f"{two.path}/statement").text
+    assert two.publish(1).content == two.publish(0).content == answer.content
+    assert counted(two.stores[1], two.agreement) == set(range(9))
+    assert PublishedModel.from_json(answer.text).count == 9
+    late = marked(two.agreement, 40).first.to_bytes()
+    sent = two.first.post(f"{two.path}/submissions", content=late, headers={"content-type": BINARY})
+    refused(sent, 409, "closed")
+
+
+def test_several_waves_signed_by_both(place, tmp_path) -> None:
+    terms = {"task": "label", "admission": "invited", "signing_keys": KEYS}
+    with serving(place, tmp_path, **terms) as two:
+        plan, databases = two.plan, two.databases
+        made = [one.invite(plan, 60) for one in databases]
+        invitations = list(zip(*joined(made, plan.lot), strict=True))
+        table = written(tmp_path / "people.csv", rows(people(60, 4), 0, 60), COLUMNS)
+        with Client.of(plan) as client:
+            client.check(plan)
+            # Part for part: it waits while the two publish a wave, and goes on with the next one.
+            assert client.contribute_table(plan, table, invitations=invitations) == 60
+        until(lambda: two.states() == [["ended", "released", "released"]] * 2)
+        until(lambda: all(len(one.model(plan).signatures) == 2 for one in databases))
+        here, there = (one.model(plan).to_json() for one in databases)
+        assert here == there
+        assert examine(here).verified, "both have signed"
+        texts = [store.releases(plan.fingerprint) for store in two.stores]
+        assert texts[0] == texts[1]
+        model = PublishedModel.from_json(here)
+        assert [one.count for one in model.waves] == list(plan.quorums)
+        told = " ".join(as_markdown(model).split())
+        assert "(at least 18 in wave 1 and 42 in wave 2 were required)" in told
+        assert "Either of the two databases alone" in told
+        with Client.of(plan) as client, pytest.raises(ClosedError, match="come to its end"):
+            client.current(plan)
+
+
+def test_held_resumed_and_ended_early_at_the_leading_side(place, tmp_path, monkeypatch) -> None:
+    with serving(place, tmp_path) as two:
+        plan, (first, second) = two.plan, two.databases
+        assert first.hold(plan)["state"] == "held"
+        until(lambda: [one[0] for one in two.states()] == ["held", "held"])
+        table = written(tmp_path / "people.csv", rows(people(25, 4), 0, 25), COLUMNS)
+        toss(monkeypatch, 1)
+        with Client.of(plan) as client:
+            assert client.contribute_table(plan, table) == 25  # it goes on collecting
+        assert two.states() == [["held", "collecting", "planned"]] * 2
+        first.resume(plan)
+        until(lambda: two.states() == [["collecting", "released", "collecting"]] * 2)
+        model = first.publish(plan)
+        assert model.count == 25
+        until(lambda: two.states() == [["ended", "released", "dropped"]] * 2)
+        assert second.model(plan).to_json() == model.to_json()
+        assert second.publish(plan).to_json() == model.to_json()
+
+
+def test_proofs_are_verified_over_http_and_garbage_is_left_out(
+    place, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH", 3)
+    with running(new_agreement(proofs=True), place, tmp_path) as two:
+        proofs = f"{two.path}/peer/proofs"
+        two.send(*range(7))
+        garbage = marked(two.agreement, 9).first
+        garbage.words[0, 0] ^= np.uint64(1)
+        for client, shares in ((two.first, garbage), (two.second, marked(two.agreement, 9).second)):
+            sent = client.post(
+                f"{two.path}/submissions",
+                content=shares.to_bytes(),
+                headers={"content-type": BINARY},
+            )
+            assert sent.json() == {"accepted": 1, "new": 1}
+        one = 16 + 8 * two.agreement.proving.prio3.verifier_words
+        refused(two.second.post(proofs, content=b"", headers=OCTETS), 401, "unauthorised")
+        early = two.second.post(proofs, content=bytes(one), headers=OCTETS | two.other)
+        refused(early, 409, "infeasible", "University to have closed")
+        two.publish(1)
+        cut = two.second.post(proofs, content=bytes(one - 1), headers=OCTETS | two.other)
+        refused(cut, 400, "invalid", "cut short")
+        unknown = two.second.post(proofs, content=bytes(one), headers=OCTETS | two.other)
+        assert unknown.content == bytes(32)
+        answer = two.publish(0)
+        assert answer.status_code == 200, answer.text
+        assert counted(two.stores[1], two.agreement) == set(range(7))
+        assert "has proved" in two.first.get(f"{two.path}/statement").text
+
+
+# ---- who may ask, and for what
+
+
+@whatever_it_keeps
+def test_only_its_own_share_is_taken_by_each(two) -> None:
+    shared = marked(two.agreement, 1)
+    for client, wrong in ((two.first, shared.second), (two.second, shared.first)):
+        answer = client.post(
+            f"{two.path}/submissions", content=wrong.to_bytes(), headers={"content-type": BINARY}
+        )
+        refused(answer, 400, "invalid", "one of two shares")
+        answer = client.post(f"{two.path}/submissions", content=b"{}", headers=as_json())
+        refused(answer, 415, "unsupported-media-type")
+    assert [store.count(two.agreement) for store in two.stores] == [0, 0]
+
+
+def test_a_role_is_needed_and_stays(two) -> None:
+    body = {"content": two.agreement.to_json(), "headers": ADMINISTRATOR | as_json()}
+    refused(two.first.post("/collections", **body), 400, "invalid", "--as first")
+    refused(two.first.post("/collections?role=second", **body), 409, "conflict", "'first'")
+    refused(two.first.post("/collections?role=third", **body), 400, "invalid", "third")
+    assert two.first.post("/collections?role=first", **body).status_code == 200
+
+
+@pytest.mark.parametrize("waves", [1, 2])
+def test_only_the_other_database_may_ask(place, tmp_path, waves) -> None:
+    agreed = new_agreement() if waves == 1 else joint_plan()
+    with running(agreed, place, tmp_path) as two:
+        for headers in (
+            {},
+            ADMINISTRATOR,
+            {"authorization": "Bearer "},
+            {"authorization": f"Basic {PEER}"},
+            {"authorization": f"Bearer {PEER}"},  # the secret itself never travels
+            {"authorization": f"Bearer {tokens.for_agreement(PEER, '00' * 32)}"},
+        ):
+            for method, path in (
+                ("GET", "identifiers"),
+                ("POST", f"sum?digest={'0' * 64}&count=5"),
+                *(("POST", one) for one in ("close", "proofs", "news", "signatures")),
+            ):
+                answer = two.second.request(method, f"{two.path}/peer/{path}", headers=headers)
+                refused(answer, 401, "unauthorised", "--peer-token-file")
+        gone = two.second.get(f"/collections/{'0' * 64}/peer/identifiers", headers=two.other)
+        refused(gone, 401, "unauthorised")
+
+
+@whatever_it_keeps
+def test_a_service_without_a_token_has_no_other_database(two) -> None:
+    with TestClient(Service(two.stores[1], NO_LIMIT)) as client:
+        for token in ("", "x", PEER):
+            headers = {"authorization": f"Bearer {token}"}
+            answer = client.get(f"{two.path}/peer/identifiers", headers=headers)
+            refused(answer, 401, "unauthorised")
+    with TestClient(Service(two.stores[0], NO_LIMIT)) as client:
+        answer = client.post(f"{two.path}/publish", headers=ADMINISTRATOR)
+        refused(answer, 409, "infeasible", "--peer-token-file")
+
+
+@whatever_it_keeps
+def test_another_token_or_nobody_is_told(two) -> None:
+    two.send(*range(4))
+    wrong = {"peer_token": "x" * 40, "peer_options": {"transport": two.second._transport}}
+    away = {"peer_token": PEER, "peer_options": {"patience": 0.0}}
+    for given, words in ((wrong, "same --peer-token-file"), (away, "nothing is done twice")):
+        with TestClient(Service(two.stores[0], NO_LIMIT, **given)) as client:
+            answer = client.post(f"{two.path}/publish", headers=ADMINISTRATOR)
+            refused(answer, 502, "other-database", "University", words)
+    assert two.first.get(two.path).json()["state"] == "collecting"
+
+
+def test_what_the_other_asks_is_checked(two) -> None:
+    two.send(*range(5))
+    path = f"{two.path}/peer"
+
+    def ask(query: str, content: bytes = b"", kind: str = "application/octet-stream"):
+        headers = two.other | {"content-type": kind}
+        return two.second.post(f"{path}/sum?{query}", content=content, headers=headers)
+
+    digest = "0" * 64
+    early = two.second.get(f"{path}/identifiers", headers=two.other)
+    refused(early, 409, "infeasible", "blurfit close")
+    refused(ask(f"digest={digest}&count=5"), 409, "infeasible", "blurfit close")
+    two.publish(1)
+    assert len(two.second.get(f"{path}/identifiers", headers=two.other).content) == 5 * 16
+    strange = two.second.get(f"{path}/identifiers?after=xyz", headers=two.other)
+    refused(strange, 400, "invalid", "xyz")
+    refused(ask("digest=12&count=5"), 400, "invalid", "64 hexadecimal")
+    refused(ask(f"digest={digest}&count=-5"), 400, "invalid", "-5")
+    everyone, two_of_them = bytes([0b11111000]), bytes([0b00011000])
+    for cut in (b"", b"xx"):
+        refused(ask(f"digest={digest}&count=5", cut), 400, "invalid", "a bit for each of the 5")
+    refused(ask(f"digest={digest}&count=5", everyone), 400, "invalid", "damaged")
+    refused(ask(f"digest={digest}&count=5", kind="text/plain"), 415, "unsupported-media-type")
+    refused(ask(f"digest={digest}&count=2", two_of_them), 409, "below-quorum", "there are 2")
+    for body in (b"", b"[]", b'{"state": "gone"}', b'{"state": "held", "state": "ended"}'):
+        answer = two.second.post(f"{path}/news", content=body, headers=two.other | as_json())
+        refused(answer, 400, "invalid", "Expected what the first database tells")
+    for one in ("identifiers", "sum?digest=" + digest + "&count=5"):
+        method = "GET" if one == "identifiers" else "POST"
+        answer = two.first.request(method, f"{path}/{one}", headers=two.other | OCTETS)
+        refused(answer, 409, "infeasible", "opened as 'first'")
+    assert two.publish(0).status_code == 200, "nothing of this was in the way"
+
+
+def test_a_wave_below_its_quorum_is_not_closed(place, tmp_path) -> None:
+    plan = joint_plan()
+    with running(plan, place, tmp_path) as two:
+        answer = two.second.post(f"{two.path}/peer/close", headers=two.other)
+        refused(answer, 409, "below-quorum")
+        status = two.second.get(f"/collections/{plan.fingerprint}").json()
+        assert [one["state"] for one in status["waves"]] == ["collecting", "planned"]
+
+
+def test_two_databases_collect_by_invitation_unless_agreed_otherwise(two) -> None:
+    """Neither can tell people from contributors whom the other one has invented."""
+    for client, role in ((two.first, "first"), (two.second, "second")):
+        agreement = replace(new_agreement(), admission="invited")
+        answer = client.post(
+            f"/collections?role={role}",
+            content=agreement.to_json(),
+            headers=ADMINISTRATOR | as_json(),
+        )
+        assert answer.json()["invited"] is True
+        sent = client.post(
+            f"/collections/{agreement.fingerprint}/submissions",
+            content=getattr(marked(agreement, 1), role).to_bytes(),
+            headers={"content-type": BINARY},
+        )
+        refused(sent, 403, "not-invited")
+
+
+@whatever_it_keeps
+def test_there_are_no_proofs_to_verify_where_nobody_proves_anything(two) -> None:
+    proofs = f"{two.path}/peer/proofs"
+    answer = two.second.post(proofs, content=bytes(16), headers=OCTETS | two.other)
+    refused(answer, 400, "invalid", "this one has none")
+
+
+# ---- what the first makes of the answers
+
+
+@contextmanager
+def answering(content: object) -> Iterator[tuple[RemotePeer, object]]:
+    """The second database, which answers this to whatever is asked but who is there: nobody."""
+    body = json.dumps(content).encode()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=b"" if "/identifiers" in str(request.url) else body)
+
+    agreement = new_agreement()
+    options = {"transport": httpx.MockTransport(answer), "patience": 0.0}
+    with Store() as store:
+        store.open(agreement, role="first")
+        course, wave = (of(agreement.fingerprint) for of in (store.course, store.collection))
+        with RemotePeer(store, course, "x" * 40, Signatory(store), **options) as peer:
+            yield peer, wave
+
+
+def test_sums_are_whole_numbers_of_64_bits() -> None:
+    message = {"digest": "00" * 32, "count": 5, "sums": ["0", str(2**64 - 1), "7"]}
+    with answering(message) as (peer, wave):
+        assert peer.masks(wave, bytes(32), 5, NOBODY).tolist() == [0, 2**64 - 1, 7]
+
+
+@pytest.mark.parametrize(
+    "change", [{"sums": [str(2**64)]}, {"sums": ["-1"]}, {"sums": ["1.5"]}, {"sums": 7}, {"x": 1}]
+)
+def test_other_sums_are_refused(change) -> None:
+    message = {"digest": "00" * 32, "count": 5, "sums": []} | change
+    with answering(message) as (peer, wave), pytest.raises(ServiceError, match="Expected sums"):
+        peer.masks(wave, bytes(32), 5, NOBODY)
+
+
+@pytest.mark.parametrize("change", [{"digest": "11" * 32}, {"count": 6}])
+def test_sums_over_another_set_are_refused(change) -> None:
+    message = {"digest": "00" * 32, "count": 5, "sums": []} | change
+    with answering(message) as (peer, wave), pytest.raises(NotCertifiedError, match="over the set"):
+        peer.masks(wave, bytes(32), 5, NOBODY)
+
+
+def test_too_few_sums_are_refused_and_may_be_asked_for_again() -> None:
+    class Short(Direct):
+        def masks(self, wave, digest, count, left_out):
+            return super().masks(wave, digest, count, left_out)[:-1]
+
+    agreement = new_agreement()
+    with Store() as first, Store() as second:
+        peer = opened_at(agreement, first, second)
+        send(agreement, first, second, *range(4))
+        second.close_collection(agreement.fingerprint)
+        with pytest.raises(NotCertifiedError, match="Expected 5 sums"):
+            first.publish_text(agreement.fingerprint, Short(first, second))
+        assert first.publish_text(agreement.fingerprint, peer)
