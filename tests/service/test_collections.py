@@ -11,7 +11,7 @@ from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.dates import instant
 from blurfit.model.course import follows, learn_plan
 from blurfit.protocol.tokens import hashed
-from blurfit.protocol.wire import JSON
+from blurfit.protocol.wire import JSON, path_of
 from blurfit.service.app import Limits, Service
 from support.closings import let_pass
 from support.lots import invitations
@@ -197,6 +197,8 @@ def test_ended_early_with_the_best_model_so_far(http) -> None:
     second = current(http)
     sent(http, second, FIRST, FIRST + 5)
     refused(do(http, "close"), 409, "infeasible", "Hold the plan")
+    for wave in (PLAN.first(), second):  # a wave is steered by its plan
+        refused(do(http, "publish", path_of(wave.fingerprint)), 409, "infeasible", "a wave of")
     model = do(http, "publish")
     assert model.status_code == 200, model.text
     assert PublishedModel.from_json(model.text).count == FIRST
@@ -313,6 +315,18 @@ def test_what_is_not_there(http) -> None:
     for body in (b"{}", b"[]", b"x"):
         answer = http.post("/collections", content=body, headers=ADMINISTRATOR | as_json())
         refused(answer, 400, "invalid")
+
+
+def test_a_submission_of_one_wave_is_not_taken_for_another(http) -> None:
+    """Its fingerprint says under which map it was blurred."""
+    opened(http, PLAN)
+    first = current(http)
+    old = blurred(first, 0, FIRST)
+    assert send(http, path_of(first.fingerprint), old).status_code == 200
+    second = current(http)
+    assert second != first
+    refused(send(http, path_of(second.fingerprint), old), 400, "invalid")
+    assert http.get(HERE).json()["waves"][1]["count"] == 0
 
 
 @whatever_it_keeps

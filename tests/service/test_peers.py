@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from blurfit import Agreement, NotCertifiedError, PublishedModel, ServiceError
 from blurfit.agreement.plan import Agreed, Plan
+from blurfit.contributor.blur import share
 from blurfit.contributor.client import Client
 from blurfit.errors import ClosedError
 from blurfit.messages.signing import Signer, new_key
@@ -27,12 +28,15 @@ from blurfit.service.peers import RemotePeer
 from blurfit.service.remote import RemoteDatabase
 from blurfit.service.server import in_a_thread
 from blurfit.service.signing import Signatory
+from blurfit.store import identifiers as sets
+from blurfit.store.identifiers import held
+from blurfit.store.joint import digest_of
 from blurfit.store.store import Store
 from support.joint_plans import joint_plan
 from support.lots import toss
 from support.plans import people, rows, written
 from support.requests import ADMINISTRATOR, TOKEN, as_json, refused
-from support.sharing import TWO, Direct, counted, marked, new_agreement, send
+from support.sharing import TWO, Direct, arrival, counted, marked, new_agreement, send
 from support.sharing import opened as opened_at
 from support.stores import whatever_it_keeps
 
@@ -372,6 +376,28 @@ def test_a_wave_below_its_quorum_is_not_closed(place, tmp_path) -> None:
         refused(answer, 409, "below-quorum")
         status = two.second.get(f"/collections/{plan.fingerprint}").json()
         assert [one["state"] for one in status["waves"]] == ["collecting", "planned"]
+
+
+def test_a_sum_that_was_found_before_is_not_told_while_the_plan_is_held(place, tmp_path) -> None:
+    plan = joint_plan()
+    with running(plan, place, tmp_path) as two:
+        shares = share(plan.first(), rows(people(20, 4), 0, 20)).second
+        wave = two.stores[1].collection(plan.first().fingerprint)
+        assert two.stores[1].receive(wave, [arrival(shares)]) == [20]
+        assert two.second.post(f"{two.path}/peer/close", headers=two.other).status_code == 200
+        digest = digest_of(wave, two.stores[1].read(held, wave.key)).hex()
+        bits = sets.members(two.stores[1].read(held, wave.key), NOBODY)
+
+        def ask():
+            path = f"{two.path}/peer/sum?digest={digest}&count=20"
+            return two.second.post(path, content=bits, headers=two.other | OCTETS)
+
+        found = ask()
+        assert found.status_code == 200, found.text
+        two.stores[1].hold(plan.fingerprint)
+        refused(ask(), 409, "infeasible", "holds the plan")
+        two.stores[1].resume(plan.fingerprint)
+        assert ask().content == found.content
 
 
 def test_two_databases_collect_by_invitation_unless_agreed_otherwise(two) -> None:

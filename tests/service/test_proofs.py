@@ -75,8 +75,8 @@ def believed(first, peer) -> set[int]:
 
 def fixed_with(first, fingerprint, names):
     """The common set that the first database fixes, and whom the second leaves out."""
-    course = first.course(fingerprint)
-    return first.write(release.fix_with_the_other, course, names, end=True)[1:]
+    wave = first.collection(fingerprint)
+    return first.write(release.fix_with_the_other, wave, names, end=True)[1:]
 
 
 def answers(second, names):

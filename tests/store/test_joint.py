@@ -35,6 +35,7 @@ from blurfit.model.course import learn_plan
 from blurfit.randomness.database import words
 from blurfit.store import identifiers, joint, release
 from blurfit.store.backup import backup, restore
+from blurfit.store.collections import update
 from blurfit.store.joint import Commitment, News, TooFewError
 from blurfit.store.store import Store
 from support.closings import let_pass
@@ -67,8 +68,8 @@ def named(*people: int) -> ByteArray:
 
 def fixed(store: Store, fingerprint: str, theirs: ByteArray):
     """Fix the set with the second database; what it comes to, and whom that must leave out."""
-    course = store.course(fingerprint)
-    return store.write(release.fix_with_the_other, course, theirs, end=True)[1:]
+    wave = store.collection(fingerprint)
+    return store.write(release.fix_with_the_other, wave, theirs, end=True)[1:]
 
 
 def recorded(store: Store, wave, left_out: ByteArray) -> Commitment:
@@ -941,6 +942,148 @@ def test_no_other_sums_and_no_wave_of_another_plan_are_taken(plan) -> None:
     with pytest.raises(InvalidValueError, match="follows from the releases"):
         plan.second.take_news(plan.name, News("ended", None, wrong))
     assert plan.status(1).state == "collecting"
+
+
+@pytest.mark.parametrize("state", ["collecting", "held", "ended"])
+def test_sums_come_with_what_follows_them_or_with_a_checked_end(plan, state) -> None:
+    """A model is looked at whatever state it is told with, and no end has a further wave."""
+    seen: list[News] = []
+
+    class Deaf(Direct):
+        def tell(self, course, news):
+            seen.append(news)
+            raise ServiceError("Nobody answers.")
+
+    plan.send(FIRST)
+    with pytest.raises(ServiceError):
+        plan.lead(Deaf(*plan.stores))
+    (news,) = seen
+    found = learn_plan(PLAN, [PublishedMoments.from_json(news.moments)])
+    wrong = replace(found, weights=found.weights + 1.0).to_json()
+    lies = [replace(news, state=state, model=wrong, following=None)]
+    if state == "ended":
+        lies += [replace(news, state=state), replace(news, state=state, model=found.to_json())]
+    else:
+        lies += [replace(news, state=state, following=None), replace(news, model=wrong)]
+    for told in ("before", "after"):
+        for one in lies:
+            with pytest.raises(InvalidValueError):
+                plan.second.take_news(plan.name, one)
+        assert plan.states()[1] == (
+            ["fixed", "planned"] if told == "before" else ["released", "collecting"]
+        )
+        plan.lead()
+    plan.check()
+
+
+def test_held_after_closing_no_sum_is_told(plan) -> None:
+    plan.send(FIRST)
+    plan.peer.close(plan.first.collection(PLAN.first().fingerprint))
+    plan.second.hold(plan.name)
+    with pytest.raises(InfeasibleError, match="University holds the plan"):
+        plan.lead()
+    plan.second.resume(plan.name)
+    plan.lead()
+    plan.check()
+
+
+# ---- what is told late, or while it changes
+
+
+def test_an_end_is_told_after_the_release_that_led_to_it(plan) -> None:
+    """Although that the plan was held is still to be told, from before."""
+    plan.send(FIRST)
+    plan.first.hold(plan.name)
+    deaf = Broken(plan, "tell")
+    text = plan.first.publish_text(plan.name, deaf)
+    assert plan.states()[1] == ["fixed", "planned"]
+    plan.lead()
+    plan.check()
+    assert plan.second.model(plan.name) == text
+
+
+def test_what_changes_while_it_is_told_is_told_again(plan) -> None:
+    class Slow(Direct):
+        def tell(self, course, news):
+            super().tell(course, news)
+            if news.state == "held":
+                plan.first.publish_text(plan.name, Broken(plan, "tell"))
+
+    plan.send(FIRST)
+    plan.lead()
+    plan.send(3)
+    plan.first.hold(plan.name)
+    plan.lead(Slow(*plan.stores))
+    assert plan.status(1).state == "ended"
+    plan.check()
+
+
+@pytest.mark.parametrize("call", ["identifiers", "close", "masks"])
+def test_whoever_ends_it_while_somebody_else_releases_the_wave(plan, call) -> None:
+    """The set of one wave is never fixed with the people of another, and both get their answer."""
+
+    class Overtaken(Direct):
+        def __getattribute__(self, name):
+            if name == call and not met:
+                met.append(name)
+                plan.lead()
+                assert plan.states() == [["released", "collecting"]] * 2
+            return super().__getattribute__(name)
+
+    met: list[str] = []
+    plan.send(FIRST)
+    text = plan.first.publish_text(plan.name, Overtaken(*plan.stores))
+    assert PublishedModel.from_json(text).count == FIRST
+    assert plan.states() == [["released", "dropped"]] * 2
+    plan.check()
+
+
+def test_of_two_who_publish_by_hand_both_get_the_model(two) -> None:
+    agreement, first, second, peer = two
+    second.close_collection(agreement.fingerprint)
+    texts = []
+
+    class Overtaken(Direct):
+        def identifiers(self, wave):
+            if not texts:
+                texts.append(first.publish_text(agreement.fingerprint, peer))
+            return super().identifiers(wave)
+
+    texts.append(first.publish_text(agreement.fingerprint, Overtaken(first, second)))
+    assert len(set(texts)) == 1
+
+
+def test_closed_by_its_date_the_set_of_a_second_stays_if_its_clock_is_set_back(two) -> None:
+    agreement, first, second, peer = two
+    name = agreement.fingerprint
+    second.move_date(name, FOREVER)
+    let_pass(second, name)
+
+    class Killed(Direct):
+        def masks(self, *given):
+            super().masks(*given)
+            raise ServiceError("Nobody answers.")
+
+    with pytest.raises(ServiceError):
+        first.publish_text(name, Killed(first, second))
+    second.write(update, second.course(name), closes=FOREVER)  # as if it had not come
+    (late,) = second.receive(second.collection(name), [arrival(marked(agreement, 40).second)])
+    assert isinstance(late, ClosedError)
+    assert first.publish_text(name, peer) == second.model(name)
+
+
+def test_a_wave_that_is_being_dropped_does_not_wait_for_the_date(plan) -> None:
+    """Its end goes on at once, whoever was killed after it was fixed."""
+    plan.first.move_date(plan.name, FOREVER)
+    plan.send(FIRST)
+    plan.lead()
+    plan.send(3)
+    course = plan.first.course(plan.name)
+    plan.first.write(release.fix, course, end=True)  # and killed
+    assert plan.states()[0] == ["released", "fixed"]
+    plan.lead()
+    plan.check()
+    assert plan.states() == [["released", "dropped"]] * 2
 
 
 # ---- how a plan ends

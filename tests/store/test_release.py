@@ -366,6 +366,37 @@ def test_ended_early_with_the_best_model_so_far(store) -> None:
         store.moments_text(second.fingerprint)
 
 
+def test_ended_early_while_somebody_else_takes_it_forward(store, monkeypatch) -> None:
+    """It ends all the same, without the wave that was opened meanwhile."""
+    store.open(PLAN)
+    fill(store, PLAN.first(), 0, FIRST)
+    learn = store._released
+
+    def overtaken(wave, shared):
+        monkeypatch.undo()
+        found = learn(wave, shared)
+        store.advance(NAME)
+        assert [one.state for one in store.status(NAME).waves] == ["released", "collecting"]
+        return found
+
+    monkeypatch.setattr(store, "_released", overtaken)
+    assert store.publish(PLAN).count == FIRST
+    assert [one.state for one in store.status(NAME).waves] == ["released", "dropped"]
+
+
+def test_a_wave_is_closed_and_published_by_its_plan_alone(store) -> None:
+    wave = PLAN.first().fingerprint
+    store.open(PLAN)
+    fill(store, PLAN.first(), 0, FIRST)
+    for what in (store.close_collection, store.publish_text, store.release, store.pause):
+        with pytest.raises(InfeasibleError, match="Hold the plan, or end it early"):
+            what(wave)
+    assert store.status(wave).state == "collecting"
+    for what in (store.model, store.moments_text):
+        with pytest.raises(NotPublishedError, match="wave 1 of the plan"):
+            what(wave)
+
+
 def test_ended_early_with_an_open_wave_that_is_full(store) -> None:
     store.open(PLAN)
     store.hold(NAME)

@@ -332,7 +332,7 @@ class Administration:
         Whoever asks meanwhile, perhaps because waiting took too long, waits for what is under way.
         """
         fingerprint = fingerprint_in(request)
-        course = await run_in_threadpool(self.store.course, fingerprint)
+        course = await run_in_threadpool(self.store.steered, fingerprint)
         if course.role == "second" and course.by_hand:
             await self._let_publish(request)
         await self._in_progress.join(

@@ -287,6 +287,7 @@ class Peering:
 
         def commit_and_sum() -> Sums:
             wave = self.store.collection(fingerprint_in(request))
+            self.store.require_consent(wave)  # also to what was summed before
             with self._summing:
                 if (found := self._summed.get((wave.fingerprint, digest))) is None:
                     chosen, many, words = self.store.sum_of_masks(wave, digest, int(count), bits)

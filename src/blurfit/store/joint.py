@@ -593,7 +593,11 @@ class Sharing(Intake):
         here = self.read(identifiers.held, wave.key)  # which never changes from then on
         left_out = identifiers.left_out_by(here, bits)
         with self._writing() as connection:
-            consenting(connection, wave, alone=True)
+            now = consenting(connection, wave, alone=True)
+            if now.newest.key == wave.key and now.newest.state == "collecting":
+                shut(
+                    connection, now
+                )  # at its date: from here on no clock that is set back opens it
             before = recorded(connection, wave)
             if before is not None and before.digest == digest:
                 return

@@ -41,7 +41,7 @@ _PENDING = (
         sa.func.coalesce(courses.c.closes <= Clock(), sa.false()).label("past"),
     )
     .join(courses, courses.c.key == _o.course)
-    .order_by(_o.key)
+    .order_by(_o.wave == 0, _o.key)  # how a course stands now is told after what led to it
 )
 
 
@@ -61,15 +61,17 @@ def add(connection: Connection, course: int, what: What, wave: int = 0) -> None:
     connection.execute(insert_if_absent(connection, outbox).values(row))
 
 
-def call(connection: Connection, course: int, come: int) -> None:
-    """Let a course advance whose open wave is full: now, or as soon as so many were wanted."""
+def call(connection: Connection, course: int, come: int | None = None) -> None:
+    """Let a course advance now, whose open wave is full or fixed; of one that waits for its date or
+    for more people, if so many have come as were wanted, or in any case.
+    """
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     insert: Any = dialect.insert(outbox)
     row = {"course": course, "wave": 0, "what": "advance", "attempts": 0, "next": 0}
     again = insert.values(row).on_conflict_do_update(
         index_elements=[_o.course, _o.wave, _o.what],
         set_={"next": 0, "wanted": None},
-        where=_o.wanted <= come,
+        where=_o.wanted.is_not(None) if come is None else _o.wanted <= come,
     )
     connection.execute(again)
 

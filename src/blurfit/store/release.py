@@ -171,14 +171,17 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
         if _read(news.moments).to_json() != news.moments:
             raise InvalidValueError("Expected the text of moments as blurfit writes it.")
         texts.append(news.moments)
+    ends = news.state == "ended"
+    if not ends and (news.model is not None or (news.moments and news.following is None)):
+        raise InvalidValueError("Expected a wave that follows these sums, or the course's end.")
     if news.following is not None:
-        if course.by_hand or news.moments is None:
+        if course.by_hand or news.moments is None or ends:
             raise InvalidValueError("Expected no wave but after the sums of a plan's wave.")
         announced = Agreement.from_json(news.following)
         so_far = texts[: texts.index(news.moments) + 1]
         follows(course.document, [_read(one) for one in so_far], announced)
         return Outcome(release, announced)
-    if news.state == "ended":
+    if ends:
         again = followed(course, texts).best_model()[0]
         if again is None or news.model is None:
             wrong = again is not None or news.model is not None
@@ -252,18 +255,19 @@ def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False
         noise = words(wave.agreement).astype("<u8").tobytes()
         absent = (_w.key == wave.key) & _w.noise.is_(None)
         connection.execute(sa.update(waves).where(absent).values(noise=noise))
-    outbox.add(connection, course.key, "advance")
+    outbox.call(connection, course.key)
     return Fixed(now, wave, short, end or short)
 
 
 def fix_with_the_other(
-    connection: Connection, course: Course, theirs: ByteArray, *, end: bool
-) -> tuple[Fixed, joint.Commitment, ByteArray]:
-    """Fix the set of the open wave with the second database."""
-    now, wave = standing(connection, course, alone=True), newest(connection, course)
-    if _rests(now, end=end):
-        raise ClosedError("The course is held, or has ended: no wave is released.")
-    outbox.add(connection, course.key, "advance")
+    connection: Connection, wave: Collection, theirs: ByteArray, *, end: bool
+) -> tuple[Fixed, joint.Commitment, ByteArray] | None:
+    """Fix the set of a wave with the second database; None if it is not to be released by now."""
+    course = wave.course
+    now = standing(connection, course, alone=True)
+    if _rests(now, end=end) or now.newest.key != wave.key:
+        return None
+    outbox.call(connection, course.key)
     return Fixed(now, wave, dropped=False, end=end), *joint.fix(connection, now, wave, theirs)
 
 
@@ -454,7 +458,9 @@ class Publishing(Sharing):
         """
         course = self.steered(fingerprint)
         if course.role != "second":
-            self._step(course, peer, end=True)
+            # Somebody else may release the wave meanwhile, and open another one.
+            while self.read(standing, course).state != "ended":
+                self._step(course, peer, end=True)
             self._tell(course, peer)
         elif course.by_hand:
             self.write(close, course)
@@ -547,7 +553,9 @@ class Publishing(Sharing):
         course = now.course
         ending = not course.by_hand and (now.past or (end and now.released > 0))
         short = self.read(come, now.newest.key) < course.document.quorums[now.newest.number - 1]
-        if not (short and ending and not now.newest.chosen):
+        # One that was fixed without a set was fixed to be dropped: go on with that.
+        dropped = not course.by_hand and (now.is_fixed or (short and ending))
+        if now.newest.chosen or not dropped:
             try:
                 return self._summed_with(peer, course, end=end)
             except ServiceError as error:
@@ -560,12 +568,16 @@ class Publishing(Sharing):
                 if not (ending and now.state == "held"):
                     raise
             except (InfeasibleError, InvalidValueError, NotCertifiedError) as refusal:
+                if self.read(look, course, end=end) is None:
+                    return None, None  # somebody else has released it meanwhile
                 if not ending:
                     raise
                 _log.info("%s ends without its open wave: %s", course.fingerprint, refusal)
         return self.write(fix, course, end=end, drop=True), None
 
-    def _summed_with(self, peer: Peer, course: Course, *, end: bool) -> tuple[Fixed, Shared]:
+    def _summed_with(
+        self, peer: Peer, course: Course, *, end: bool
+    ) -> tuple[Fixed | None, Shared | None]:
         wave = self.read(newest, course)
         theirs = peer.identifiers(wave)
         if self.read(joint.recorded, wave) is None:
@@ -574,7 +586,9 @@ class Publishing(Sharing):
             theirs = peer.identifiers(wave)
             if wave.agreement.proofs:
                 peer.verify(wave, theirs)
-        fixed, chosen, left_out = self.write(fix_with_the_other, course, theirs, end=end)
+        if (found := self.write(fix_with_the_other, wave, theirs, end=end)) is None:
+            return None, None
+        fixed, chosen, left_out = found
         masks = peer.masks(wave, chosen.digest, chosen.count, left_out)
         return fixed, self.read(joint.together, wave, masks)
 
@@ -594,13 +608,16 @@ class Publishing(Sharing):
         if task.what == "advance":
             self.advance(task.course, peer)
             return
-        rows = self.read(standing, course).waves
+        before = self.read(standing, course)
+        rows = before.waves
         if task.what == "sign":
             _required(peer).sign(self.collection(rows[task.wave - 1].fingerprint))
         else:
             _required(peer).tell(course, self.read(news_of, course, task.wave))
         with self._writing() as connection:
-            outbox.done(connection, task)
+            now = standing(connection, course, alone=True)
+            if (now.state, now.waves) == (before.state, rows):  # else there is more to tell
+                outbox.done(connection, task)
             for one in rows:  # what both have now can be signed by both
                 signed = task.what == "tell" and (one.number == task.wave or one.model)
                 if signed and course.document.first().signing_keys:
