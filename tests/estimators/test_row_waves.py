@@ -109,6 +109,25 @@ def test_a_fit_in_waves_spends_once() -> None:
     assert all(one.agreement.calibration.mu <= expense.mu * (1 + 1e-12) for one in model.releases_)
 
 
+NUMBER = {"bounds": (-1, 1), "target_bounds": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [  # a gauge has a fiftieth of δ; a first wave of so many has nothing
+        (MomentPerturbationRegressor(**NUMBER, waves=4, delta=2e-29), "cipher's bits"),
+        (MomentPerturbationRegressor(**NUMBER, waves=1001), "fewer releases"),
+        (classifier(waves=1500), "strictly between 0 and 1"),
+    ],
+)
+def test_waves_that_cannot_keep_their_share_are_refused_before_anything_is_spent(
+    model, why
+) -> None:
+    with Budget(epsilon=1.0, delta=1e-6) as budget, pytest.raises(InvalidValueError, match=why):
+        model.fit(*voters(600))
+    assert not budget.expenses
+
+
 def test_a_local_target_spends_no_more_than_it_says() -> None:
     model = classifier(waves=2, local_epsilon=300.0, local_delta=1e-6)
     with Budget(epsilon=1.0, delta=1e-6) as budget:

@@ -267,7 +267,7 @@ def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("docs/errata.md"),
+    default=Path("lab/docs/errata.md"),
     show_default=True,
 )
 def errata(out: Path) -> None:

@@ -48,7 +48,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
             return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> FloatArray:
-        """X·coef_ + intercept_, in the target's units; e to that power for counts."""
+        """Return `X·coef_ + intercept_`, in the target's units; e to that power for counts."""
         found = self._linear(X)
         return np.exp(found) if self._one_model().link == "log" else found
 
