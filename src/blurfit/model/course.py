@@ -307,7 +307,7 @@ def _of_everybody(course: Course) -> Inference:
             "A few people may be far from all others: later waves give them less weight than least "
             "squares does, and the first is too noisy to tell how much that matters. So no "
             "interval would be honest: state tighter bounds, set waves=1, take more rows, or allow "
-            "a larger epsilon. Predictions are not affected."
+            "a larger epsilon. Predictions are still possible."
         ) from None
 
 
