@@ -114,7 +114,7 @@ package: $(DEVELOPMENT)  ## Build wheel and sdist, and try them outside the clon
 hashes: $(DEVELOPMENT)  ## Write requirements/container.txt and build.txt: the wheels of the container, with SHA-256
 	$(BIN)/python release/hashes.py
 
-errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
+errata: $(DEVELOPMENT)  ## Compute the numbers of lab/docs/errata.md again
 	$(BIN)/blurfit-lab errata
 
 clean:  ## Remove what was built, and the environment

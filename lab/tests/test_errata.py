@@ -7,7 +7,7 @@ import pytest
 
 from blurfit_lab.experiments import errata
 
-PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
+PAGE = Path(__file__).parents[1] / "docs" / "errata.md"
 
 
 @pytest.mark.statistical

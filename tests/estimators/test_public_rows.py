@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from blurfit import InvalidValueError
+from blurfit import Budget, BudgetExceededError, InvalidValueError
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
 from blurfit.theory.moments import sensitivity
@@ -113,6 +113,21 @@ def test_public_rows_that_cannot_match_are_refused_and_the_release_stands() -> N
     with pytest.raises(InfeasibleError, match=r"public rows.*moments_\.fit\(\) learns"):
         model.fit(X, y)
     assert model.moments_.fit().link == "linear"
+
+
+def test_an_earlier_promise_does_not_outlive_a_fit_that_fails() -> None:
+    X, y = people(50_000, 0)
+    old, _ = people(3000, 1, youngest=85)
+    model = MomentPerturbationClassifier(epsilon=0.5, bounds=BOUNDS, classes=[0, 1]).fit(X, y)
+    with Budget(epsilon=0.1, delta=1e-6), pytest.raises(BudgetExceededError):
+        model.fit(X, y)  # nothing is spent, so what was found before stands
+    assert model.guarantee_.epsilon == 0.5
+    model.set_params(epsilon=10.0, public_X=old, random_state=0)
+    with pytest.raises(InfeasibleError):
+        model.fit(X, y)
+    assert model.moments_.agreement.epsilon == 10.0
+    assert not hasattr(model, "guarantee_")
+    assert not hasattr(model, "model_")
 
 
 def test_several_classes_have_a_curve_each() -> None:

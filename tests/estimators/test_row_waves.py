@@ -109,6 +109,25 @@ def test_a_fit_in_waves_spends_once() -> None:
     assert all(one.agreement.calibration.mu <= expense.mu * (1 + 1e-12) for one in model.releases_)
 
 
+NUMBER = {"bounds": (-1, 1), "target_bounds": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [  # a gauge has a fiftieth of δ; a first wave of so many has nothing
+        (MomentPerturbationRegressor(**NUMBER, waves=4, delta=2e-29), "cipher's bits"),
+        (MomentPerturbationRegressor(**NUMBER, waves=1001), "fewer releases"),
+        (classifier(waves=1500), "strictly between 0 and 1"),
+    ],
+)
+def test_waves_that_cannot_keep_their_share_are_refused_before_anything_is_spent(
+    model, why
+) -> None:
+    with Budget(epsilon=1.0, delta=1e-6) as budget, pytest.raises(InvalidValueError, match=why):
+        model.fit(*voters(600))
+    assert not budget.expenses
+
+
 def test_a_local_target_spends_no_more_than_it_says() -> None:
     model = classifier(waves=2, local_epsilon=300.0, local_delta=1e-6)
     with Budget(epsilon=1.0, delta=1e-6) as budget:
@@ -241,6 +260,44 @@ def test_probabilities_of_waves_are_the_logistic_curve() -> None:
     np.testing.assert_allclose(model.predict_proba(X[:50]), model.model_.predict_proba(records))
     for one, slope in zip(model.estimates(0.9999)[1:], SLOPES, strict=True):
         assert one.lower < slope < one.upper, one.name
+
+
+def _strays(X: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> None:
+    """One person in a hundred is at the bounds, anywhere: least squares follows them."""
+    stray = generator.random(len(y)) < 0.01
+    X[stray] = np.sign(generator.normal(size=(int(stray.sum()), X.shape[1])))
+    y[stray] = generator.uniform(-1, 1, int(stray.sum()))
+
+
+def _skewed(X: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> None:
+    """Columns of 0 to 20 medians, and a mean that bends."""
+    X[:] = np.clip(np.exp(0.8 * generator.normal(size=X.shape)) / 10 - 1, -1, 1)
+    y[:] = np.clip(
+        np.exp(2 * (X + 0.9).mean(axis=1) + 0.3 * generator.normal(size=len(y))) - 2, -1, 1
+    )
+
+
+@seeded
+@pytest.mark.parametrize(("far", "epsilon"), [(_strays, 3.0), (_skewed, 1.0)])
+def test_few_intervals_that_miss_are_told_where_a_few_people_are_far_out(far, epsilon) -> None:
+    """They hold what least squares says of the same rows, or are refused."""
+    missed, draws = 0, 12
+    for seed in range(draws):
+        generator = np.random.default_rng(seed)
+        X = 0.1 * generator.normal(size=(8192, 5))
+        y = 0.1 * (X @ [10.0, -5.0, 3.0, 0.0, 8.0] / 1.4 + generator.normal(size=len(X)))
+        far(X, y, generator)
+        X, y = np.clip(X, -1, 1), np.clip(y, -1, 1)
+        truth = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), y, rcond=None)[0]
+        model = MomentPerturbationRegressor(
+            bounds=(-1, 1), target_bounds=(-1, 1), epsilon=epsilon, random_state=seed
+        ).fit(X, y)
+        if model.model_.refusal is not None:
+            assert "tighter bounds" in model.model_.refusal
+            continue
+        told = zip(model.estimates(), truth, strict=True)
+        missed += sum(not one.lower <= t <= one.upper for one, t in told)
+    assert missed <= 0.1 * 6 * draws  # by the last waves' own intervals 52 and 12 miss
 
 
 @seeded

@@ -15,10 +15,9 @@ from blurfit.model.release import moments_of
 from blurfit.model.statement import as_markdown, lies_in_words
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.schema.vectors import values
-from blurfit.service.peers import publish
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.lying import climbing
-from support.sharing import KEY, arrival, opened
+from support.sharing import arrival, opened
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("male")], Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1, "delta": 1e-6}
@@ -88,7 +87,7 @@ def test_two_databases_with_proofs() -> None:
             for store, shares in ((first, shared.first), (second, shared.second)):
                 store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
         second.close_collection(agreement.fingerprint)
-        model = PublishedModel.from_json(publish(first, agreement.fingerprint, peer, KEY))
+        model = PublishedModel.from_json(first.publish_text(agreement.fingerprint, peer))
     assert model.count == 200, "their proofs are good"
     truth = told(PublishedMoments(agreement, 198, exact).fit(), "age")
     stated, reached = model.liars[0]["age"], abs(told(model, "age") - truth)
@@ -125,7 +124,7 @@ def test_waves(sign) -> None:
     truth = told(course_of(plan, table, 0.0, sign), "age")
     model = course_of(plan, table, 0.01, sign)
     stated, reached = model.liars[0]["age"], abs(told(model, "age") - truth)
-    assert 0.4 * stated < reached <= stated
+    assert 0.2 * stated < reached <= stated
     assert "to first order" in as_markdown(model)
 
 

@@ -104,8 +104,10 @@ class HeldWaves:
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
 
     def first(self) -> Agreement:
-        """Return the agreement of the first wave."""
+        """Return the agreement of the first wave, unless the terms of some wave are refused."""
         task_of(self.schema, counts=self.task == "count")
+        for place in range(len(self)):
+            self._terms(place)
         return self._wave((), None)
 
     def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
@@ -121,22 +123,25 @@ class HeldWaves:
         if found.mu > self.mus[wave.number - 1] * (1 + 1e-12):
             raise NotCertifiedError("Expected a wave that spends no more than its share of μ.")
 
-    def _wave(self, follows: tuple[str, ...], chart: Announced | None) -> Agreement:
-        place, fit = len(follows), self.in_all
-        share = self.stages.fractions[place]
+    def _terms(self, place: int) -> Terms:
+        """What a wave promises by itself, and of how many rows."""
+        fit, share = self.in_all, self.stages.fractions[place]
         epsilon, delta = promise_of_share(self.mu, fit.delta, share, DISCRETE_SHARE)
         local: dict[str, float] = {}
         if self.local is not None:  # a row that is blurred in each wave shares this μ alike
             of_record = promise_of_share(mu_of(*self.local), self.local[1], share, 0.0)
             local = dict(zip(("local_epsilon", "local_delta"), of_record, strict=True))
-        terms = Terms.of(
+        return Terms.of(
             epsilon=epsilon,
             delta=delta,
             quorum=self.quorums[place],
             neighbours=fit.calibration.model.neighbours,
             **local,
         )
-        wave = Wave(fit.fingerprint, place + 1, self.quorums, follows, chart)
-        made = Agreement.propose_wave(self.schema, terms, wave)
+
+    def _wave(self, follows: tuple[str, ...], chart: Announced | None) -> Agreement:
+        place = len(follows)
+        wave = Wave(self.in_all.fingerprint, place + 1, self.quorums, follows, chart)
+        made = Agreement.propose_wave(self.schema, self._terms(place), wave)
         self.require(made)
         return made

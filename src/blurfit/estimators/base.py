@@ -28,7 +28,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import power_of_two_below
 from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import AnyArray, FloatArray
-from blurfit.budget import open_in, refuse_elsewhere
+from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
 from blurfit.contributor import noise
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
@@ -106,7 +106,7 @@ def _sentences(model: PublishedModel, releases: int) -> list[str]:
     ]
     if releases > 1:
         sentences.append(
-            f"Every row is in each of the {releases} releases, which share what is spent: the "
+            f"A row can be in each of the {releases} releases, which share what is spent: the "
             "promise holds for all of `releases_` together, and each of them by itself keeps more."
         )
     if by_moment:
@@ -287,6 +287,14 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
         return models
+
+    def _pay(self, what: str, neighbours: Neighbours, **cost: float) -> None:
+        """Spend, and forget what an earlier fit found: should this one fail from now on, an earlier
+        promise must not stand beside what was spent since.
+        """
+        spend(Expense(what, **cost), neighbours)
+        for name in [one for one in vars(self) if one.endswith("_") and not one.endswith("_in_")]:
+            delattr(self, name)
 
     def _seeded(self) -> Any:
         """None for noise from the operating system, else one generator for all draws of a fit."""

@@ -31,7 +31,6 @@ from blurfit.agreement.held_waves import HeldWaves
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.waves import kept_columns, task_of
 from blurfit.arrays import AnyArray, FloatArray
-from blurfit.budget import Expense, spend
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import (
     PerturbationEstimator,
@@ -150,7 +149,7 @@ class InputPerturbation(PerturbationEstimator):
             require_room(first, len(values))
         what = f"{type(self).__name__} of {len(values):,} rows"
         proved = self.epsilon if found.model.proved else max(each, self.epsilon)
-        spend(Expense(what, epsilon=proved, delta=self.delta), found.model.neighbours)
+        self._pay(what, found.model.neighbours, epsilon=proved, delta=self.delta)
         if self.per_record:
             collected = [
                 sum_of_each(agreement, values, columns, signal)
@@ -319,9 +318,9 @@ class MomentPerturbation(PerturbationEstimator):
                 refuse_outside(rows[:, place], column)
             public = records(rows, columns)
         schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
-        self.plan_ = self.waves_for(schema, len(values))
-        self.releases_ = self._releases(schema, values, signal, caveats)
-        self.moments_ = self.releases_[0]
+        waves = self.waves_for(schema, len(values))
+        releases = self._releases(waves, schema, values, signal, caveats)
+        self.plan_, self.releases_, self.moments_ = waves, releases, releases[0]
         if self.plan_ is not None:
             return [learn_plan(self.plan_, self.releases_)]
         if public is None:
@@ -336,11 +335,15 @@ class MomentPerturbation(PerturbationEstimator):
         return [model]
 
     def _releases(
-        self, schema: Schema, values: AnyArray, signal: Signal, caveats: tuple[str, ...]
+        self,
+        waves: HeldWaves | None,
+        schema: Schema,
+        values: AnyArray,
+        signal: Signal,
+        caveats: tuple[str, ...],
     ) -> tuple[PublishedMoments, ...]:
         """All that leaves: spent for first, and once, then blurred."""
         random = self._seeded()
-
         encoded = None if self.per_record else signal.encoded
 
         def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
@@ -355,29 +358,28 @@ class MomentPerturbation(PerturbationEstimator):
                 totals = blurred(agreement, clean, random)
             return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
-        waves = self.plan_
         if waves is None:
             agreement = self.agreement_for(schema, len(values))
-            self._spend(agreement, len(values), 1)
+            self._spend(agreement, len(values))
             return (release(agreement),)
         course = Course.of(waves, ())
-        self._spend(course.next_agreement(), len(values), len(waves))
+        self._spend(course.next_agreement(), len(values), waves)
         for stride in waves.strides:
             course = course.then(release(course.next_agreement(), stride))
         return course.releases
 
-    def _spend(self, agreement: Agreement, rows: int, releases: int) -> None:
+    def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
         """μ, once for all waves, which share it (`blurfit.agreement.held_waves`)."""
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
         if not self.per_record:
             require_room(agreement, rows)
-        mu = found.mu if self.plan_ is None else self.plan_.mu
+        mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
         # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
         # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
         kept_back = releases * DISCRETE_SHARE / 2 * self.delta
         what = f"{type(self).__name__} of {rows:,} rows"
-        spend(Expense(what, mu=mu, delta=kept_back), found.model.neighbours)
+        self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
 
     def _targets(self, signal: Signal, columns: Sequence[Feature]) -> tuple[str, ...]:
         """What may be predicted from the release: as the schema says, if there is one; else all."""

@@ -49,8 +49,8 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
             return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> FloatArray:
-        """X·coef_ + intercept_, in the target's units; e to that power for counts, and at most the
-        target's upper bound, as every count is.
+        """Return `X·coef_ + intercept_`, in the target's units; for counts e to that power, at most
+        the target's upper bound.
         """
         found, model = self._linear(X), self._one_model()
         return np.asarray(predicted(model.aim, "log", found) if model.link == "log" else found)

@@ -170,7 +170,7 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         return Section(title, ("", "for prediction"), plain, ())
     inference = model.inference_of(output)
     level = f"{100 * confidence:g} %"
-    head = (
+    head: tuple[str, ...] = (
         "",
         "coefficient",
         "std. error",
@@ -188,6 +188,10 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         )
         for name, value in predicting.items()
     )
+    if not moved:  # nobody contributed who could lie, or it is not told
+        place = head.index("if 1 % lie")
+        head = head[:place] + head[place + 1 :]
+        rows = tuple(row[:place] + row[place + 1 :] for row in rows)
     facts: list[tuple[str, str]] = []
     if inference.r_squared is not None:
         share = f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"

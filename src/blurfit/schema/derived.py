@@ -5,8 +5,7 @@
 | `Bands("pay", edges=[20, 40])` | one for each band | one 1 among zeros: the band of the number |
 | `Cross("sex", "region")` | one for each pair of levels | one 1 among zeros: the pair |
 | `Product("age", "hours")` | one | the product of the two numbers, each scaled to [−1, 1] |
-| `Condition("works", "hours", above=0)` | one | ±1: whether a number is above a threshold, or a
-choice is a level |
+| `Condition("works", "hours", above=0)` | one | ±1: a number is above it, or a choice is a level |
 
 Nobody is asked anything more. The definition is part of the schema, and so of the agreement and its
 fingerprint; edges, thresholds and levels are public and stated beforehand, never taken from

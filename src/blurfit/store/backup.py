@@ -1,5 +1,7 @@
 """Back up a store while it collects, and go on from a backup without a second release.
 
+::
+
     store ── backup ──► a file that says it is a backup, and that no service opens
                               │ restore
                               ▼

@@ -4,6 +4,8 @@ A **course** is what was opened under one document. An agreement is the course o
 released *by hand*, when the administrator publishes it; a plan is the course of several, each of
 which is released *at quorum*, by itself.
 
+::
+
     course  collecting ⇄ paused          paused: nothing is taken, and nothing released by itself
                  ⇅                       held: the open wave goes on collecting, also beyond its
                held ──► ended            quorum, and is not released (at quorum alone)

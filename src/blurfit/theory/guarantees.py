@@ -117,7 +117,7 @@ class ModelGuarantee:
     """What the published model promises: (ε, δ)-DP under a neighbouring relation, for so many
     releases.
 
-    `proved` is False for numbers that are printed in the paper but do not follow (docs/errata.md).
+    `proved` is False for numbers that the paper prints but that do not follow (lab/docs/errata.md).
     """
 
     epsilon: float

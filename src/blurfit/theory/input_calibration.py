@@ -13,8 +13,8 @@ share of δ.
 
 **As the paper prints it** (Algorithm 1, Corollaries 1 and 2, Theorem 1): `published_scales` and
 `published_claim` are the numbers that a reader of the paper computes. Theorem 1 does not hold as
-stated (docs/errata.md), so they are no promise: `calibrate(rule="published")` says what is proved
-of the same noise beside it.
+stated (lab/docs/errata.md), so they are no promise: `calibrate(rule="published")` says what is
+proved of the same noise beside it.
 """
 
 import math

@@ -480,7 +480,7 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     if waves in _CURVE_SHARES:
         shares = _CURVE_SHARES[waves]
     else:  # each wave has twice the share of the one before
-        shares = tuple(2.0**place / (2.0**waves - 1) for place in range(waves))
+        shares = tuple(2.0 ** (place - waves) / (1 - 2.0**-waves) for place in range(waves))
     return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
 
 
@@ -502,6 +502,8 @@ def shared_mu(epsilon: float, delta: float, releases: int, kept_back: float) -> 
     True
     """
     whole(releases=releases)
+    if releases * kept_back >= 1:
+        raise InvalidValueError(f"Expected fewer releases than {releases}: nothing is left of δ.")
     return mu_of(epsilon, delta * (1 - releases * kept_back))
 
 

@@ -1,6 +1,6 @@
 """Where the paper's proofs do not hold, with a number for each that anyone can compute again.
 
-`make errata` writes docs/errata.md; `lab/tests/test_errata.py` fails if that file is not what
+`make errata` writes lab/docs/errata.md; `lab/tests/test_errata.py` fails if that file is not what
 `render` gives. Every number below comes out of a function of this file, seeded.
 """
 

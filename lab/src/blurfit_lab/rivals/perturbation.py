@@ -36,7 +36,7 @@ factor of the determinant is enough: ε' = ε − ln(1 + λ/Λ), and λ/(e^{ε/2
 **gaussian**: Kifer, Smith and Thakurta 2012, Algorithm 1, printed with the gradient's own bound ζ
 in place of `change`, which covers adding or removing one record; for "replace" we put what one
 person can change then. Its proof takes the noise along the gradient's change for one Gaussian, but
-that direction depends on w, hence on b (docs/errata.md), so the promise is claimed and not proved.
+that direction depends on w, hence on b (docs/errata.md), so the promise is claimed, not proved.
 
 **certified**: `blurfit.theory.certified` with σ_u = 0: J = ln(1 + λ/ridge), and all of the
 gradient's change moves with w, in the plane of x and x', so that m = change/σ is the largest with
