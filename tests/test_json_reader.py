@@ -16,8 +16,7 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol.http import acknowledged, decoded
 from blurfit.protocol.wire import Acknowledgement
-from blurfit.service.administration import agreed_from
-from blurfit.service.endpoints import Hashes, Until
+from blurfit.service.administration import Hashes, Until, agreed_from
 from blurfit.service.limits import document_from
 from support.stores import propose
 

@@ -29,7 +29,7 @@ BY_THE_HELPER = {
     "messages/files.py",
     "private_files.py",
     "store/backup.py",
-    "store/connecting.py",
+    "store/database.py",
 }
 WRITES = re.compile(
     r"\.(write_text|write_bytes|touch|chmod|savefig)\(|open\([^)]*\"[wxa][+b]*\"|OSFile\(.*\"wb\"|"

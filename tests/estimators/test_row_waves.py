@@ -8,7 +8,7 @@ from dp_accounting import pld
 from scipy.special import expit
 from sklearn.linear_model import PoissonRegressor
 
-from blurfit import Budget, BudgetExceededError, InvalidValueError
+from blurfit import Binary, Budget, BudgetExceededError, InvalidValueError, Numeric, Schema
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
@@ -262,6 +262,44 @@ def test_probabilities_of_waves_are_the_logistic_curve() -> None:
         assert one.lower < slope < one.upper, one.name
 
 
+def _strays(X: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> None:
+    """One person in a hundred is at the bounds, anywhere: least squares follows them."""
+    stray = generator.random(len(y)) < 0.01
+    X[stray] = np.sign(generator.normal(size=(int(stray.sum()), X.shape[1])))
+    y[stray] = generator.uniform(-1, 1, int(stray.sum()))
+
+
+def _skewed(X: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> None:
+    """Columns of 0 to 20 medians, and a mean that bends."""
+    X[:] = np.clip(np.exp(0.8 * generator.normal(size=X.shape)) / 10 - 1, -1, 1)
+    y[:] = np.clip(
+        np.exp(2 * (X + 0.9).mean(axis=1) + 0.3 * generator.normal(size=len(y))) - 2, -1, 1
+    )
+
+
+@seeded
+@pytest.mark.parametrize(("far", "epsilon"), [(_strays, 3.0), (_skewed, 1.0)])
+def test_few_intervals_that_miss_are_told_where_a_few_people_are_far_out(far, epsilon) -> None:
+    """They hold what least squares says of the same rows, or are refused."""
+    missed, draws = 0, 12
+    for seed in range(draws):
+        generator = np.random.default_rng(seed)
+        X = 0.1 * generator.normal(size=(8192, 5))
+        y = 0.1 * (X @ [10.0, -5.0, 3.0, 0.0, 8.0] / 1.4 + generator.normal(size=len(X)))
+        far(X, y, generator)
+        X, y = np.clip(X, -1, 1), np.clip(y, -1, 1)
+        truth = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), y, rcond=None)[0]
+        model = MomentPerturbationRegressor(
+            bounds=(-1, 1), target_bounds=(-1, 1), epsilon=epsilon, random_state=seed
+        ).fit(X, y)
+        if model.model_.refusal is not None:
+            assert "tighter bounds" in model.model_.refusal
+            continue
+        told = zip(model.estimates(), truth, strict=True)
+        missed += sum(not one.lower <= t <= one.upper for one, t in told)
+    assert missed <= 0.1 * 6 * draws  # by the last waves' own intervals 52 and 12 miss
+
+
 @seeded
 def test_numbers_in_waves_come_closer_than_in_one() -> None:
     generator = np.random.default_rng(0)
@@ -281,6 +319,31 @@ def test_numbers_in_waves_come_closer_than_in_one() -> None:
         ]
         gains.append(np.sum(errors[0] ** 2) - np.sum(errors[1] ** 2))
     assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(8)
+
+
+@seeded
+@pytest.mark.parametrize("kind", ["binary", "numeric"])
+def test_rare_answers_do_not_make_counts_explode(kind) -> None:
+    generator = np.random.default_rng(4)
+    X = (generator.random((2**14, 8)) < 0.01).astype(float)
+    rate = 2 * np.exp(X @ np.array([2.2, 2.0, -1.0, 0.5, 1.5, -0.5, 2.0, 1.0]))
+    visits = np.minimum(generator.poisson(rate), 20).astype(float)
+    names = [f"x{place}" for place in range(8)]
+    features = [Binary(one) if kind == "binary" else Numeric(one, 0, 1) for one in names]
+    schema = Schema(features, Numeric("visits", 0, 20))
+    table = pd.DataFrame(X, columns=names)
+    model = MomentPerturbationRegressor(
+        epsilon=1.0, bounds=schema, family="poisson", random_state=0
+    ).fit(table, visits)
+    found = model.predict(table)
+    assert found.max() == 20.0  # no count is larger
+    assert found == pytest.approx(model.model_.predict(table))
+
+    def loss(mean: np.ndarray) -> float:
+        return float(np.mean(mean - visits * np.log(mean)))
+
+    assert loss(found) < loss(np.full(len(X), visits.mean())) - 0.1
+    assert loss(found) < loss(np.minimum(rate, 20.0)) + 0.1
 
 
 @seeded

@@ -264,6 +264,22 @@ def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
 
 
 @click.command()
+@click.option("--trials", default=300, show_default=True, help="Collections for each cell.")
+@click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="Numbers of people.")
+@click.option("--epsilon", "epsilons", default="0.1,1", show_default=True)
+def tables(trials: int, sizes: str, epsilons: str) -> None:
+    """Measure how often intervals of tables hold the truth, and tests reject what is true."""
+    from blurfit_lab.experiments.everywhere import markdown
+    from blurfit_lab.experiments.tables import PEOPLE, contest
+
+    with watched("tables") as watch:
+        found = contest(
+            PEOPLE, _numbers(sizes), [float(one) for one in epsilons.split(",")], trials, watch
+        )
+    click.echo(markdown(found, 3))
+
+
+@click.command()
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -280,7 +296,7 @@ def errata(out: Path) -> None:
 
 @click.group(
     cls=Commands,
-    commands=[reproduce, everywhere, coverage, public, errata],
+    commands=[reproduce, everywhere, coverage, tables, public, errata],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")

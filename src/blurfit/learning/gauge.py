@@ -34,8 +34,12 @@ error of the model that the wave starts from, in white coordinates. First noise 
 sampling, weights and cut; the constant; last noise on Σffᵀ, which meets the start's error. As nμ
 grows noise vanishes at any r and R, so the ends of the bins, which cut nobody, win.
 
-Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, η = ψ/500 between 0.2 and 1,
-and that R is at least two deviations of s·g.
+**Tails** (`tail_of`). Of white Gaussian features (p/2)·Var(f²)/E[f²]² is 1, whatever p is, and more
+where some people are far out. It is taken of people with f ≤ 2.5, whom even a noisy gauge counts
+well, less 1.5 deviations of its noise (to first order).
+
+Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, 2.5 and 1.5 of tails, η =
+ψ/500 between 0.2 and 1, and that R is at least two deviations of s·g.
 """
 
 import math
@@ -55,6 +59,7 @@ _NEAREST = 0.25  # where bins begin, in standard deviations, if there are enough
 _SHARP = 0.003  # the largest deviation of a share for which pairs of bins are counted
 _SURE, _LIKELY = 4.0, 1.5  # deviations above 0 from which a cell stands, by itself or beside one
 LEAST_EXPECTED, _FULL = 0.2, 500.0  # η, and ψ at which it is 1
+_NEAR, _DOUBT = 2.5, 1.5  # up to where tails are read, and by how many deviations less
 _LEAST_BOUND = 2.0  # R in deviations of s·g
 _WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
 
@@ -192,6 +197,16 @@ def cut_at(law: Law, chart: ResidualMap, count: int, mu: float) -> Cut:
         through=float(found.through[0, 0]),
         law_noise=law.noise,
     )
+
+
+def tail_of(law: Law, dimension: int) -> float:
+    """Return how widely ‖f‖² spreads beside Gaussian features', 1, at least: see "Tails"."""
+    near = _middles(law.features) <= _NEAR
+    f2, share = _middles(law.features)[near] ** 2, law.shares.sum(axis=1)[near]
+    second, fourth = (float(share @ one / share.sum()) for one in (f2, f2**2))
+    slope = f2**2 / second**2 - 2 * f2 * fourth / second**3
+    found = fourth / second**2 - 1 - _DOUBT * law.noise * float(np.linalg.norm(slope))
+    return dimension / 2 * found
 
 
 class _Cuts:

@@ -33,7 +33,14 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
-from blurfit.learning.wave_inference import WaveEstimate, pooled, wave_estimates, wave_pull
+from blurfit.learning.sums import Submodel
+from blurfit.learning.wave_inference import (
+    WaveEstimate,
+    may_hide,
+    pooled,
+    wave_estimates,
+    wave_pull,
+)
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.fitting import in_units, moved
 from blurfit.model.model import Link, PublishedModel, WaveShare
@@ -135,7 +142,8 @@ class Course:
 
         A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
         probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
-        Standard errors are those of the last wave, or there is a reason why not.
+        Standard errors are those of the last wave, of the first where the others may have missed
+        people (`blurfit.learning.wave_inference.may_hide`), or there is a reason why not.
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
@@ -272,7 +280,8 @@ def _inference(
     if last is None:
         return (), (), "The course ended after a gauge, which tells no coefficients."
     try:
-        found = _pooled(course).whole
+        hidden = isinstance(plan, HeldWaves) and may_hide(*last)
+        found = _of_everybody(course) if hidden else _pooled(course).whole
     except InfeasibleError as error:
         return (), (), str(error)
     belief = course.beliefs[-1]
@@ -287,6 +296,26 @@ def _inference(
     earlier = np.multiply(kept, _pushed(course), out=np.zeros_like(kept), where=kept > 0)
     liars = moved(release, told.names, pull.through(matrix), earlier)
     return (in_units(found, told, _places(plan)),), (liars,), None
+
+
+def _of_everybody(course: Course) -> Inference:
+    """Wave 1's estimates, which cut nobody, allowing for uneven spread; or why there are none."""
+    try:
+        return infer(_joint_sums(course), uneven=True)
+    except InfeasibleError:
+        raise InfeasibleError(
+            "A few people may be far from all others: later waves give them less weight than least "
+            "squares does, and the first is too noisy to tell how much that matters. So no "
+            "interval would be honest: state tighter bounds, set waves=1, take more rows, or allow "
+            "a larger epsilon. Predictions are still possible."
+        ) from None
+
+
+def _joint_sums(course: Course) -> Submodel:
+    """Wave 1's sums, without last levels."""
+    schema = course.plan.schema
+    kept = [schema.columns[one] for one in kept_columns(schema)]
+    return course.releases[0].joint.submodel(schema.target.name, kept)
 
 
 def _last(course: Course, place: int) -> tuple[Belief, WaveMap, WaveSums] | None:
@@ -345,10 +374,8 @@ def _doubt(course: Course) -> str | None:
 
 def _estimates(course: Course, place: int) -> Inference | None:
     """What one wave tells, of (1, v) without last levels; None of a gauge."""
-    release, schema = course.releases[place], course.plan.schema
     if place == 0:
-        kept = [schema.columns[one] for one in kept_columns(schema)]
-        return infer(release.joint.submodel(schema.target.name, kept))
+        return infer(_joint_sums(course))
     later = _last(course, place)
     return None if later is None else wave_estimates(*later).whole
 

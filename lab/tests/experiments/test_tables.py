@@ -1,0 +1,24 @@
+"""Coverage of tables: truths of the population, and every question is asked."""
+
+import numpy as np
+import pytest
+
+from blurfit_lab.experiments.tables import PEOPLE, QUESTIONS, contest, drawn, truths
+
+
+@pytest.mark.parametrize("kind", PEOPLE)
+def test_what_is_true_is_the_people_s_own(kind: str) -> None:
+    people = drawn(kind, 50_000, np.random.default_rng(1))
+    found = truths(people)
+    assert set(found) == set(QUESTIONS)
+    assert found["shares"].sum() == pytest.approx(1)
+    assert found["cells"].sum() == pytest.approx(1)
+    assert found["means"] @ found["shares"] == pytest.approx(people["pay"].mean())
+
+
+def test_few_trials_tell_every_question_and_both_tests() -> None:
+    found = contest(["even"], [4096], [1.0], trials=12)
+    assert list(found.columns[:3]) == ["people", "n", "epsilon"]
+    assert set(QUESTIONS) < set(found.columns)
+    assert (found[list(QUESTIONS)].to_numpy() > 0.7).all()
+    assert (found[["χ² rejects", "equal means rejects"]].to_numpy() < 0.5).all()
