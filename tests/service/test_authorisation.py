@@ -106,6 +106,25 @@ def test_every_door_that_needs_a_token_is_shut_without_it(peer_token) -> None:
                     assert answer.status_code == 401, f"{method} {address}"
 
 
+def test_every_door_is_shut_to_tokens_of_other_rights(service) -> None:
+    client, given = service
+    agreement = propose(admission="invited")
+    client.post("/collections", content=agreement.to_json(), headers=JSON | given["open"])
+    steered = ("pause", "hold", "resume", "until", "close", "sides")
+    fits = {f"/collections/{{fingerprint}}/{what}": {"open"} for what in steered}
+    fits |= {place: {"open"} for place in ("/proposals", "/outlooks", "/collections")}
+    fits |= {"/collections/{fingerprint}/invitations": {"invite"}, "/audit-log": {"read"}}
+    fits |= {"/collections/{fingerprint}/publish": {"publish"}, "/token": set(RIGHTS)}
+    fits |= {"/collections/{fingerprint}/halves": set()}  # the administrator's own alone
+    doors = [(path, method) for path, method, kind in guarded() if kind == "administrator"]
+    assert {path for path, _ in doors} == set(fits)
+    for path, method in doors:
+        for right in RIGHTS:
+            address = path.format(fingerprint=agreement.fingerprint)
+            answer = client.request(method, address, headers=given[right])
+            assert (answer.status_code != 401) == (right in fits[path]), f"{right}: {address}"
+
+
 def guarded() -> list[tuple[str, str, str]]:
     return [
         (path, method, next(iter(operation["security"][0])))
