@@ -8,7 +8,7 @@ from dp_accounting import pld
 from scipy.special import expit
 from sklearn.linear_model import PoissonRegressor
 
-from blurfit import Budget, BudgetExceededError, InvalidValueError
+from blurfit import Binary, Budget, BudgetExceededError, InvalidValueError, Numeric, Schema
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
@@ -319,6 +319,31 @@ def test_numbers_in_waves_come_closer_than_in_one() -> None:
         ]
         gains.append(np.sum(errors[0] ** 2) - np.sum(errors[1] ** 2))
     assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(8)
+
+
+@seeded
+@pytest.mark.parametrize("kind", ["binary", "numeric"])
+def test_rare_answers_do_not_make_counts_explode(kind) -> None:
+    generator = np.random.default_rng(4)
+    X = (generator.random((2**14, 8)) < 0.01).astype(float)
+    rate = 2 * np.exp(X @ np.array([2.2, 2.0, -1.0, 0.5, 1.5, -0.5, 2.0, 1.0]))
+    visits = np.minimum(generator.poisson(rate), 20).astype(float)
+    names = [f"x{place}" for place in range(8)]
+    features = [Binary(one) if kind == "binary" else Numeric(one, 0, 1) for one in names]
+    schema = Schema(features, Numeric("visits", 0, 20))
+    table = pd.DataFrame(X, columns=names)
+    model = MomentPerturbationRegressor(
+        epsilon=1.0, bounds=schema, family="poisson", random_state=0
+    ).fit(table, visits)
+    found = model.predict(table)
+    assert found.max() == 20.0  # no count is larger
+    assert found == pytest.approx(model.model_.predict(table))
+
+    def loss(mean: np.ndarray) -> float:
+        return float(np.mean(mean - visits * np.log(mean)))
+
+    assert loss(found) < loss(np.full(len(X), visits.mean())) - 0.1
+    assert loss(found) < loss(np.minimum(rate, 20.0)) + 0.1
 
 
 @seeded

@@ -1,6 +1,7 @@
 """Identities that start Newton, and maps that follow from releases."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,6 +34,34 @@ def test_lines_of_counts_become_log_rates() -> None:
     curve = on_curve(belief_of(v, 2 * y / 20 - 1, "count", 20.0))
     assert np.allclose(curve.coefficients, [0.5, *beta], atol=0.04)
     assert np.allclose(np.exp(score(curve, v[:5])), np.exp(0.5 + v[:5] @ beta), rtol=0.05)
+
+
+def rare_counts() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Answers of yes that 2 % give, and multiply the rate by 9, by 1/3 and by 2."""
+    generator = np.random.default_rng(5)
+    v = np.where(generator.random((200_000, 3)) < 0.02, 1.0, -1.0)
+    beta = np.log([9, 1 / 3, 2]) / 2
+    y = np.minimum(generator.poisson(2 * np.exp((v + 1) @ beta)), 40).astype(float)
+    return v, y, np.array([math.log(2) + beta.sum(), *beta])
+
+
+def test_lines_of_counts_are_not_too_long_for_rare_answers() -> None:
+    v, y, beta = rare_counts()
+    line = replace(belief_of(v, 2 * y / 40 - 1, "count", 40.0), kinds=("sign",) * 3)
+    curve = on_curve(line)
+    assert np.allclose(curve.coefficients, beta, atol=0.08)
+    assert on_curve(replace(line, kinds=())).coefficients[1] < 1.5  # at a bound: skewed as well
+    levels = replace(belief_of((v + 1) / 2, 2 * y / 40 - 1, "count", 40.0), kinds=("level",) * 3)
+    assert np.allclose(on_curve(levels).coefficients[1:], 2 * beta[1:], atol=0.15)
+
+
+def test_rare_answers_are_inside_of_the_radius_for_counts() -> None:
+    v, y, _ = rare_counts()
+    belief = replace(belief_of(v, 2 * y / 40 - 1, "count", 40.0), kinds=("sign",) * 3)
+    for kind in ("residual", "newton"):
+        chart = next_map(belief, kind, 2000, 0.1)
+        yes = np.abs(chart.whitening.features(2 * np.eye(3) - 1))
+        assert np.linalg.norm(yes, axis=1).max() < 1.1 * chart.radius * math.sqrt(3)
 
 
 def test_the_next_map_is_a_function_of_the_release() -> None:

@@ -36,6 +36,28 @@ def optimum(v: np.ndarray, y: np.ndarray) -> np.ndarray:
     return w
 
 
+@pytest.mark.parametrize("people", [2000, 10**5])
+@pytest.mark.parametrize("factor", [1.0, 100.0])
+def test_steps_of_counts_neither_overshoot_nor_stop_at_rare_answers(factor, people) -> None:
+    """Yes is rare and multiplies the rate by 12. From 1 a full step would be 11; and from 100,
+    beyond the largest count, a curvature that is cut would make it too long.
+    """
+    generator = np.random.default_rng(8)
+    v = np.where(generator.random((100_000, 3)) < 0.02, 1.0, -1.0)
+    y = np.minimum(generator.poisson(2 * np.exp((v[:, 0] + 1) * np.log(12) / 2)), 60).astype(float)
+    line = replace(belief_of(v, 2 * y / 60 - 1, "count", 60.0), kinds=("sign",) * 3)
+    slope = np.array([np.log(factor) / 2, 0.0, 0.0])
+    wrong = np.array([np.log(2) + slope.sum(), *slope])
+    belief = replace(on_curve(line), coefficients=wrong, covariance=np.eye(4))
+    seen = []
+    for _ in range(8):
+        chart = next_map(belief, "newton", people, 1.0)
+        belief = learn_wave(belief, chart, quiet_sums(chart, v, y))
+        seen.append(2 * belief.coefficients[1])
+    assert max(seen) < np.log(60 / 2) + 0.2
+    assert seen[-1] == pytest.approx(np.log(12), abs=0.05)
+
+
 def test_newton_waves_reach_the_optimum_of_the_exact_loss() -> None:
     generator = np.random.default_rng(3)
     v = features(generator, 20_000)

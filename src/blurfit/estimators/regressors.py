@@ -17,6 +17,7 @@ from blurfit.estimators.rows import (
     without_answers,
 )
 from blurfit.learning.public_features import Family
+from blurfit.model.model import predicted
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
 from blurfit.validate import one_of
@@ -48,9 +49,11 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
             return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> FloatArray:
-        """Return `X·coef_ + intercept_`, in the target's units; e to that power for counts."""
-        found = self._linear(X)
-        return np.exp(found) if self._one_model().link == "log" else found
+        """Return `X·coef_ + intercept_`, in the target's units; for counts e to that power, at most
+        the target's upper bound.
+        """
+        found, model = self._linear(X), self._one_model()
+        return np.asarray(predicted(model.aim, "log", found) if model.link == "log" else found)
 
     def _target_column(self, y: Any, taken: list[str]) -> Numeric:
         if not isinstance(self.bounds, Schema):

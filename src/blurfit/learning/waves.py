@@ -20,7 +20,11 @@ probabilities.
   Rare classes are not Gaussian, and least squares makes their slope too long: the spread of the
   scores is at most 2.5√V_y.
 * **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and
-  E[y] = exp(β₀ + β·m + ½βᵀCβ) gives β₀ = ln ȳ − β·m − ½βᵀCβ.
+  E[y] = exp(β₀ + β·m + ½βᵀCβ) gives β₀ = ln ȳ − β·m − ½βᵀCβ. A column of yes and no, or a level,
+  is far from Gaussian if one answer is rare, and β_LS/ȳ then far too long: the line's own rates at
+  its two answers, a below and b above its mean, are ȳ − aβ_LS and ȳ + bβ_LS, so that β is the
+  difference of their logarithms over a + b, which is exact if the columns are independent; and
+  ln E[e^{β(v−m)}] stands for its part of ½βᵀCβ. Numbers that lie at a bound are taken so, too.
 
 Neither law holds for real features, so a quarter of the squared slope is believed to be wrong, in
 equal parts in all directions; Newton's steps mend it.
@@ -54,6 +58,7 @@ of θ, and `bayes_step` gives the posterior; a residual wave also tells more abo
 step starts from the map *as it was announced*, for that is what records were blurred under: its
 score, its centre and its whitening. The belief gives the error that is expected of them. Whoever
 computes the belief on another machine, and so has other last digits than the map, starts alike.
+Steps of counts are held back where a quadratic cannot be right (`_held_back`).
 """
 
 import math
@@ -62,7 +67,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, gammainc, gammaincc
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import BoolArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
 from blurfit.learning.gauge import (
@@ -125,7 +130,7 @@ class Belief:
         scale: The standard deviation of the residual, as far as a line was fitted.
         count_bound: Y, the largest count, for counts.
         law: Where people are, by the gauge before the next residual wave.
-        seen: What wave 1 saw of everybody, without any cut, and its noise.
+        seen: What wave 1 saw of everybody, without any cut, and its noise; not for labels.
         kinds: Of the features: whether they are numbers, signs or levels.
     """
 
@@ -205,7 +210,7 @@ def first_belief(
         spread=_white(sums, model) / np.outer(weights, weights),
         scale=math.sqrt(variance * max(1 - model.explained, 0.1)),
         count_bound=count_bound,
-        seen=Seen.of(sums) if task == "number" else None,
+        seen=None if task == "label" else Seen.of(sums),
         kinds=tuple(column.kind for column in sums.features),
     )
 
@@ -228,20 +233,75 @@ def on_curve(belief: Belief) -> Belief:
             lambda odds: gaussian_mean(expit, math.log(odds), spread) - (1 + average) / 2, 1.0, 1e-9
         )
         at_mean = math.log(odds)
+        factors = np.full(len(beta), factor)
     else:
         assert belief.count_bound is not None
         rate = max((average + 1) / 2, 1e-3)
         factor = 0.5 / rate
-        factor *= _caution(belief, factor, explained, 1.5)
-        at_mean = math.log(rate * belief.count_bound) - factor**2 * explained / 2
-    slope = factor * beta
+        factors = _log_factors(belief, rate)
+        explained = float((factors * beta) @ belief.spread @ (factors * beta)) / factor**2
+        factors *= _caution(belief, factor, explained, 1.5)
+        at_mean = math.log(rate * belief.count_bound) - _log_growth(belief, factors * beta)
+    slope = factors * beta
     misfit = _misfit(belief.mean, belief.spread, float(slope @ belief.spread @ slope))
+    centre = np.eye(len(beta) + 1)
+    centre[0, 1:] = belief.mean
+    turn = np.linalg.solve(centre, np.append(factor, factors)[:, None] * centre)
     return replace(
         belief,
         line=False,
         coefficients=np.array([at_mean - float(belief.mean @ slope), *slope]),
-        covariance=factor**2 * belief.covariance + misfit,
+        covariance=turn @ belief.covariance @ turn.T + misfit,
     )
+
+
+def _known(belief: Belief) -> BoolArray:
+    """Return which columns are yes and no, or levels: where their answers are is known."""
+    kinds = belief.kinds or ("numeric",) * len(belief.mean)
+    return np.array([kind != "numeric" for kind in kinds])
+
+
+def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return how far below and above its mean each column's two answers are, if it has but two or
+    must be as skewed as that, and which columns these are.
+
+    A law of two points a below and b above the mean has the variance ab. A number that is nearer to
+    its bound than a standard deviation cannot be symmetric: it is taken for such a law, one point
+    being the bound.
+    """
+    kinds = belief.kinds or ("numeric",) * len(belief.mean)
+    low = np.array([0.0 if kind == "level" else -1.0 for kind in kinds])
+    known = _known(belief)
+    below, above = (np.maximum(one, 1e-4) for one in (belief.mean - low, 1 - belief.mean))
+    variance = np.diagonal(belief.spread)
+    skewed = ~known & (np.minimum(below, above) ** 2 < variance)
+    left = skewed & (below < above)
+    a = np.where(skewed & ~left, variance / above, below)
+    b = np.where(left, variance / below, above)
+    return a, b, known | skewed
+
+
+def _log_factors(belief: Belief, rate: float) -> FloatArray:
+    """Return what a line's slopes are multiplied by to be those of log rates; the mean is `rate`.
+
+    A rate that the line puts below a tenth of the mean, or above the largest count, is put there.
+    """
+    relative = belief.coefficients[1:] / (2 * rate)
+    a, b, two = _two_points(belief)
+    low, high = (np.log(np.clip(1 + d * relative, 0.1, 1 / rate)) for d in (-a, b))
+    curved = two & (np.abs(relative) > 1e-9)
+    ratio = (high - low) / ((a + b) * np.where(curved, relative, 1.0))
+    return np.asarray(np.where(curved, ratio, 1.0) / (2 * rate))
+
+
+def _log_growth(belief: Belief, slope: FloatArray) -> float:
+    """Return ln E[e^t] less the mean of the scores t."""
+    a, b, two = _two_points(belief)
+    share = a / (a + b)
+    exact = np.log1p(share * np.expm1(slope * (a + b))) - slope * a
+    other = slope**2 * np.diagonal(belief.spread) / 2
+    gaussian = float(slope @ belief.spread @ slope) / 2
+    return max(gaussian + float(np.sum(np.where(two, exact - other, 0.0))), 0.0)
 
 
 def next_map(
@@ -255,11 +315,9 @@ def next_map(
     at = on_curve(belief) if kind == "newton" else belief
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
-    spread = at.spread if kind == "newton" else _not_too_long(at, count, mu)
-    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(spread)))
-    beta = rounded(at.coefficients)
-    white = Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
     if kind != "newton":
+        reach = radius_of if at.task == "count" else lambda *facts: reach_of_numbers(*facts)[0]
+        white = _whitening(at, _not_too_long(at, reach(count, mu, len(at.mean))))
         scale = float(rounded(np.array(at.scale)))
         if kind == "gauge":
             return gauge_map(white, scale, count, mu)
@@ -267,9 +325,17 @@ def next_map(
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu)
-    chart = NewtonMap(white, loss, robust=last)
-    radius = newton_radius(count, mu, white.dimension, chart.mean_curvature, loss.gradient_bound)
-    return replace(chart, radius=float(rounded(np.array(min(radius, LARGEST_RADIUS)))))
+    chart = NewtonMap(_whitening(at, at.spread), loss, robust=last)
+    radius = newton_radius(count, mu, len(at.mean), chart.mean_curvature, loss.gradient_bound)
+    radius = float(rounded(np.array(min(radius, LARGEST_RADIUS))))
+    return replace(chart, whitening=_whitening(at, _not_too_long(at, radius)), radius=radius)
+
+
+def _whitening(at: Belief, spread: FloatArray) -> Whitening:
+    """Return the belief's model, and features that are white if this is their covariance."""
+    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(spread)))
+    beta = rounded(at.coefficients)
+    return Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
 
 
 def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
@@ -296,20 +362,19 @@ def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
     return PoissonNewton.of(most, curvature, gradient)
 
 
-def _not_too_long(belief: Belief, count: int, mu: float) -> FloatArray:
+def _not_too_long(belief: Belief, radius: float) -> FloatArray:
     """Return the features' covariance with columns of yes and no, and levels, wide enough that the
     rarer answer is inside of the radius: what is rare is not made long, and then weighted down.
 
     Where the answers of a column are, at its mean, is known. So far from it, 1 + |m| for signs, the
     rarer one is white features' whole length r√p, at least. As r grows with ψ the limit vanishes.
     """
-    if belief.task != "number" or not any(kind != "numeric" for kind in belief.kinds):
+    known = _known(belief)
+    if belief.task == "label" or not known.any():
         return belief.spread
     mean = belief.mean
     level = np.array([kind == "level" for kind in belief.kinds])
-    known = np.array([kind != "numeric" for kind in belief.kinds])
     far = np.where(level, np.maximum(mean, 1 - mean), 1 + np.abs(mean))
-    radius, _ = reach_of_numbers(count, mu, len(mean))
     least = np.where(known, far**2 / (len(mean) * radius**2), 0.0)
     return belief.spread + np.diag(np.maximum(least - np.diagonal(belief.spread), 0.0))
 
@@ -520,13 +585,47 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     step = bayes_step(read, prior + _slack(prior))
     back = np.linalg.inv(into)
     error = back @ step.covariance @ back.T
-    learned = replace(
-        at, coefficients=start_of(chart) + back @ step.theta, covariance=(error + error.T) / 2
-    )
+    change = back @ step.theta
+    if isinstance(chart, NewtonMap) and at.task == "count":
+        change = _held_back(at, chart, change)
+    learned = replace(at, coefficients=start_of(chart) + change, covariance=(error + error.T) / 2)
     if cut is None:
         return learned
     assert isinstance(chart, ResidualMap)
     return _features(learned, chart, read, step, cut)
+
+
+def _held_back(at: Belief, chart: NewtonMap, change: FloatArray) -> FloatArray:
+    """Return a step of counts whose log rates go no further than a quadratic can tell, at the
+    answers of columns of yes and no, and levels.
+
+    Let Δ be the change of the score at such an answer, all else at its mean.
+
+    * M has H where e^t is above it, and there the step is too long by e^t/H: Δ is divided by that.
+    * From below a Newton step overshoots, as the rate is e^t(1 + Δ) to first order, and not
+      e^{t+Δ}: a Δ above 1 becomes 1 + ln Δ.
+    * From above it falls by less than 1, as a rate stays positive: what is below −1 is noise.
+    * No mean is above the largest count, so no such rate is.
+
+    As steps get short, and H grows, nothing is held back; a step of 0 always stays one.
+    """
+    a, b, _ = _two_points(at)
+    assert isinstance(chart.loss, PoissonNewton)
+    start, loss = start_of(chart), chart.loss
+    centre = float(start[0] + at.mean @ start[1:])
+
+    def held(distance: FloatArray) -> FloatArray:
+        before = np.minimum(centre + distance * start[1:], LARGEST_LOG_RATE)
+        step = distance * change[1:] * np.minimum(1.0, loss.curvature_bound / np.exp(before))
+        step = np.where(step > 1, 1 + np.log(np.maximum(step, 1)), np.maximum(step, -1))
+        return np.asarray(np.minimum(step, math.log(loss.count_bound) - before))
+
+    low, high = held(-a), held(b)
+    known = _known(at)
+    slope = np.where(known, (high - low) / (a + b), change[1:])
+    at_mean = float(change[0] + at.mean @ change[1:])
+    at_mean += float(np.sum(np.where(known, low + a * slope, 0.0)))
+    return np.array([at_mean - float(at.mean @ slope), *slope])
 
 
 def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:

@@ -365,6 +365,7 @@ CHOICES: dict[Task, dict[str, Recipe]] = {
         "age": Recipe(_linear(_ages), _count(20, 2.0), most=20),
         "loose": Recipe(_LOOSE, _count(100, 2.0), most=100),
         "rare": Recipe(_linear(_rare), _count(20, 2.0), binary=True, most=20),
+        "sparse": Recipe(_linear(_amounts), _count(20, 2.0), most=20),
     },
 }
 ASIDE: dict[Task, dict[str, Recipe]] = {

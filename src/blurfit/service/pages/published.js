@@ -21,7 +21,8 @@ export const outputsOf = ({ weights }) => Object.keys(weights);
 
 // ---- predictions
 
-/** {number} in its own units, {likely} of a label, or {classes: [{name, likely}]}. */
+/** {number} in its own units (an expected count is at most the upper bound), {likely} of a label,
+    or {classes: [{name, likely}]}. */
 export function predict(model, record) {
   const values = featuresOf(model).flatMap((feature) => scaled(feature, record));
   const outputs = aimOf(model).kind === "categorical" ? aimOf(model).levels : [model.target];
@@ -36,7 +37,10 @@ export function predict(model, record) {
     return { classes: outputs.map((name, i) => ({ name, likely: above[i] / total })) };
   }
   const [score] = scores;
-  if (model.link === "log") return { number: Math.exp(Math.max(-500, Math.min(500, score))) };
+  if (model.link === "log") {
+    const rate = Math.exp(Math.max(-500, Math.min(500, score)));
+    return { number: Math.min(rate, aim.upper) };
+  }
   if (!isLabel(aim)) {
     const [slope, constant] = affine(aim);
     return { number: (score - constant) / slope };
