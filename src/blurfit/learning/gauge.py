@@ -150,7 +150,7 @@ def inside(share: float) -> float:
     """P(|g| < R) of a Laplace law with E[min(|g|, R)²] = share·R²: so much of a step passes.
 
     >>> round(inside(0.1), 3)
-    0.988
+    0.987
     """
     share = min(max(share, 1e-3), 0.6)
     u = root_of_increasing(lambda u: share - 2 * (1 - math.exp(-u) * (1 + u)) / u**2, 1.0, 1e-9)

@@ -333,7 +333,7 @@ class Stages:
     """The waves in their order: the first is joint, and residual waves come before Newton's.
 
     >>> choose_plan("label", coefficients=13, count=2**17, mu=0.1).kinds
-    ('joint', 'residual', 'newton')
+    ('joint', 'residual', 'newton', 'newton')
     """
 
     task: Task
