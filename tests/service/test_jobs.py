@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import httpx2 as httpx
 import pytest
@@ -14,6 +14,7 @@ from blurfit.contributor.blur import perturb_table
 from blurfit.errors import InfeasibleError, ServiceError, StorageError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
+from blurfit.protocol.tokens import hashed
 from blurfit.service import jobs as module
 from blurfit.service.app import Limits, Service
 from blurfit.service.jobs import Jobs
@@ -23,7 +24,7 @@ from support import sharing
 from support.closings import let_pauses_pass
 from support.joint_plans import both, joint_plan
 from support.plans import fill, people, plan, rows
-from support.requests import send
+from support.requests import ADMINISTRATOR, TOKEN, send
 from support.sharing import TWO
 from support.stores import propose, whatever_it_keeps
 
@@ -60,6 +61,36 @@ def test_what_another_process_stored_is_seen_by_looking(store) -> None:
     with TestClient(Service(store, look_every=0.02)):
         fill(store, PLAN.first(), 0, FIRST)  # past this service
         until(store, second_is_open)
+
+
+def test_ended_early_at_one_service_while_another_takes_it_forward(place) -> None:
+    """Whoever asks gets the one model, at whatever moment the other service is."""
+    with Store(place) as one, Store(place) as other:
+        one.appoint(hashed(TOKEN))
+        one.open(PLAN)
+        with TestClient(Service(one, NO_LIMITS, look_every=0.01)), ExitStack() as stack:
+            asking = [Service(other, NO_LIMITS, look_every=0.01), Service(other, NO_LIMITS)]
+            clients = [stack.enter_context(TestClient(service)) for service in asking]
+            answers: list[list[str]] = [[], []]
+
+            def publish(client: TestClient, found: list[str]) -> None:
+                while True:
+                    path = f"/collections/{NAME}/publish"
+                    answer = client.post(path, headers=ADMINISTRATOR)
+                    found.append(f"{answer.status_code} {answer.text}")
+                    if "below-quorum" not in found[-1]:
+                        return
+
+            pairs = zip(clients, answers, strict=True)
+            threads = [threading.Thread(target=publish, args=pair) for pair in pairs]
+            for thread in threads:
+                thread.start()
+            fill(one, PLAN.first(), 0, FIRST)
+            for thread in threads:
+                thread.join()
+        (model,) = {found[-1] for found in answers}
+        assert model == f"200 {one.model(NAME)}"
+        assert len(one.releases(NAME)) == 1
 
 
 def test_arrivals_are_acknowledged_although_the_step_fails(store, monkeypatch) -> None:

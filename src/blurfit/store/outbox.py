@@ -9,8 +9,9 @@ forgets nothing, and a service that starts finds here all that there is to do. W
 off, by whoever drives (`blurfit.service`). Every task may be done twice, or by two services at
 once: it finds what was written down, and changes nothing.
 
-**Order.** Releases are told one after the other, and before the next wave is summed: a course with
-something to tell does not advance. The exception is a date that has come: a course ends then even
+**Order.** Releases are told one after the other, then how the course stands, and all of that before
+the next wave is summed: a course with something to tell does not advance. What has changed while it
+was told is told again. The exception is a date that has come: a course ends then even
 if the other database cannot be reached, or does not take what it is told. Signatures wait for
 nobody, since no promise depends on them.
 
