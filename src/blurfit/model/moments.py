@@ -248,7 +248,7 @@ class PublishedMoments(PublishedFile):
         return tables.calibrate(self, totals)
 
     def synthesise(self, count: int, **options: Any) -> dict[str, list[str]]:
-        """Draw rows for tools that want rows: `blurfit.model.tables.synthesise`."""
+        """Draw rows, without errors, for other tools: `blurfit.model.tables.synthesise`."""
         return tables.synthesise(self, count, **options)
 
     def correlations(self) -> Correlations:

@@ -578,9 +578,6 @@ def _known_of(one: Question, given: Any) -> dict[str, float]:
 # ---- rows
 
 
-NOT_PEOPLE = "These rows were drawn from a release: no standard errors can be computed from them."
-
-
 def synthesise(
     moments: "PublishedMoments",
     count: int,
@@ -589,6 +586,8 @@ def synthesise(
     seed: int | None = None,
 ) -> dict[str, list[str]]:
     """Draw rows whose tables of two are the release's, for tools that want rows.
+
+    No standard errors can be computed from them: see `blurfit.learning.synthesis`.
 
     Args:
         moments: the release.
