@@ -1,7 +1,7 @@
 // Promises in plain words. Words must not say more than the numbers: mirrors
 // `blurfit.agreement.statement` and the statement of a model.
 
-import { widthOf } from "./forms.js";
+import { multiplied, widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import { LATTICE_SHARE } from "./grid.js";
 import { locale, t } from "./language.js";
@@ -152,6 +152,7 @@ export function agreementInWords(agreement, mu) {
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
     ...publicRows(agreement),
+    ...groupsAndWeights(agreement),
     ...(agreement.signing_keys ? [[t("fact.signed"), agreement.signing_keys.join(", ")]] : []),
   ];
 }
@@ -168,10 +169,23 @@ function publicRows({ public_rows: digest }) {
   return digest === null ? [] : [[t("fact.rows"), t("fact.rows.words", { digest })]];
 }
 
+/** By what sums are kept apart, and how much an answer counts. */
+function groupsAndWeights({ schema, groups, weighting, factors = [] }) {
+  const called = (asked) => titleOf(questionsOf(schema).find(({ name }) => name === asked));
+  const rule = factors.map(([level, factor]) => `${level} ${number(factor)}`).join(", ");
+  return [
+    ...(groups ? [[t("fact.groups"), t("fact.groups.words", { title: called(groups) })]] : []),
+    ...(weighting
+      ? [[t("fact.weights"), t("fact.weights.words", { title: called(weighting), rule: rule && ` (${rule})` })]]
+      : []),
+  ];
+}
+
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, calibration, wave, sends }) {
+function releasesInWords(agreement) {
+  const { schema, calibration, wave, sends } = agreement;
   if (calibration.model.releases !== "any") return t("releases.one");
-  const others = questionsOf(schema).filter(
+  const others = multiplied(agreement).filter(
     ({ name }) => !sends && schema.targets.includes(name) && name !== schema.target.name,
   );
   const named = others.map(titleOf).join(", ");
