@@ -4,6 +4,7 @@ look after a store, and examples that run on this machine alone.
 
 import datetime as dt
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
@@ -527,10 +528,10 @@ def export(agreement: Path, place: str, out: Path) -> Answer:
 # ---- examples
 
 
-@click.command(epilog="Example: blurfit quickstart --people 2000 --seconds 20")
+@click.command(epilog="Example: blurfit quickstart --people 1000 --seconds 10")
 @common.with_default(
     "--people",
-    20_000,
+    2_000,
     "How many generated people take part; this is also the quorum.",
     type=click.IntRange(1000, 100_000),
 )
@@ -538,10 +539,11 @@ def export(agreement: Path, place: str, out: Path) -> Answer:
     "--seconds", 30.0, "How long they take to arrive.", type=click.FloatRange(0, 3600)
 )
 @click.option("--browser/--no-browser", default=True, help="Open the pages in a browser or not.")
-def quickstart(people: int, seconds: float, browser: bool) -> None:
-    """Run an example on this machine: watch it fill up, take part, read the model.
+@click.option("--publish", "at_once", is_flag=True, help="Publish without waiting for Enter.")
+def quickstart(people: int, seconds: float, browser: bool, at_once: bool) -> None:
+    """Run two databases and a survey on this machine: watch it fill up, take part, read the model.
 
-    Nothing is kept afterwards.
+    Nothing closes before you press Enter, and nothing is kept afterwards.
     """
     import webbrowser
 
@@ -549,9 +551,15 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
 
     from blurfit import demo
 
-    ended = threading.Event()
+    ended, publish = threading.Event(), threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
+
+    def wait_for_enter() -> None:
+        if at_once or sys.stdin.readline():
+            publish.set()
+
+    threading.Thread(target=wait_for_enter, daemon=True).start()
     with as_file(EXAMPLE) as example:
         schema = bf.Schema.from_toml(example)
     demo.quickstart(
@@ -559,17 +567,18 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
         made_up_people(people, SEED),
         seconds,
         console=Console(),
+        publish=publish,
         ended=ended,
         opened=webbrowser.open if browser else lambda _: None,
     )
     click.echo("Ended. Next: `blurfit init survey` writes a survey of your own.")
 
 
-@common.command("demo", "--two-databases --contributors 2000 --out demo")
+@common.command("demo", "--contributors 2000 --out demo")
 @click.option(
-    "--two-databases",
+    "--one-database",
     is_flag=True,
-    help="Share each record between two databases that publish together.",
+    help="Send each blurred record to one database, a collector whom all trust.",
 )
 @click.option(
     "--waves", is_flag=True, help="Ask for a label in waves, for the exact logistic model."
@@ -583,20 +592,16 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
     "Where the plot and the model are written.",
     type=click.Path(path_type=Path, file_okay=False),
 )
-def demo_command(two_databases: bool, waves: bool, contributors: int, out: Path) -> Answer:
-    """Let generated people agree, blur, send and get a model."""
+def demo_command(one_database: bool, waves: bool, contributors: int, out: Path) -> Answer:
+    """Let generated people share their answers between two databases, and get a model."""
     from rich.console import Console
 
     from blurfit import demo
 
     console = Console(stderr=common.for_scripts())
-    demo.main(out, contributors, console, two_databases=two_databases, waves=waves)
+    demo.main(out, contributors, console, two_databases=not one_database, waves=waves)
+    facts = {"contributors": contributors, "databases": 1 if one_database else 2}
     return Answer(
-        {
-            "contributors": contributors,
-            "two_databases": two_databases,
-            "waves": waves,
-            "out": str(out),
-        },
+        {**facts, "waves": waves, "out": str(out)},
         f"{contributors:,} people took part; everything is in {out}.",
     )
