@@ -44,7 +44,7 @@ def test_what_is_summed_is_the_mean_of_what_each_row_would_send() -> None:
     schema, people = model.agreement_.schema, People.of(whose, len(X))
     table = {f"x{i}": X[:, i] for i in range(3)} | {"target": y}
     signal = mechanisms.Signal(schema.target, y)
-    assert {kind for kind in model.plan_.kinds} == {"joint", "gauge", "residual"}
+    assert set(model.plan_.kinds) == {"joint", "gauge", "residual"}
     for release in model.releases_:
         assert release.agreement.diaries
         assert release.count == 300
@@ -133,7 +133,7 @@ def test_blurred_person_by_person() -> None:
 
 
 def test_every_kth_person_is_whole() -> None:
-    X, y, whose = visits(people=10)
+    X, _, whose = visits(people=10)
     people = People.of(whose + 7, len(X))
     rows, some = people.every(3)
     assert some.count == 4
