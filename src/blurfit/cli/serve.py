@@ -11,6 +11,7 @@ from dataclasses import asdict
 from importlib.resources import as_file
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -114,6 +115,11 @@ def key_in(
     "?password_file=/path at its end, that file holds the password."
 )
 @common.with_default("--host", "127.0.0.1", "The address to listen on.")
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="The address at which people reach the service, https://…: through a proxy, say.",
+)
 @common.with_default(
     "--port", 8000, "The port; 0 for any that is free.", type=click.IntRange(0, 65535)
 )
@@ -252,6 +258,7 @@ def run(
     workers: int = 1,
     tls_certificate: str | None = None,
     tls_key: str | None = None,
+    public_url: str | None = None,
     trusted_proxies: str = "",
     access_log: bool = False,
     log_format: "Style" = "text",
@@ -292,6 +299,11 @@ def run(
         config.load()
         return config
 
+    if public_url is not None and urlsplit(public_url).scheme != "https":
+        raise InvalidValueError(
+            f"Expected --public-url {public_url!r} to begin with https://: browsers blur on no "
+            "page that others could change on its way."
+        )
     if bool(tls_certificate) != bool(tls_key):
         raise InvalidValueError("Expected --tls-certificate and --tls-key together.")
     try:
@@ -306,7 +318,7 @@ def run(
         words = f"Cannot listen on {host}:{port}; try another --port."
         raise InvalidValueError(f"{words} ({error.strerror or error})") from error
     port = sockets[0].getsockname()[1]
-    _announce(host, port, said, signs, token_file, tls=bool(tls_certificate))
+    _announce(host, port, said, signs, token_file, public_url, tls=bool(tls_certificate))
     for number in (signal.SIGINT, signal.SIGTERM):  # a script's shell may have ignored the first
         signal.signal(number, signal.default_int_handler)
     reloads = [signal.SIGHUP] if tls_certificate and hasattr(signal, "SIGHUP") else []
@@ -335,12 +347,23 @@ async def _nobody(*_: Any) -> None:
 
 
 def _announce(
-    host: str, port: int, said: str, signs: str, token_file: Path | None, *, tls: bool
+    host: str,
+    port: int,
+    said: str,
+    signs: str,
+    token_file: Path | None,
+    public_url: str | None,
+    *,
+    tls: bool,
 ) -> None:
     """Say where the service is, and what to do next."""
     name = f"[{host}]" if ":" in host else host
-    address = f"{'https' if tls else 'http'}://{name}:{port}"
-    click.echo(f"Serving at {address} : open it in a browser. For programs: {address}/openapi.json")
+    here = f"{'https' if tls else 'http'}://{name}:{port}"
+    address = (public_url or here).rstrip("/")
+    behind = f", which a proxy passes on to {here}" if public_url else ""
+    click.echo(
+        f"Serving at {address}{behind} : open it in a browser. For programs: {address}/openapi.json"
+    )
     click.echo(said)
     kept = "" if token_file else "put the token into a file of yours, token.txt; then "
     typed = f"--to {address} --admin-token-file {token_file or 'token.txt'}"
