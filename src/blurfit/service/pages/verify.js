@@ -51,6 +51,7 @@ const LEFT_OUT = {
   database_noise: [true],
   proofs: [true],
   sends: ["targets"],
+  diaries: [true],
 };
 const FIELDS = {
   agreement: [
