@@ -290,7 +290,9 @@ class Agreement(Fingerprinted):
     the two databases that what they send is short.
     `sends` says whether products of all columns are sent, or only "targets": those with the target.
     `signing_keys` are those of the service, or of each of the two, by which receipts and what is
-    published are signed (`blurfit.messages.signing`).
+    published are signed (`blurfit.messages.signing`). With `diaries` a person may have several
+    rows, and sends their mean: what is promised of one row is then promised of all of them
+    together (`blurfit.theory.moments`).
     """
 
     CALLED = "an agreement"
@@ -311,6 +313,7 @@ class Agreement(Fingerprinted):
     proofs: bool = False
     sends: Sends = "everything"
     signing_keys: tuple[str, ...] = ()
+    diaries: bool = False
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":

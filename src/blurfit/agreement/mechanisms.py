@@ -154,6 +154,7 @@ class MomentPerturbation(Perturbation):
             "database_noise": terms.database_noise,
             "proofs": proofs,
             "sends": terms.sends,
+            "diaries": terms.diaries,
             "signing_keys": terms.signing_keys,
         }
 

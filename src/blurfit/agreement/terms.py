@@ -35,6 +35,8 @@ def require_rules(agreed: Any) -> None:
     require_database_noise(agreed.database_noise, agreed.epsilon)
     one_of(("everything", "targets"), sends=agreed.sends)
     require_signing_keys(agreed.signing_keys, databases=agreed.databases)
+    if type(agreed.diaries) is not bool:
+        raise InvalidValueError(f"Expected diaries={agreed.diaries!r} to be true or false.")
     if not isinstance(agreed.proofs, bool | None):
         raise InvalidValueError(f"Expected proofs={agreed.proofs!r} to be true or false.")
     require_together(agreed)
@@ -69,6 +71,11 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
         (
             by_input and agreed.database_noise,
             "no database_noise with mechanism='input': its sums are not shown.",
+        ),
+        (
+            by_input and agreed.diaries,
+            "mechanism='moment' with diaries: a mean of the products of several rows is what it "
+            "sends of one, and a mean of their q is not.",
         ),
         (
             by_input and (agreed.public_rows is not None or targets),
@@ -177,6 +184,7 @@ class LaterTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     proofs: bool = False
     sends: Sends = "everything"
     signing_keys: tuple[str, ...] = ()
+    diaries: bool = False
 
     @classmethod
     def of(cls, agreed: Any) -> dict[str, Any]:
@@ -272,6 +280,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "publishes, as `blurfit serve` prints it; with two databases, one for each."
         ),
     ] = ()
+    diaries: Annotated[
+        bool,
+        Meta(
+            description="A person may have several rows, whose mean is sent: one submission, with "
+            "the noise of one row, and a promise for all of them together. (moment)"
+        ),
+    ] = False
     constant: Annotated[
         float | None, Meta(description="Public weight of the intercept. (moment)")
     ] = None
@@ -371,7 +386,7 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends")
+MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends", "diaries")
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )

@@ -32,7 +32,7 @@ const FIELDS = [
   "grid",
   "fingerprint",
 ];
-const LATER = ["admission", "database_noise", "public_rows", "signing_keys"]; // left out by default
+const LATER = ["admission", "database_noise", "diaries", "public_rows", "signing_keys"]; // by default left out
 
 /** Refuse (throw NotCertified) unless the agreement is the plan's wave after these releases.
  * `texts` are the releases' own, in their order. Returns the map that followed each of them. */

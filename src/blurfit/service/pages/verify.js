@@ -54,6 +54,7 @@ const LEFT_OUT = {
   database_noise: [true],
   proofs: [true],
   sends: ["targets"],
+  diaries: [true],
 };
 const FIELDS = {
   agreement: [
