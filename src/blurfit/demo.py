@@ -29,8 +29,10 @@ from blurfit.contributor.blur import perturb_table, share
 from blurfit.contributor.client import PAUSE, Client
 from blurfit.contributor.noise import new_groups
 from blurfit.errors import NotCertifiedError
+from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly, total
 from blurfit.messages.shares import Role
 from blurfit.model.model import PublishedModel
+from blurfit.model.release import learn
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.protocol import tokens
@@ -128,9 +130,12 @@ def main(
             "record.\n"
         )
     name, rival = _rival(schema, contributors, two_databases=two_databases, waves=waves)
-    with running(NAMES[0]) as services:
-        whole: list[FloatArray] = []
-        other = _collect(console, rival, inside, services, whole)
+    whole: list[FloatArray] = []
+    if isinstance(rival, Agreement) and rival.mechanism == "input":
+        other = _learned(rival, inside)
+    else:
+        with running(NAMES[0]) as services:
+            other = _collect(console, rival, inside, services, whole)
     mine = "two databases" if two_databases else "in waves" if waves else "moment"
     models = {mine: model, name: other}
     console.print(_compared(schema, inside, outside, models), "")
@@ -229,6 +234,15 @@ def _collect(
     if isinstance(agreed, Agreement):
         sent += [np.concatenate(one).astype(float) for one in zip(*seen, strict=True)]
     return published_by(agreed, services)
+
+
+def _learned(agreement: Agreement, people: Census) -> PublishedModel:
+    """Learn the one model of `input`, which no service collects, from what people blur."""
+    most = rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps())
+    numbers = perturb_table(agreement, people.table).numbers
+    some = (numbers[start : start + most] for start in range(0, len(numbers), most))
+    sums = ((len(one), block_sums(agreement, one)) for one in some)
+    return learn(agreement, total(agreement, sums, most))
 
 
 def _batches(agreed: Agreed, people: Census) -> Iterator[tuple[int, Census]]:
