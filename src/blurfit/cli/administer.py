@@ -24,7 +24,7 @@ from blurfit import dates, private_files
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
 from blurfit.cli._common import Administered, Answer
-from blurfit.cli.use import after_learning, refuse_moments_of_input, shown_model
+from blurfit.cli.use import after_learning, shown_model
 from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
 
@@ -183,10 +183,8 @@ def publish(
                     f"{in_words(state)} It publishes its model by itself after the last wave. To "
                     "end it now with the best model so far, add --early."
                 )
-        else:
-            refuse_moments_of_input(agreed, moments)
-            if agreed.sends != "everything":
-                return _publish_sums(database, agreed, moments or Path("moments.json"))
+        elif agreed.sends != "everything":
+            return _publish_sums(database, agreed, moments or Path("moments.json"))
         model = database.publish(agreed)
         if moments is not None:
             database.moments(agreed).save(moments)
