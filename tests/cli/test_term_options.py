@@ -13,7 +13,7 @@ FLAGS = {
     "signing_keys": "signing-key",
     "factors": "factor",
 }
-SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True}
+SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True, "--diaries": True}
 
 
 @click.command()

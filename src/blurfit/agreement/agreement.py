@@ -296,7 +296,9 @@ class Agreement(Fingerprinted):
     `weighting` the question that gives each person's weight, for a level by its `factors`
     (`blurfit.theory.coded`).
     `signing_keys` are those of the service, or of each of the two, by which receipts and what is
-    published are signed (`blurfit.messages.signing`).
+    published are signed (`blurfit.messages.signing`). With `diaries` a person may have several
+    rows, and sends their mean: what is promised of one row is then promised of all of them
+    together (`blurfit.theory.moments`).
     """
 
     CALLED = "an agreement"
@@ -321,6 +323,7 @@ class Agreement(Fingerprinted):
     weighting: str | None = None
     factors: Factors = ()
     signing_keys: tuple[str, ...] = ()
+    diaries: bool = False
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":

@@ -99,6 +99,8 @@ class Promise:
         local: what one submission keeps by itself; None where there was none, or a caveat stands.
         condition: what the promise needs, and whether anybody can check it.
         counted: what the release is from: so many people, submissions or rows.
+        unit: what one person may change: a "record" that is sent, a "row" that somebody held, or
+            "person", all rows of whom count as one.
         seen: who could see a record, in words.
     """
 
@@ -112,6 +114,7 @@ class Promise:
     local: LocalGuarantee | None
     condition: str
     counted: str
+    unit: Literal["record", "row", "person"]
     seen: str
 
     @classmethod
@@ -144,7 +147,10 @@ class Promise:
             models=models,
             local=None if caveats or held else local,
             condition=condition,
-            counted=f"{count:,} rows" if held else counted_in_words(agreement.admission, count),
+            counted=f"{count:,} {'people' if agreement.diaries else 'rows'}"
+            if held
+            else counted_in_words(agreement.admission, count),
+            unit="person" if agreement.diaries else "row" if held else "record",
             seen=_seen(agreement, quorum, None if caveats else local, held=held),
         )
 
@@ -185,6 +191,7 @@ class Promise:
             "models": self.models,
             "caveats": list(self.caveats),
             "seen_by": self.seen_by,
+            "unit": self.unit,
             "condition": self.condition,
             "local_mu": None if local is None else local.mu,
             "local_epsilon": None if local is None else local.epsilon,
@@ -259,9 +266,12 @@ def coded_in_words(agreement: "Agreement") -> dict[str, str]:
     return found
 
 
-def relation_in_words(neighbours: Neighbours) -> str:
+def relation_in_words(neighbours: Neighbours, *, diaries: bool = False) -> str:
     """Return what one person may change, so that "should …" can stand before it."""
-    return _RELATION[neighbours]
+    found = _RELATION[neighbours]
+    return (
+        found.replace("her record by any other", "all her rows by any others") if diaries else found
+    )
 
 
 def releases_in_words(model: ModelGuarantee) -> str:

@@ -35,13 +35,16 @@ def require_rules(agreed: Any) -> None:
     require_database_noise(agreed.database_noise, agreed.epsilon)
     one_of(("everything", "targets"), sends=agreed.sends)
     require_signing_keys(agreed.signing_keys, databases=agreed.databases)
+    if type(agreed.diaries) is not bool:
+        raise InvalidValueError(f"Expected diaries={agreed.diaries!r} to be true or false.")
     if not isinstance(agreed.proofs, bool | None):
         raise InvalidValueError(f"Expected proofs={agreed.proofs!r} to be true or false.")
     require_together(agreed)
 
 
-def require_together(agreed: Any, *, waves: bool = False) -> None:
+def require_together(agreed: Any, *, waves: bool = False, served: bool = False) -> None:
     """Refuse what cannot be had together, of terms, an agreement or a plan: here and nowhere else.
+    `served` says that a store is to collect it.
 
     Two databases and several waves need sums that add and are published; proofs need two databases
     and have one wave so far; products with the target alone need public rows, and no later wave,
@@ -53,6 +56,12 @@ def require_together(agreed: Any, *, waves: bool = False) -> None:
     coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
         (
+            by_input and served,
+            "mechanism='moment' at a service: what an `input` agreement promises rests on a proof "
+            "that no page can check, and its sums may not be shown. Collect it in files (`blurfit "
+            "contribute --out`, `blurfit learn`).",
+        ),
+        (
             by_input and waves,
             "mechanism='moment' for waves: they learn from sums that are published.",
         ),
@@ -63,6 +72,11 @@ def require_together(agreed: Any, *, waves: bool = False) -> None:
         (
             by_input and agreed.database_noise,
             "no database_noise with mechanism='input': its sums are not shown.",
+        ),
+        (
+            by_input and agreed.diaries,
+            "mechanism='moment' with diaries: a mean of the products of several rows is what it "
+            "sends of one, and a mean of their q is not.",
         ),
         (
             by_input and (agreed.public_rows is not None or targets),
@@ -194,6 +208,7 @@ class LaterTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     weighting: str | None = None
     factors: Factors = ()
     signing_keys: tuple[str, ...] = ()
+    diaries: bool = False
 
     @classmethod
     def of(cls, agreed: Any) -> dict[str, Any]:
@@ -318,6 +333,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "publishes, as `blurfit serve` prints it; with two databases, one for each."
         ),
     ] = ()
+    diaries: Annotated[
+        bool,
+        Meta(
+            description="A person may have several rows, whose mean is sent: one submission, with "
+            "the noise of one row, and a promise for all of them together. (moment)"
+        ),
+    ] = False
     constant: Annotated[
         float | None, Meta(description="Public weight of the intercept. (moment)")
     ] = None
@@ -422,7 +444,7 @@ def _defaults(*names: str) -> dict[str, Any]:
 
 MOMENT_TERMS = _defaults(
     *("constant", "weights", "public_rows", "database_noise", "sends"),
-    *("groups", "overlap", "weighting", "factors"),
+    *("diaries", "groups", "overlap", "weighting", "factors"),
 )
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"

@@ -87,7 +87,8 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
         parts.append(Text(f"Nothing is promised. {' '.join(caveats)}"))
     else:
         mu = calibration.mu if isinstance(calibration, bf.MomentCalibration) else None
-        parts.append(Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"))
+        promised = _promise(calibration, stated, diaries=agreement.diaries)
+        parts.append(Text(f"{promised} {premise_in_words(agreement)}"))
         parts.append(Text(guesses_in_words(stated, mu, "what is published")))
     parts.append(Text(_liar(agreement)))
     if agreement.databases:
@@ -184,9 +185,9 @@ def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
     return found
 
 
-def _promise(calibration: Calibration, model: bf.ModelGuarantee) -> str:
+def _promise(calibration: Calibration, model: bf.ModelGuarantee, *, diaries: bool = False) -> str:
     condition = (
-        f"should {relation_in_words(model.neighbours)}, provided that at least "
+        f"should {relation_in_words(model.neighbours, diaries=diaries)}, provided that at least "
         f"{calibration.quorum:,} honest records come in; for {releases_in_words(model)}."
     )
     if isinstance(calibration, bf.InputCalibration) and not model.proved:

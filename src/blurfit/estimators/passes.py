@@ -62,7 +62,12 @@ class JointTotals(NamedTuple):
         )
 
 
-def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Feature]) -> JointTotals:
+def joint_totals(
+    values: AnyArray,
+    targets: FloatArray,
+    columns: Sequence[Feature],
+    weights: FloatArray | None = None,
+) -> JointTotals:
     """The sums over all rows of the products of their columns v and targets t.
 
     v = (x − centre)·2/width of each value x, cut to [−1, 1]. It is cut last, so that |v| ≤ 1 holds
@@ -75,6 +80,7 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
             a categorical, the place of its level.
         targets: (n, m), already encoded.
         columns: what each column of `values` is.
+        weights: how much each row counts, (n,); all count 1 if nothing is said.
 
     >>> from blurfit import Numeric
     >>> found = joint_totals(np.array([[25], [130]]), np.array([[1.0], [0.5]]),
@@ -87,12 +93,15 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
 
     def sums_of(part: slice) -> JointTotals:
         t, ones = targets[part], np.ones(encoder.at_once)
+        w = None if weights is None else weights[part]
         gram, total, cross = np.zeros((k, k)), np.zeros(k), np.zeros((k, m))
         for rows, v in encoder.blocks(values[part]):  # `np.dot` lets other threads run, unlike `@`
-            gram += np.dot(v.T, v)
-            total += np.dot(ones[: len(v)], v)
-            cross += np.dot(v.T, t[rows])
-        return JointTotals(gram, total, cross, np.dot(t.T, t), t.sum(axis=0))
+            weighted = v if w is None else v * w[rows, None]
+            gram += np.dot(weighted.T, v)
+            total += np.dot(ones[: len(v)], weighted)
+            cross += np.dot(weighted.T, t[rows])
+        of_targets = t if w is None else t * w[:, None]
+        return JointTotals(gram, total, cross, np.dot(of_targets.T, t), of_targets.sum(axis=0))
 
     found = in_parts(sums_of, values, encoder)
     gram, total, cross, squares, sums = (sum(parts) for parts in zip(*found, strict=True))
@@ -101,15 +110,22 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
 
 
 def wave_totals(
-    form: WaveForm, values: AnyArray, target: FloatArray, columns: Sequence[Feature]
+    form: WaveForm,
+    values: AnyArray,
+    target: FloatArray,
+    columns: Sequence[Feature],
+    weights: FloatArray | None = None,
 ) -> FloatArray:
-    """The sums of what the rows of a later wave would send; `target` is encoded, (n,)."""
+    """The sums of what the rows of a later wave would send; `target` is encoded, (n,), and so much
+    does each row count.
+    """
     encoder = Encoder.of(values, columns, min(NUMBERS_AT_ONCE, MOST_ROWS * values.shape[1]))
 
     def sums_of(part: slice) -> FloatArray:
         work, t = _Whitener(form, encoder), target[part]
+        w = None if weights is None else weights[part]
         for rows, v in encoder.blocks(values[part]):
-            work.add(v, t[rows])
+            work.add(v, t[rows], 1.0 if w is None else w[rows])
         return work.found()
 
     return np.asarray(sum(in_parts(sums_of, values, encoder)))
@@ -248,8 +264,8 @@ class _Whitener:
         self.linear, self.errors = np.zeros(size), 0.0
         self.counts = np.zeros(form.width if isinstance(chart, GaugeMap) else 0)
 
-    def add(self, v: FloatArray, target: FloatArray) -> None:
-        """Add what the rows of a block would send."""
+    def add(self, v: FloatArray, target: FloatArray, counted: FloatArray | float = 1.0) -> None:
+        """Add what the rows of a block would send; `counted` says how much each of them counts."""
         chart, p, x = self.form.chart, self.p, self.x[: len(v)]
         np.dot(v, self.matrix, out=x)
         x += self.shift[: len(v)]
@@ -263,22 +279,23 @@ class _Whitener:
                 target = (target + 1) * (chart.loss.count_bound / 2)
             g, h = chart.loss.slopes(score, target)
             g *= weight
-            self.linear -= np.dot(g, x)
-            self.gram += self._gram(x, h * weight)
+            self.linear -= np.dot(g * counted, x)
+            self.gram += self._gram(x, h * weight * counted)
             if chart.robust:
-                self.squares += self._gram(x, g * g)
+                self.squares += self._gram(x, g * g * counted)
             return
         error = (target - score) / chart.scale
         if isinstance(chart, GaugeMap):
             for places in chart.bins(np.sqrt(squares / p), np.abs(error)):
-                self.counts += np.bincount(places, minlength=chart.width)
+                each = None if isinstance(counted, float) else counted
+                self.counts += np.bincount(places, each, minlength=chart.width)
             return
         a, b = chart.feature_weight, chart.target_weight
         s = a / np.maximum(np.sqrt(squares), a)
         e = (b / chart.bound) * np.clip(s * error, -chart.bound, chart.bound)
-        self.gram += self._gram(x, s * s)
-        self.linear += np.dot(s * e, x)
-        self.errors += float(np.dot(e, e))
+        self.gram += self._gram(x, s * s * counted)
+        self.linear += np.dot(s * e * counted, x)
+        self.errors += float(np.dot(e * counted, e))
 
     def found(self) -> FloatArray:
         """Return the sums, as they are sent."""

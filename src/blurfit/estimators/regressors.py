@@ -29,15 +29,20 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
 
     target_bounds: Any = None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learn from rows X and their targets y; what lies outside the bounds is clipped.
+
+        `groups` names the person of each row, where a person may have several: the promise is then
+        to the person (`blurfit.estimators.people`).
+        """
         values, target, columns = read_rows(
             self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
         )
         assert target is not None
         refuse_unless_binary(values, columns)
         column = self._target_column(y, [column.name for column in columns])
-        (model,) = self._publish(values, columns, [Signal(column, target)])
+        people = self._people(X, y, groups, len(values))
+        (model,) = self._publish(values, columns, [Signal(column, target)], people=people)
         self.coef_ = np.array(list(model.coefficients.effects.values()))
         self.intercept_ = model.coefficients.intercept
         return self
@@ -78,10 +83,11 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
 class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     """Linear regression from blurred joint moments: honest errors, and any further model for free.
 
-    A row is one person. Once fitted, `summary()` is the table that a statistician expects, and
-    `moments_` the release, from which other columns, formulas and penalties are fitted at no
-    further cost. The model is shrunk by what the noise leaves uncertain; where the noise dominates,
-    that is done by sampling, which takes up to a second.
+    A row is one person, unless `fit(X, y, groups=...)` says whose it is. Once fitted, `summary()`
+    is the table that a statistician expects, and `moments_` the release, from which other columns,
+    formulas and penalties are fitted at no further cost. The model is shrunk by what the noise
+    leaves uncertain; where the noise dominates, that is done by sampling, which takes up to a
+    second.
 
     Args:
         epsilon: ε of everything that a fit releases.
@@ -136,10 +142,10 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     def _family(self) -> Family:
         return self.family
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learn from rows X and their targets y, of the people that `groups` names, if it does."""
         one_of(("linear", "poisson"), family=self.family)
-        return super().fit(X, y)
+        return super().fit(X, y, groups)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -89,12 +89,12 @@ class Summary:
         if model.waves:
             of = "{0:,}" if held else "{0:,} of at least {1:,}"
             each = ", ".join(of.format(one.count, one.quorum) for one in model.waves)
-            one = "row" if held else "person"
+            one = "row" if promise.unit == "row" else "person"
             least = f" in {len(model.waves)} waves ({each}), each {one} in one"
         number, whom = promise.counted.split(" ")
         facts = [(whom, f"{number}{least}"), ("privacy", promise.numbers)]
         if promise.private:
-            facts.append(("neighbours", f"{promise.neighbours} one {'row' if held else 'record'}"))
+            facts.append(("neighbours", f"{promise.neighbours} one {promise.unit}"))
         facts.append(("method", model.method))
         notes = []
         if model.inference:
