@@ -90,7 +90,7 @@ def test_sandwich_is_the_mean_of_ebe() -> None:
 
 def test_sandwich_of_isotropic_noise_has_its_closed_form() -> None:
     size, s2 = 4, 3.0
-    noise = Noise(s2 / 2 * (np.ones((size, size)) + np.eye(size)), np.zeros(size))
+    noise = Noise(s2 / 2 * (np.ones((size, size)) + np.eye(size)))
     middle = np.diag([1.0, 2.0, 3.0, 4.0]) + 0.5
     expected = s2 / 2 * (np.trace(middle) * np.eye(size) + middle)
     np.testing.assert_allclose(noise.sandwich(middle), expected)

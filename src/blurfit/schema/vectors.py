@@ -27,6 +27,7 @@ import numpy.typing as npt
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.derived import Curve
 from blurfit.schema.schema import INTERCEPT, Coefficients, Schema
 from blurfit.schema.table import listed
 from blurfit.theory.forms import ColumnKind, JointColumn, JointForm
@@ -62,11 +63,13 @@ def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> Joi
 
 def _kinds(one: Question) -> tuple[ColumnKind, ...]:
     """Return the kind of each of a question's columns; an optional yes/no may be 0, so no sign."""
+    if isinstance(one, Curve):
+        return tuple("hat" for _ in one.columns)
     if isinstance(one, Categorical):
         return tuple("level" for _ in one.columns)
     if one.optional:
         return ("numeric", "level")
-    return ("numeric",) if isinstance(one, Numeric) else ("sign",)
+    return tuple("numeric" if isinstance(one, Numeric) else "sign" for _ in one.columns)
 
 
 def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> FloatArray:

@@ -228,7 +228,12 @@ function refuseDerived({ features }, where) {
 }
 
 function verifySchema(schema) {
-  exactly(schema, ["features", "target", "intercept", "targets", ...verifyAbout(schema)], "schema");
+  const sources = "sources" in schema ? ["sources"] : [];
+  const fields = ["features", "target", "intercept", "targets", ...sources];
+  exactly(schema, [...fields, ...verifyAbout(schema)], "schema");
+  const isList = !sources.length || (Array.isArray(schema.sources) && schema.sources.length > 0);
+  demand(isList, "sources", schema.sources, "a list");
+  schema.sources?.forEach((source) => verifyColumn(source, false));
   demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
   demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
   schema.features.forEach((feature) => isDerived(feature) || verifyColumn(feature, false));
@@ -236,8 +241,12 @@ function verifySchema(schema) {
   const asked = new Map(askedOf(schema).map((one) => [one.name, one]));
   schema.features.filter(isDerived).forEach((feature) => verifyDerived(feature, asked));
   const names = questionsOf(schema).map(({ name }) => name);
+  const named = [...names, ...(schema.sources ?? []).map(({ name }) => name)];
+  const used = schema.features.filter(isDerived).flatMap(({ of }) => of);
+  const isUsed = (schema.sources ?? []).every(({ name }) => used.includes(name));
+  demand(isUsed, "sources", "one", "questions that something is computed from");
   const encoded = schema.target.kind === "categorical" ? columnsFor(schema.target) : [];
-  for (const all of [names, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
+  for (const all of [named, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
     demand(new Set(all).size === all.length, "names", all.join(", "), "different");
   }
   const { targets } = schema;
@@ -287,7 +296,7 @@ function verifyColumn(column, isTarget) {
 /** What is computed from answers, by a stated rule: of questions that everybody answers, within the
  * bounds of what can be answered. Mirrors `blurfit.schema.derived`. */
 function verifyDerived(column, asked) {
-  const { kind, name, of, edges, above, level } = column;
+  const { kind, name, of, edges, knots, degree, above, level } = column;
   const what = `column “${name}”`;
   demand(isWord(name), "name", name, "a word");
   const isPair = kind === "cross" || kind === "product";
@@ -304,8 +313,19 @@ function verifyDerived(column, asked) {
       edges.length > 0 &&
       finite(...edges) &&
       [source.lower, ...edges].every((one, i) => one < (edges[i] ?? source.upper)),
+    curve: () =>
+      areNumbers &&
+      Array.isArray(knots) &&
+      knots.length > 2 &&
+      finite(...knots) &&
+      knots.every((one, i) => one < (knots[i + 1] ?? Infinity)) &&
+      source.lower <= knots[0] &&
+      knots.at(-1) <= source.upper,
+    poly: () => areNumbers && Number.isInteger(degree) && 2 <= degree && degree <= 9,
     cross: () => of[0] !== of[1] && sources.every((one) => one.kind !== "numeric"),
-    product: () => areNumbers,
+    product: () =>
+      sources.some((one) => one.kind === "numeric" && !isLabel(one)) &&
+      !sources.some((one) => "above" in one),
     condition: () =>
       "level" in column
         ? source.kind === "categorical" && source.levels.includes(level)
@@ -315,7 +335,8 @@ function verifyDerived(column, asked) {
   demand(isKnown, `kind of ${what}`, kind, `numeric, binary, categorical, ${Object.keys(rules).join(", ")}`);
   demand(rules[kind](), `rule of ${what}`, canonical(column), "one that its questions allow");
   const whole = derived(column, asked);
-  const rule = { bands: ["edges"], condition: ["level" in column ? "level" : "above"] }[kind] ?? [];
+  const condition = ["level" in column ? "level" : "above"];
+  const rule = { bands: ["edges"], curve: ["knots"], poly: ["degree"], condition }[kind] ?? [];
   exactly(column, ["name", "kind", "of", ...rule, ...verifyWording(whole, what)], what);
 }
 
