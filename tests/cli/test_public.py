@@ -93,7 +93,7 @@ def test_only_the_agreed_file_is_taken(blurfit, folder, agreed) -> None:
         (["--public", "rows.csv", "--ridge", "1"], "no --ridge, --lasso or --uneven"),
         (["--public", "rows.txt"], ".csv or .parquet"),
         (["--public", "few.csv"], "Expected the columns income in 'few.csv'"),
-        (["--public", "wrong.csv"], "In 'wrong.csv', counting from row 0"),
+        (["--public", "wrong.csv"], "of 'wrong.csv' (the heading is row 1)"),
         (["--public", "empty.csv"], "Expected at least one public row"),
         (["--public", "rows.csv", "--family", "linear"], "it is yes or no"),
     ],

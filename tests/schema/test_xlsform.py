@@ -6,9 +6,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import openpyxl
 import pytest
 
-from blurfit import Binary, Categorical, Numeric, Wording
+from blurfit import Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
 from blurfit.schema.imports import _bounds, from_xlsform
+from blurfit.schema.schema import to_toml
 
 HEAD = ["type", "name", "label", "label::Deutsch (de)", "hint", "required", "constraint"]
 HEAD += ["relevant", "parameters"]
@@ -20,6 +21,9 @@ CHOICES = [
     ["state", "s", "South", None],
     ["one", "x", "X", None],
 ]
+
+
+INCOMES = Numeric("income", 0, 9)
 
 
 def form(folder, *rows, settings=("Work",)):
@@ -84,12 +88,17 @@ def test_a_form_with_all_kinds(tmp_path) -> None:
             ),
         ),
         Numeric("mood", -5, 5, wording=Wording(question="How are you?")),
-        Numeric("rent", 0, 5000, optional=True, wording=Wording(question="Your rent?")),
+        Numeric(
+            "rent",
+            0,
+            5000,
+            optional=True,
+            wording=Wording(question="Your rent?", only_if="age > 20"),
+        ),
     )
     assert found.schema.target.name == "income"
     assert str(found.schema.about.title) == "Work"
     assert found.notes == (
-        "'rent' is asked of everybody, who need not say.",
         "Left out, as nothing is asked: start, welcome.",
         "May be left unsaid: 'state', 'rent'.",
     )
@@ -103,7 +112,7 @@ def test_what_is_missing_is_named(tmp_path) -> None:
         ["decimal", "debt", "Debt?", None, None, None, ". > 0 and . < ${rent}"],
         ["decimal", "pay", "Pay?", None, None, None, ". > 0 and . < 5 or . = 99"],
         ["text", "name", "Name?"],
-        ["select_multiple state", "states", "Where?"],
+        ["select_multiple none", "states", "Where?"],
         ["select_one one", "single", "Which?"],
         ["begin_repeat", "children", "Children"],
         INCOME,
@@ -116,11 +125,68 @@ def test_what_is_missing_is_named(tmp_path) -> None:
         "'debt' is a number without bounds",
         "'pay' is a number without bounds",
         "'name' is of type 'text'",
-        "'states' takes several answers",
+        "'states' has no choices in the list 'none'",
         "'single' has fewer than two choices in the list 'one'",
         "'children' is",
     ):
         assert words in str(refused.value)
+
+
+def test_several_answers_become_a_yes_or_no_for_each(tmp_path) -> None:
+    row = ["select_multiple state", "lived", "Where did you live?", "Wo haben Sie gelebt?"]
+    found = from_xlsform(form(tmp_path, row, INCOME), "income").schema.features
+    north = {"en": "Where did you live? – North", "de": "Wo haben Sie gelebt? – Norden"}
+    assert found[0] == Binary("lived_n", True, Wording(question=north))
+    assert [one.name for one in found] == ["lived_n", "lived_s"]
+
+
+@pytest.mark.parametrize(
+    ("relevant", "only_if"),
+    [
+        ("${kids} = 'yes'", "kids = yes"),
+        ("selected(${state}, 'n')", "state = n"),
+        ("${state} != 's'", "state != s"),
+        (" ${age}>=30 ", "age >= 30"),
+        ("${state} = 'west'", None),
+        ("${later} = 'yes'", None),
+        ("${kids} = 'yes' and ${age} > 30", None),
+        ("count-selected(${kids}) > 1", None),
+    ],
+)
+def test_what_is_relevant_to_some_is_asked_of_them(tmp_path, relevant, only_if) -> None:
+    path = form(
+        tmp_path,
+        ["integer", "age", "How old?", None, None, "yes", ". >= 18 and . <= 90"],
+        ["select_one yesno", "kids", "Children?", None, None, "yes"],
+        ["select_one state", "state", "Where?", None, None, "yes"],
+        ["integer", "visits", "Visits?", None, None, "yes", ". >= 0 and . <= 9", relevant],
+        ["select_one yesno", "later", "Later?", None, None, "yes"],
+        INCOME,
+    )
+    found = from_xlsform(path, "income")
+    visits = found.schema.features[3]
+    assert visits.optional
+    assert (visits.wording.only_if and str(visits.wording.only_if)) == only_if
+    assert any("asked of everybody" in note for note in found.notes) == (only_if is None)
+    (tmp_path / "schema.toml").write_text(to_toml(found.schema), encoding="utf-8")
+    assert Schema.from_toml(tmp_path / "schema.toml") == found.schema
+
+
+@pytest.mark.parametrize(
+    "only_if", ["kids", "kids = perhaps", "kids > yes", "age = old", "self = yes", "income > 3", ""]
+)
+def test_a_skip_that_nobody_can_follow_is_refused(only_if) -> None:
+    with pytest.raises(InvalidValueError):
+        Schema(
+            [
+                Numeric("age", 0, 99),
+                Binary("kids"),
+                Binary("self", optional=True, wording=Wording(only_if=only_if)),
+            ],
+            INCOMES,
+        )
+    with pytest.raises(InvalidValueError, match="to be optional"):
+        Schema([Binary("kids"), Binary("x", wording=Wording(only_if="kids = yes"))], INCOMES)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +293,7 @@ def test_broken_xml_is_refused_with_a_reason_if_it_is_needed(tmp_path, text, nam
 def test_an_entity_is_never_followed(tmp_path) -> None:
     outside = b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hostname">]>'
     path = changed(form(tmp_path, INCOME), outside + SHEET % b"<row><c><v>&b;</v></c></row>")
-    with pytest.raises(InvalidValueError, match=r"'form\.xlsx' to be a workbook: ParseError"):
+    with pytest.raises(InvalidValueError, match=r"'form\.xlsx' to be a workbook .*ParseError"):
         from_xlsform(path)
 
 

@@ -117,7 +117,7 @@ use: Learn from files, and use a model
   show        Show what is in a FILE: an agreement, a plan, a model or moments.
   table       Tell means, shares and tables of published MOMENTS, with errors and tests.
   fit         Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
-  predict     Predict for each row of a TABLE (.csv, .parquet) with a published MODEL.
+  predict     Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL.
   statement   Print the privacy statement of a published model or of moments in FILE.
 audit: Check what is promised
   verify      Check who signed a model, moments or a receipt (FILE), and say what that shows.

@@ -294,7 +294,7 @@ def format_of(path: Path) -> str | None:
     return found if isinstance(found, str) else None
 
 
-_KINDS = (".csv", ".parquet")
+_KINDS = (".csv", ".gz", ".xlsx", ".parquet")
 _LARGEST = 2**31  # bytes that are fetched: some of the rows are enough
 
 
@@ -359,7 +359,7 @@ def read_public(path: Path, schema: "bf.Schema", names: "Sequence[str]") -> dict
 
     if path.suffix.lower() not in _KINDS:
         raise InvalidValueError(
-            f"Expected --public {str(path)!r} to be a file of public rows, .csv or .parquet."
+            f"Expected --public {str(path)!r} to be a file of public rows, .csv, .xlsx or .parquet."
         )
     file = TableFile(path, schema, only=tuple(names))
     columns: dict[str, list[Any]] = {name: [] for name in file.names}

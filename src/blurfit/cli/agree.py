@@ -143,7 +143,7 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
 )
 @term_options(*(name for name in TERMS if name != "public_rows"))
 @common.public_option(
-    "Public rows of the features (.csv, .parquet), not the contributors' own: the agreement names "
+    "Public rows of the features (a table), not the contributors' own: the agreement names "
     "the file by its SHA-256, and the target gets the weight that suits them. (moment)"
 )
 @click.option(

@@ -71,10 +71,10 @@ def contribute(
 ) -> Answer:
     """Blur each row of a TABLE and send it once, or write all to a file (--out).
 
-    TABLE is a .csv or .parquet file. If this is interrupted, run it again: it continues where it
-    stopped, and no row is blurred twice. With a plan instead of an AGREEMENT, a lot decides which
-    wave each row is in: that of its invitation, or in a collection that is open to anyone a coin,
-    which the journal remembers. Rows whose wave comes later wait: run it again then.
+    TABLE is a .csv, .xlsx or .parquet file. If this is interrupted, run it again: it continues
+    where it stopped, and no row is blurred twice. With a plan instead of an AGREEMENT, a lot
+    decides which wave each row is in: that of its invitation, or in a collection that is open to
+    anyone a coin, which the journal remembers. Rows whose wave comes later wait: run it again then.
     """
     agreed = common.load_agreed(agreement)
     if public is not None:

@@ -243,10 +243,10 @@ def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
 @click.option(
     "--public-data",
     type=common.EXISTING_FILE,
-    help="Public records like those to be collected (.csv, .parquet); default: generated ones.",
+    help="Public records like those to be collected, a table; default: generated ones.",
 )
 @common.public_option(
-    "Public rows of the features (.csv, .parquet), not the contributors' own: tell what they are "
+    "Public rows of the features (a table), not the contributors' own: tell what they are "
     "worth, by reading each collection with and without them. (moment)"
 )
 @click.option(

@@ -182,7 +182,7 @@ def table(
     "--uneven", is_flag=True, help="Allow for residuals that spread unevenly: wider intervals."
 )
 @common.public_option(
-    "Public rows of the features (.csv, .parquet), not the contributors' own: a label is then "
+    "Public rows of the features (a table), not the contributors' own: a label is then "
     "learned by exact logistic regression."
 )
 @click.option(
@@ -364,7 +364,7 @@ DIGITS = 5  # of a number's whole range: 1 where it goes from 0 to 100,000
 def predict(
     model: Path, table: Path, intervals: bool, confidence: float, out: Path | None
 ) -> Answer | None:
-    """Predict for each row of a TABLE (.csv, .parquet) with a published MODEL."""
+    """Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL."""
     from blurfit.schema.table_files import TableFile
 
     published = bf.PublishedModel.load(model)

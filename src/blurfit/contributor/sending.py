@@ -100,7 +100,7 @@ def send_table(
 
     Args:
         agreement: what everyone agreed on, verified by whoever made the destination.
-        table: a .csv or .parquet file with a column for each of the schema's.
+        table: a .csv, .xlsx or .parquet file with a column for each of the schema's.
         destination: where the parts go.
         journal: where to keep track; by default beside the table.
         other_people: the rows are those of other people than a table's that was blurred before,
@@ -305,7 +305,7 @@ def blur_table(agreement: Agreement, table: str | Path, out: str | Path, **optio
 
     Args:
         agreement: what everyone agreed on; it is verified first.
-        table: a .csv or .parquet file with a column for each of the schema's.
+        table: a .csv, .xlsx or .parquet file with a column for each of the schema's.
         out: a new .parquet or .arrow file.
         options: those of `send_table`.
     """

@@ -23,27 +23,27 @@ under "blurfit", which other tools ignore: so what was written here is read back
 | integer, decimal, with a constraint such as `. >= 18 and . <= 90` | numeric, with these bounds |
 | range, with parameters start and end | numeric |
 | select_one LIST | categorical, with the list's choices; yes/no: binary |
+| select_multiple LIST | a binary question for each of the list's choices, name_choice |
 | begin_group … end_group | a section |
 | label, hint, also label::Deutsch (de) | question and hint, in these languages |
-| required | everybody answers; all else, and what is `relevant` to some, may be left unsaid |
+| required | everybody answers; all else may be left unsaid |
+| relevant, such as `${kids} = 'yes'` | asked only of these; otherwise it is not said |
 | form_title in settings | the title |
 
 Notes, calculations and what a device knows by itself (start, deviceid …) are left out.
 """
 
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
-from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.optional import optional
+from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Question
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
+from blurfit.schema.table_files import workbook
 from blurfit.schema.wording import About, Wording, about_from
 
 OWN = "blurfit"
@@ -54,14 +54,11 @@ _LEFT_OUT |= {"subscriberid", "simserial", "phonenumber", "username", "email", "
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _LOWER = re.compile(rf"\.\s*>=?\s*{_NUMBER}|{_NUMBER}\s*<=?\s*\.")
 _UPPER = re.compile(rf"\.\s*<=?\s*{_NUMBER}|{_NUMBER}\s*>=?\s*\.")
+_RELEVANT = re.compile(rf"\$\{{(.+?)\}}\s*(<=|>=|!=|=|<|>)\s*(?:'([^']+)'|{_NUMBER})")
+_SELECTED = re.compile(r"selected\(\s*\$\{(.+?)\}\s*,\s*'([^']+)'\s*\)")
 _TRUE = {"yes", "true", "true()", "1"}
 # Far more than any survey has; a workbook within them is read in seconds.
 _MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 2**24, 2**16, 2**8
-# What a broken workbook may end in, somewhere below openpyxl; expat's ParseError is a SyntaxError.
-_UNREADABLE = (
-    *(ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, OSError, RuntimeError),
-    *(SyntaxError, TypeError, ValueError, zlib.error),
-)
 
 
 @dataclass(frozen=True)
@@ -262,10 +259,24 @@ class _Form:
             self._group(kind, list_name, row)
         elif kind in _LEFT_OUT:
             self.left_out.append(name or kind)
+        elif kind == "select_multiple":
+            self._several(list_name.split(" ")[0], name, row)
         elif (
             kind and (column := self._column(kind, list_name.split(" ")[0], name, row)) is not None
         ):
             self.reading.columns.append(column)
+
+    def _several(self, list_name: str, name: str, row: Row) -> None:
+        """Ask yes or no for each choice of a question that takes several answers."""
+        choices = self.choices.get(list_name, [])
+        if not choices:
+            self.reading.lacks(name, f"has no choices in the list {list_name!r}")
+        unsaid, words = self._asked(name, row)
+        asked = words.pop("question") or name
+        for choice in choices:
+            label = self._words(choice, "label") or choice["name"]
+            question = Wording(**words, question=_joined(asked, label))
+            self.reading.columns.append(Binary(f"{name}_{choice['name']}", unsaid, question))
 
     def _group(self, kind: str, what: str, row: Row) -> None:
         if what == "repeat":
@@ -278,13 +289,7 @@ class _Form:
             self._sections.pop()
 
     def _column(self, kind: str, list_name: str, name: str, row: Row) -> Feature | None:
-        relevant = bool(row.get("relevant"))
-        unsaid = relevant or row.get("required", "").lower() not in _TRUE
-        if relevant:
-            self.reading.notes.append(f"{name!r} is asked of everybody, who need not say.")
-        section = next((one for one in reversed(self._sections) if one), None)
-        words = {"question": self._words(row, "label"), "hint": self._words(row, "hint")}
-        words["section"] = section
+        unsaid, words = self._asked(name, row)
         if kind in ("integer", "decimal", "range"):
             bounds = _bounds(row)
             if bounds is None:
@@ -298,10 +303,39 @@ class _Form:
             return Binary(name, unsaid, Wording(**words))
         if kind == "select_one":
             return self._choice(name, list_name, words, unsaid=unsaid)
-        several = kind == "select_multiple"
-        why = "takes several answers: ask yes or no for each" if several else f"is of type {kind!r}"
-        self.reading.lacks(name, f"{why}; only numbers, yes/no and single choices can be blurred")
+        self.reading.lacks(
+            name, f"is of type {kind!r}; only numbers, yes/no and choices can be blurred"
+        )
         return None
+
+    def _asked(self, name: str, row: Row) -> tuple[bool, dict[str, Any]]:
+        """Return whether a question may be left unsaid, and how it is worded."""
+        words = {"question": self._words(row, "label"), "hint": self._words(row, "hint")}
+        words["section"] = next((one for one in reversed(self._sections) if one), None)
+        relevant = row.get("relevant")
+        if relevant:
+            words["only_if"] = self._compared(relevant)
+            if words["only_if"] is None:
+                self.reading.notes.append(
+                    f"{name!r} is asked of everybody, who need not say: its `relevant` is more "
+                    "than one comparison of an earlier answer."
+                )
+        return bool(relevant) or row.get("required", "").lower() not in _TRUE, words
+
+    def _compared(self, relevant: str) -> str | None:
+        """Read `${kids} = 'yes'`, or `selected(${kids}, 'yes')`; None for anything else."""
+        if (found := _SELECTED.fullmatch(relevant.strip())) is not None:
+            name, how, value = found[1], "=", found[2]
+        elif (found := _RELEVANT.fullmatch(relevant.strip())) is not None:
+            name, how, value = found[1], found[2], found[3] or found[4]
+        else:
+            return None
+        source = next((one for one in self.reading.columns if one.name == name), None)
+        if isinstance(source, Binary):
+            value = value.lower()
+        known = source.levels if isinstance(source, Categorical) else ("yes", "no")
+        fits = isinstance(source, Numeric) or (how in ("=", "!=") and value in known)
+        return f"{name} {how} {value}" if source is not None and fits else None
 
     def _choice(
         self, name: str, list_name: str, words: dict[str, Any], *, unsaid: bool
@@ -332,41 +366,35 @@ class _Form:
         return texts
 
 
+def _joined(asked: Any, label: Any) -> Any:
+    """Return a question and one of its choices, in each language that either has."""
+    languages = {tag for text in (asked, label) if isinstance(text, dict) for tag in text}
+    if not languages:
+        return f"{asked} – {label}"
+
+    def said(text: Any, tag: str) -> Any:
+        return text.get(tag) or next(iter(text.values())) if isinstance(text, dict) else text
+
+    return {tag: f"{said(asked, tag)} – {said(label, tag)}" for tag in sorted(languages)}
+
+
 def _sheets(path: Path) -> dict[str, list[Row]]:
     """Read the sheets by name, each row by the heading of its columns; empty cells are left out.
 
-    A workbook is a zip archive of XML from anywhere. What it says to unpack to is bounded first
-    (and no more than that is ever unpacked), then how far its rows and columns reach.
+    Its size is bounded before it is unpacked, then how far its rows and columns reach.
     """
-    openpyxl = optional("openpyxl")
-    try:
-        with path.open("rb") as file:
-            size = sum(one.file_size for one in ZipFile(file).infolist())
-            if size > _MOST_BYTES:
-                raise InvalidValueError(
-                    f"Expected {path.name!r} to unpack to at most {_MOST_BYTES:,} bytes, and it "
-                    f"says {size:,}: no survey is so long. Leave out pictures and other sheets."
-                )
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            return {
-                sheet.title.strip().lower(): _rows(path.name, sheet) for sheet in book.worksheets
-            }
-    except BlurfitError:
-        raise
-    except _UNREADABLE as error:
-        raise InvalidValueError(
-            f"Expected {path.name!r} to be a workbook: {type(error).__name__}: {error}."
-        ) from error
+    with workbook(path, _MOST_BYTES) as book:
+        return {sheet.title.strip().lower(): _rows(path.name, sheet) for sheet in book.worksheets}
 
 
-def _rows(workbook: str, sheet: Any) -> list[Row]:
+def _rows(source: str, sheet: Any) -> list[Row]:
     rows = sheet.iter_rows(values_only=True, max_row=_MOST_ROWS + 1, max_col=_MOST_COLUMNS)
     head = [_cell(value) for value in next(rows, ())]
     read = (dict(zip(head, map(_cell, row), strict=False)) for row in rows)
     kept = [{key: text for key, text in row.items() if key and text} for row in read]
     if len(kept) >= _MOST_ROWS:
         raise InvalidValueError(
-            f"Expected fewer than {_MOST_ROWS:,} rows in the sheet {sheet.title!r} of {workbook!r}."
+            f"Expected fewer than {_MOST_ROWS:,} rows in the sheet {sheet.title!r} of {source!r}."
         )
     return [row for row in kept if row]
 

@@ -52,7 +52,7 @@ from blurfit.schema.columns import (
 )
 from blurfit.schema.derived import KINDS, derived_from_dict
 from blurfit.schema.table import Table, listed, read, refuse_keys
-from blurfit.schema.wording import ABOUT, NO_ONE, About, about_from
+from blurfit.schema.wording import ABOUT, NO, NO_ONE, YES, About, OnlyIf, about_from
 
 __all__ = ["Binary", "Categorical", "Coefficients", "Encoded", "Label", "Numeric", "Schema"]
 
@@ -156,6 +156,9 @@ class Schema:
                 f"Expected each name once among features, their levels, target and {INTERCEPT!r}, "
                 f"and got {listed(repeated)} twice; rename one of them."
             )
+        for place, one in enumerate(self.asked):
+            if one.wording.only_if is not None:
+                _refuse_unless_comparable(one, one.wording.only_if, self.asked[:place])
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -447,3 +450,26 @@ def _toml_value(value: Any) -> str:
 def _toml_text(text: str) -> str:
     """Write a text with JSON's escapes, which are TOML's, but for U+007F."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def _refuse_unless_comparable(one: Question, only: OnlyIf, before: Sequence[Question]) -> None:
+    """Refuse a question that is asked of some, unless an earlier answer tells of whom."""
+    source = next((each for each in before if each.name == only.name), None)
+    if source is None or not one.optional:
+        raise InvalidValueError(
+            f"Expected only_if={str(only)!r} of {one.name!r} to name an earlier question, and "
+            f"{one.name!r} to be optional: whoever is not asked does not say."
+        )
+    if isinstance(source, Numeric | Label):
+        try:
+            right = math.isfinite(float(only.value))
+        except ValueError:
+            right = False
+    else:
+        answers = source.levels if isinstance(source, Categorical) else (YES, NO)
+        right = only.how in ("=", "!=") and only.value in answers
+    if not right:
+        raise InvalidValueError(
+            f"Expected only_if={str(only)!r} of {one.name!r} to compare {only.name!r} with an "
+            "answer to it: with = or != one of its levels, yes or no; a number with any."
+        )

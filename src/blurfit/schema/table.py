@@ -22,7 +22,18 @@ import numpy.typing as npt
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 
-NOT_A_NUMBER = "which is not a number; convert the column, or declare it categorical"
+NOT_A_NUMBER = (
+    "which is not a number; write it in digits, without units or separators of thousands, or "
+    "declare the column categorical"
+)
+
+
+class RowError(InvalidValueError):
+    """What is wrong in one row, counted from 0; whoever knows where the row stands says that."""
+
+    def __init__(self, row: int, wrong: str) -> None:
+        super().__init__(f"Row {row} has {wrong}")
+        self.row, self.wrong = row, wrong
 
 
 class Table(NamedTuple):
@@ -126,11 +137,12 @@ def refuse_missing(name: str, values: AnyArray) -> None:
     silent = missing(values)
     if silent.any():
         row = int(silent.argmax())
-        raise InvalidValueError(
-            f"Row {row} has a missing value of {name!r}; set optional = true for "
-            "a feature that people may leave unsaid, or fill in a value that does not depend on "
-            "other records, such as the middle of the public bounds. To leave the record out would "
-            "let the number of contributors depend on an answer."
+        raise RowError(
+            row,
+            f"a missing value of {name!r}; set optional = true for a feature that people may leave "
+            "unsaid, or fill in a value that does not depend on other records, such as the middle "
+            "of the public bounds. To leave the record out would let the number of contributors "
+            "depend on an answer.",
         )
 
 
@@ -139,7 +151,7 @@ def refuse_first(name: str, bad: npt.ArrayLike, remedy: str) -> None:
     culprits = np.asarray(bad)
     if culprits.any():
         row = int(culprits.argmax())
-        raise InvalidValueError(f"Row {row} has a value of {name!r} {remedy}.")
+        raise RowError(row, f"a value of {name!r} {remedy}.")
 
 
 def listed(words: Iterable[object]) -> str:

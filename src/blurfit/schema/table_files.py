@@ -1,27 +1,56 @@
-"""Tables in files, a part at a time: CSV with Python alone, Parquet where pyarrow is installed.
+"""Tables in files as people have them: CSV, Excel's workbooks, Parquet, a part at a time.
 
-A CSV file holds words. What a word means follows from the schema: a number where it says numeric, 0
-or 1 (or false and true) where it says binary, the word itself where it says categorical.
+A file holds words, and what a word means follows from the schema: a number where it says numeric,
+yes or no where it says binary, one of the levels where it says categorical. An answer may be
+written as the schema writes it (0 and 1, a level), or as the survey calls it in any of its
+languages ("nein", "verheiratet").
+
+**CSV.** Spreadsheets write it as their country does. Which character separates columns is seen from
+the heading, in which the schema's names must be found. Between commas, decimals have a point;
+otherwise they may have a comma, and then points separate thousands. Which of the two is meant is
+decided once, for all numbers of a file; where both readings are possible, the file is refused.
+
+**Workbooks** (.xlsx): the first sheet, whose first row names the columns; needs openpyxl.
+
+Rows are named as a spreadsheet counts them: the heading is row 1.
 """
 
 import csv
 import gzip
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
+from zipfile import BadZipFile, ZipFile
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.optional import optional
 from blurfit.schema.columns import Binary, Categorical
 from blurfit.schema.schema import Schema
+from blurfit.schema.table import RowError
+from blurfit.schema.wording import NO, YES
 
-_TRUTHS = {"0": 0, "1": 1, "false": 0, "true": 1}
+WORKBOOKS = (".xlsx", ".xlsm")
+SEPARATORS = ",;\t|"
 _ROWS_AT_ONCE = 10_000
+_MOST_BYTES = 2**28  # that a workbook of people may unpack to
+_FIRST_ROW = 2  # below the heading, as spreadsheets count
+_TRUTHS = {"0": 0, "1": 1, "false": 0, "true": 1, NO: 0, YES: 1}
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+")  # 1.030, which may be 1030
+_WITH_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:[. ' ]\d{3})+|\d+)(?:,\d+)?")  # 1.030,63
+# What a broken workbook may end in, somewhere below openpyxl; expat's ParseError is a SyntaxError.
+_UNREADABLE = (
+    *(ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, OSError, RuntimeError),
+    *(SyntaxError, TypeError, ValueError, zlib.error),
+)
+Row = Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -51,8 +80,15 @@ class TableFile:
         """Read the table as dicts of columns, so many rows at a time."""
         if self.path.suffix.lower() == ".parquet":
             yield from self._parquet(rows, skip)
-        else:
-            yield from self._csv(rows, skip)
+            return
+        with self._lines() as lines:
+            heading = list(next(lines, ()))
+            self._require(heading)
+            places = [heading.index(name) for name in self.names]
+            body, before = islice(lines, skip, None), skip
+            while part := list(islice(body, rows)):
+                yield self._columns(part, places, len(heading), before)
+                before += len(part)
 
     def encoded(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Encode all rows, some at a time; refuse any that the schema refuses.
@@ -70,35 +106,40 @@ class TableFile:
 
     @contextmanager
     def located(self, rows: int) -> Iterator[None]:
-        """Say of a refusal in which file it is, and from which row its rows are counted."""
+        """Say of a refusal in which file and row it is, `rows` rows having been read before."""
         try:
             yield
-        except InvalidValueError as error:
+        except RowError as error:
+            heading = self.path.suffix.lower() != ".parquet"
+            row = rows + error.row + (_FIRST_ROW if heading else 1)
+            first = "heading" if heading else "first"
             raise InvalidValueError(
-                f"In {self.path.name!r}, counting from row {rows} (the first below the heading is "
-                f"row 0): {error}"
+                f"Row {row} of {self.path.name!r} (the {first} is row 1) has {error.wrong}"
             ) from None
+        except InvalidValueError as error:
+            raise InvalidValueError(f"In {self.path.name!r}: {error}") from None
 
     def digest(self) -> str:
         """Return SHA-256 of the file, to know it again."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def _csv(self, rows: int, skip: int) -> Iterator[dict[str, Any]]:
+    @contextmanager
+    def _lines(self) -> Iterator[Iterator[Row]]:
+        """Open the file, and yield its rows, blank ones left out: the heading first."""
+        if self.path.suffix.lower() in WORKBOOKS:
+            with workbook(self.path, _MOST_BYTES) as book:
+                rows = book.worksheets[0].iter_rows(values_only=True)
+                cells = ([_plain(cell) for cell in row] for row in rows)
+                yield (row for row in cells if any(cell != "" for cell in row))
+            return
         try:
             with self._opened() as file:
-                lines = csv.reader(file)
-                heading = next(lines, [])
-                self._require(heading)
-                places = [heading.index(name) for name in self.names]
-                rows_before = skip
-                body = islice((line for line in lines if line), skip, None)
-                while part := list(islice(body, rows)):
-                    yield self._columns(part, places, len(heading), rows_before)
-                    rows_before += len(part)
+                yield (line for line in csv.reader(file, delimiter=self._separator) if line)
         except (csv.Error, UnicodeError, gzip.BadGzipFile, EOFError):
             raise InvalidValueError(
-                f"Expected {str(self.path)!r} to be a CSV file in UTF-8."
+                f"Expected {str(self.path)!r} to be a CSV file in UTF-8, an Excel workbook (.xlsx) "
+                "or a Parquet file (.parquet). Spreadsheets save the first as “CSV UTF-8”."
             ) from None
 
     def _opened(self) -> TextIO:
@@ -106,20 +147,76 @@ class TableFile:
             return gzip.open(self.path, "rt", newline="", encoding="utf-8-sig")
         return self.path.open(newline="", encoding="utf-8-sig")
 
+    @cached_property
+    def _separator(self) -> str:
+        """What separates columns: with it, most of the names are in the heading."""
+        with self._opened() as file:
+            first = next((line for line in file if line.strip()), "")
+
+        def found(separator: str) -> int:
+            heading = next(csv.reader([first], delimiter=separator), [])
+            return len({word.strip() for word in heading} & set(self.names))
+
+        return max(SEPARATORS, key=found)
+
+    @cached_property
+    def _decimal_comma(self) -> bool:
+        """Tell whether decimals have a comma; refuse a file in which nobody could tell."""
+        if self.path.suffix.lower() in WORKBOOKS or self._separator == ",":
+            return False
+        kinds = {one.name: one for one in self.schema.questions}
+        numeric = [name for name in self.names if not isinstance(kinds[name], Binary | Categorical)]
+        grouped = plain = False
+        with self._lines() as lines:
+            heading = list(next(lines, ()))
+            places = [heading.index(name) for name in numeric if name in heading]
+            for line in lines:
+                for word in (line[place].strip() for place in places if place < len(line)):
+                    if "," in word:
+                        return True
+                    grouped |= bool(_GROUPED.fullmatch(word))
+                    plain |= "." in word and not _GROUPED.fullmatch(word)
+        if grouped and not plain:
+            raise InvalidValueError(
+                f"Expected numbers of one meaning in {self.path.name!r}: each point in them stands "
+                "before three digits, so it may separate thousands, or decimals. Save the numbers "
+                "without separators of thousands."
+            )
+        return False
+
     def _columns(
-        self, lines: Sequence[Sequence[str]], places: Sequence[int], width: int, first: int
+        self, lines: Sequence[Row], places: Sequence[int], width: int, first: int
     ) -> dict[str, Any]:
         for row, line in enumerate(lines):
             if len(line) != width:
                 raise InvalidValueError(
                     f"Expected {width} values in each row of {self.path.name!r}, as in its "
-                    f"heading, and row {first + row} has {len(line)}."
+                    f"heading, and row {first + row + _FIRST_ROW} has {len(line)}."
                 )
         kinds = {one.name: one for one in self.schema.questions}
+        readers = [self._reader(kinds[name]) for name in self.names]
         return {
-            name: [_value(kinds[name], line[place].strip()) for line in lines]
-            for name, place in zip(self.names, places, strict=True)
+            name: [None if line[place] == "" else read(line[place]) for line in lines]
+            for name, place, read in zip(self.names, places, readers, strict=True)
         }
+
+    def _reader(self, column: Any) -> Callable[[Any], Any]:
+        """Return how a word of a column is read; what cannot be read stays a word, which the schema
+        refuses.
+        """
+        if isinstance(column, Binary):
+            known = {**_called(column, {NO: 0, YES: 1}), **_TRUTHS}
+            return lambda cell: known.get(_word(cell).casefold(), cell) if _word(cell) else None
+        if isinstance(column, Categorical):
+            called = _called(column, {level: level for level in column.levels})
+            levels = set(column.levels)
+
+            def level(cell: Any) -> Any:
+                word = _word(cell)
+                return word if word in levels else called.get(word.casefold(), word or None)
+
+            return level
+        return _with_comma if self._decimal_comma else _number
 
     def _parquet(self, rows: int, skip: int) -> Iterator[dict[str, Any]]:
         parquet = optional("pyarrow.parquet")
@@ -139,7 +236,7 @@ class TableFile:
                 f"Expected {str(self.path)!r} to be a Parquet file whose columns can be read."
             ) from None
 
-    def _require(self, present: Iterable[str]) -> None:
+    def _require(self, present: Iterable[Any]) -> None:
         here = list(present)
         if twice := [name for name in self.names if here.count(name) > 1]:
             raise InvalidValueError(
@@ -149,21 +246,70 @@ class TableFile:
         if absent := [name for name in self.names if name not in here]:
             raise InvalidValueError(
                 f"Expected the columns {', '.join(absent)} in {self.path.name!r}, and none of its "
-                f"{len(here)} columns is called so. Does the first line name the columns?"
+                f"{len(here)} columns is called so. Does the first row name the columns?"
             )
 
 
-def _value(column: object, word: str) -> Any:
-    """Read a word as what the column holds; what cannot be read stays a word, which the schema
-    refuses.
+@contextmanager
+def workbook(path: Path, most_bytes: int) -> Iterator[Any]:
+    """Open an Excel workbook from anywhere: a zip archive of XML.
+
+    What it says to unpack to is bounded first, and no more than that is ever unpacked.
     """
-    if not word:
-        return None
-    if isinstance(column, Categorical):
-        return word
-    if isinstance(column, Binary):
-        return _TRUTHS.get(word.lower(), word)
+    openpyxl = optional("openpyxl")
     try:
-        return word if "_" in word else float(word)  # Python's own digit groups are not CSV's
+        with path.open("rb") as file:
+            size = sum(one.file_size for one in ZipFile(file).infolist())
+            if size > most_bytes:
+                raise InvalidValueError(
+                    f"Expected {path.name!r} to unpack to at most {most_bytes:,} bytes, and it "
+                    f"says {size:,}. Leave out pictures and other sheets, or save it as CSV."
+                )
+            yield openpyxl.load_workbook(file, read_only=True, data_only=True)
+    except BlurfitError:
+        raise
+    except _UNREADABLE as error:
+        raise InvalidValueError(
+            f"Expected {path.name!r} to be a workbook that can be read ({type(error).__name__})."
+        ) from None
+
+
+def _plain(cell: Any) -> Any:
+    """Return a cell as a number, a truth value or a word; "" where it is empty."""
+    if isinstance(cell, bool | int | float):
+        return cell
+    return "" if cell is None else str(cell).strip()
+
+
+def _called(column: Any, answers: dict[str, Any]) -> dict[str, Any]:
+    """Return what each answer is called, in any language; what two are called, neither is."""
+    found: dict[str, set[Any]] = {}
+    for answer, text in column.wording.labels:
+        for _, words in text.languages:
+            found.setdefault(words.strip().casefold(), set()).add(answers[answer])
+    return {words: next(iter(meant)) for words, meant in found.items() if len(meant) == 1}
+
+
+def _word(cell: Any) -> str:
+    """Return how a level writes a cell: 7 and 7.0 as "7"."""
+    whole = isinstance(cell, float) and cell.is_integer()
+    return str(int(cell) if whole else cell).strip()
+
+
+def _number(cell: Any) -> Any:
+    """Read a number as programs write it; Python's own digit groups (1_000) are not CSV's."""
+    word = cell.strip() if isinstance(cell, str) else cell
+    try:
+        return (
+            word if isinstance(word, str) and "_" in word else float(word) if word != "" else None
+        )
     except ValueError:
         return word
+
+
+def _with_comma(cell: str) -> Any:
+    """Read a number whose decimals have a comma: 1.030,63."""
+    word = cell.strip()
+    if not _WITH_COMMA.fullmatch(word):
+        return _number(word)
+    return float(re.sub("[. ' ]", "", word).replace(",", "."))

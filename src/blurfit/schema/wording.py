@@ -16,9 +16,12 @@ question that differs from everybody else's. In a file:
     hint = "Where you sleep most nights."
     section = "About you"            # long forms have a page for each section
     labels = {n = "in the north", s = "in the south"}   # of yes/no: labels = {yes = "…", no = "…"}
+    only_if = "abroad = no"          # asked only of these; for all others it is not said
 
-A numeric column may have a `unit`. Nothing of this is computed with. What is left out is left out
-of the JSON too, so a schema without any has the fingerprint that it always had.
+A numeric column may have a `unit`. `only_if` names an earlier question, whose answer is compared
+(=, !=, and <, <=, >, >= of a number); the question itself is optional. Whoever is not asked counts,
+and is blurred, like somebody who does not say. Nothing of this is computed with. What is left out
+is left out of the JSON too, so a schema without any has the fingerprint that it always had.
 
 **Texts are harmless.** A text is one line, of at most 2,000 characters. Control characters, lone
 surrogates, line separators and the marks that reorder what follows (U+202A to U+202E, U+2066 to
@@ -35,6 +38,7 @@ from blurfit.errors import InvalidValueError
 
 LONGEST = 2000
 YES, NO = "yes", "no"
+_COMPARED = re.compile(r"(.+?) ?(<=|>=|!=|=|<|>) ?(.+)")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _HARMFUL = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
@@ -106,6 +110,35 @@ class About:
 
 
 @dataclass(frozen=True)
+class OnlyIf:
+    """The people whom a question is asked of: those whose answer to an earlier one compares so.
+
+    >>> str(OnlyIf.of("age>=18"))
+    'age >= 18'
+    """
+
+    name: str
+    how: str
+    value: str
+
+    @classmethod
+    def of(cls, given: Any) -> "OnlyIf":
+        """Read a comparison: a name, =, !=, <, <=, > or >=, and an answer."""
+        if isinstance(given, OnlyIf):
+            return given
+        found = _COMPARED.fullmatch(_line("only_if", given))
+        if found is None:
+            raise InvalidValueError(
+                f'Expected only_if={given!r} to be a comparison such as "children = yes" or '
+                '"age >= 18".'
+            )
+        return cls(*found.groups())
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.how} {self.value}"
+
+
+@dataclass(frozen=True)
 class Wording:
     """A question in words: each may be a plain text, or a table of texts by language.
 
@@ -121,9 +154,12 @@ class Wording:
     unit: Text | None = None
     section: Text | None = None
     labels: Sequence[tuple[str, Text]] = ()
+    only_if: OnlyIf | None = None
 
     def __post_init__(self) -> None:
         _read_texts(self, WORDS)
+        if self.only_if is not None:
+            object.__setattr__(self, "only_if", OnlyIf.of(self.only_if))
         labels: Any = self.labels
         pairs: Any = labels.items() if isinstance(labels, Mapping) else labels
         if isinstance(pairs, str) or not isinstance(pairs, Iterable):
@@ -154,12 +190,12 @@ class Wording:
         found = _written(self, WORDS)
         if self.labels:
             found["labels"] = {answer: text.to_plain() for answer, text in self.labels}
-        return found
+        return found | ({} if self.only_if is None else {"only_if": str(self.only_if)})
 
 
 ABOUT = tuple(one.name for one in fields(About))
-WORDS = tuple(one.name for one in fields(Wording) if one.name != "labels")
-WORDING_KEYS = (*WORDS, "labels")
+WORDS = ("title", "question", "hint", "unit", "section")
+WORDING_KEYS = (*WORDS, "labels", "only_if")
 
 
 def about_from(entry: Mapping[str, Any]) -> About:
