@@ -43,7 +43,7 @@ noise, and are written into S before anything is computed from it:
   Both entries then carry the same noise, times ω² and cω: they are *tied*;
 * hats are at least 0 and sum to 1, and only neighbours overlap. So Σv_i = Σv_i² + Σv_iv_{i−1} +
   Σv_iv_{i+1}, and all of these sum to N: K + K + (K − 1) noisy entries tell 2K − 1 numbers with a
-  known total, which `solved` finds by least squares. All entries of a question's hats are then tied.
+  known total, which `solved` finds by least squares. All entries of one curve's hats are then tied.
 
 `Noise` holds the variance of each entry and these ties; E[EBE] for any B, which is all that
 shrinkage and inference need, follows from them.
@@ -572,10 +572,8 @@ class JointSums:
                     f"Expected features other than the target {target!r} and its levels, got "
                     f"{column.name!r}."
                 )
-        if len(set(rows)) != len(rows) or not chosen:
-            raise InvalidValueError(
-                f"Expected at least one feature, each named once, got {list(features)}."
-            )
+        if len(set(rows)) != len(rows):
+            raise InvalidValueError(f"Expected each feature once, and got {list(features)}.")
         last = self.index(target)
         return Submodel(
             count=self.count,

@@ -25,10 +25,11 @@ from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums
 from blurfit.messages.signing import Signature
 from blurfit.model import tables
-from blurfit.model.fitting import Formula, fit, fit_public, parsed, path
 from blurfit.model.fitting import Path as CoefficientPath
+from blurfit.model.fitting import fit, fit_public, path
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel
 from blurfit.model.tables import Answers
+from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
 from blurfit.version import software
@@ -166,8 +167,7 @@ class PublishedMoments(PublishedFile):
                 f"Expected target={aim!r} to be one of {list(schema.targets)}: the agreement says "
                 "that only these may be predicted."
             )
-        others = tuple(one.name for one in schema.asked if one.name != aim)
-        return Formula(aim, others if features is None else tuple(features))
+        return Formula(aim, schema.default_predictors(aim) if features is None else tuple(features))
 
     def fit(
         self,

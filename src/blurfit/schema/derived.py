@@ -162,6 +162,11 @@ class Curve(Categorical):
         """Return each row's number, within its bounds."""
         return np.asarray(sources[0].inside(values[0]))
 
+    def contains(self, number: Question) -> bool:
+        """Tell whether a straight line over the whole range of the number is such a curve."""
+        ends = self.knots[0], self.knots[-1]
+        return isinstance(number, Numeric) and ends == (number.lower, number.upper)
+
     def scale(self, values: AnyArray) -> FloatArray:
         """Return the hats of each number, (n, K)."""
         knots = np.array(self.knots)
@@ -199,7 +204,7 @@ class Cross(Categorical):
     def bound(self, sources: Sequence[Question]) -> "Cross":
         """Return it with the levels of its two questions."""
         found = Cross(self.of[0], self.of[1], self.name, self.wording)
-        one, other = map(_levels_of, sources)
+        one, other = map(levels_of, sources)
         assign(found, levels=tuple(f"{first}:{second}" for first in one for second in other))
         found.__post_init__()
         return found
@@ -207,7 +212,7 @@ class Cross(Categorical):
     def derive(self, sources: Sequence[Any], values: Sequence[AnyArray]) -> AnyArray:
         """Return each row's pair of levels."""
         one, other = (_places(*pair) for pair in zip(sources, values, strict=True))
-        found = np.array(self.levels, dtype=object)[one * len(_levels_of(sources[1])) + other]
+        found = np.array(self.levels, dtype=object)[one * len(levels_of(sources[1])) + other]
         return np.asarray(found, dtype=object)
 
     def _stated(self) -> dict[str, Any]:
@@ -260,7 +265,7 @@ class Product(_Computed):
                 f"Expected one of {' and '.join(self.of)} to be a number, to multiply it: of "
                 "choices, declare a Cross."
             )
-        found = Product(*self.of, self.name, self.wording)
+        found = Product(self.of[0], self.of[1], self.name, self.wording)
         choices = (one.levels for one in sources if isinstance(one, Categorical))
         assign(found, levels=tuple(next(choices, ())))
         return found
@@ -287,7 +292,7 @@ class Poly(_Computed):
     `poly(age, 3)` in a formula is age itself with those of degrees 2 and 3.
 
     >>> Poly("age", degree=2).name
-    'poly(age, 2)'
+    'poly2(age)'
     """
 
     of: tuple[str, ...] = ()
@@ -297,12 +302,16 @@ class Poly(_Computed):
     def __init__(
         self, of: str, degree: int, name: str | None = None, wording: Wording = NO_WORDING
     ) -> None:
-        if isinstance(degree, bool) or not isinstance(degree, int) or not 2 <= degree <= MOST_DEGREE:
+        if (
+            isinstance(degree, bool)
+            or not isinstance(degree, int)
+            or not 2 <= degree <= MOST_DEGREE
+        ):
             raise InvalidValueError(
                 f"Expected degree={degree!r} to be a whole number from 2 to {MOST_DEGREE}: of "
                 "degree 1 it is the number itself, and for more bends a Curve has less noise."
             )
-        name = f"poly({of}, {degree})" if name is None else name
+        name = f"poly{degree}({of})" if name is None else name
         self._computed((as_text(of=of),), name, wording, degree=degree)
 
     def bound(self, sources: Sequence[Question]) -> "Poly":
@@ -432,7 +441,8 @@ def _written(numbers: Sequence[float]) -> list[str]:
     return [canonical(number).decode() for number in numbers]
 
 
-def _levels_of(source: Question) -> tuple[str, ...]:
+def levels_of(source: Question) -> tuple[str, ...]:
+    """Return the levels that a question can be crossed by; a yes/no has yes and no."""
     if isinstance(source, Categorical):
         return tuple(source.levels)
     if isinstance(source, Numeric | Label):

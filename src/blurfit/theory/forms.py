@@ -5,8 +5,8 @@ z = (c, ω₁v₁, …, ω_kv_k): a public constant, and each column times a pub
 number and of a sign have |v| ≤ 1; the levels of a categorical are one-hot, so that all of them
 together have norm 1, however many there are. A number that need not be said is a group of two, of
 which one is always 0: the number, and a level that is 1 for whoever does not say; a number at each
-level of a choice is a group of which one is the number. In any such group at most one column differs
-from 0, by at most 1. Hats are a group of at least 0 that sum to 1, so that Σv² ≤ (Σv)² = 1, and only
+level of a choice is a group of which one is the number. In any such group at most one column
+differs from 0, by at most 1. Hats are at least 0 and sum to 1, so that Σv² ≤ (Σv)² = 1, and only
 two that are neighbours differ from 0. With one weight for each question, therefore,
 
     ‖u‖² = ‖(ω₁v₁, …)‖² ≤ ρ² = Σ ω² over questions,
@@ -14,8 +14,8 @@ two that are neighbours differ from 0. With one weight for each question, theref
 which is the bound that `blurfit.theory.moments` calibrates noise for.
 
 What is sent of zzᵀ is its upper triangle, row by row, without what everybody knows: the constant's
-own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group, but
-for neighbouring hats. Leaving entries out cannot raise the sensitivity.
+own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group,
+but for neighbouring hats. Leaving entries out cannot raise the sensitivity.
 
 **`TargetForm`** sends only the products with the target: d numbers a person instead of d²/2, beside
 public rows. Where rows of the features are public, Σyx (and Σy² for a number's spread) is all that
@@ -176,7 +176,7 @@ class JointColumn:
 
 def public_zeros(columns: Sequence[JointColumn]) -> npt.NDArray[np.bool_]:
     """Tell which products of the constant and the columns are 0 for everybody: of two of one group,
-    but for hats that are neighbours. (size, size)
+    but for hats that are neighbours: (size, size).
     """
     groups = np.array([None, *(column.group for column in columns)], dtype=object)
     hats = np.array([False, *(column.kind == "hat" for column in columns)])

@@ -186,7 +186,7 @@ async function inputOf(agreement) {
   const { weights, calibration, schema } = agreement;
   demand(weights === null, "weights", weights, "null with input");
   const { target } = schema;
-  refuseDerived(schema, "with input");
+  demand(!schema.features.some(isDerived), "features", "computed from answers", "asked");
   demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
   verifyObjective(agreement);
   verifyNumbers(calibration);
@@ -210,7 +210,6 @@ function verifyWave({ wave, mechanism, public_rows: rows, sends, calibration, sc
   demand(!sends || (rows !== null && wave === null), "sends", sends, "public rows, and one wave");
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map", "people"], "wave");
-  refuseDerived(schema, "in waves");
   demand(mechanism === "moment" && isDigest(wave.plan), "plan", wave.plan, "a hash");
   whole("number of the wave", wave.number);
   const { follows, number, people } = wave;
@@ -223,16 +222,13 @@ function verifyWave({ wave, mechanism, public_rows: rows, sends, calibration, sc
   demand((wave.map === null) === (number === 1), "map", wave.map, "none in the first wave alone");
 }
 
-function refuseDerived({ features }, where) {
-  demand(!features.some(isDerived), "features", "computed from answers", `asked, ${where}`);
-}
 
 function verifySchema(schema) {
-  const sources = "sources" in schema ? ["sources"] : [];
+  const sources = ["sources", "predictors"].filter((name) => name in schema);
   const fields = ["features", "target", "intercept", "targets", ...sources];
   exactly(schema, [...fields, ...verifyAbout(schema)], "schema");
-  const isList = !sources.length || (Array.isArray(schema.sources) && schema.sources.length > 0);
-  demand(isList, "sources", schema.sources, "a list");
+  const isList = (name) => Array.isArray(schema[name]) && schema[name].length > 0;
+  demand(sources.every(isList), "sources or predictors", "none", "lists");
   schema.sources?.forEach((source) => verifyColumn(source, false));
   demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
   demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
@@ -245,6 +241,10 @@ function verifySchema(schema) {
   const used = schema.features.filter(isDerived).flatMap(({ of }) => of);
   const isUsed = (schema.sources ?? []).every(({ name }) => used.includes(name));
   demand(isUsed, "sources", "one", "questions that something is computed from");
+  const predicts = ({ of }) => of === undefined || ![of].flat().includes(schema.target.name);
+  const fitting = schema.features.filter(predicts).map(({ name }) => name);
+  const isFitting = (schema.predictors ?? []).every((name) => fitting.includes(name));
+  demand(isFitting, "predictors", schema.predictors, "features that do not follow from the target");
   const encoded = schema.target.kind === "categorical" ? columnsFor(schema.target) : [];
   for (const all of [named, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
     demand(new Set(all).size === all.length, "names", all.join(", "), "different");
