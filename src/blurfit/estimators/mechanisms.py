@@ -415,11 +415,11 @@ def clean_moment_totals(
 ) -> Totals:
     """The sums of what the rows, or the people, would send, in one pass and before any noise."""
     form, columns = agreement.form, agreement.schema.features
-    count, weights = (len(values), None) if people is None else (people.count, people.weights)
+    count, _ = _counted(values, people)
     if isinstance(form, WaveForm):
-        found = wave_totals(form, values, targets[:, 0], columns, weights)
+        found = wave_totals(form, values, targets[:, 0], columns, people)
         return Totals(count, found, agreement.fingerprint)
-    sums = joint_totals(values, targets, columns, weights)
+    sums = joint_totals(values, targets, columns, people)
     scale = np.array([form.constant, *(column.weight for column in form.columns)])
     matrix = sums.matrix(count) * np.outer(scale, scale)
     return Totals(count, form.take(matrix), agreement.fingerprint)

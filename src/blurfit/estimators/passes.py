@@ -26,6 +26,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.estimators.people import People
 from blurfit.schema.columns import Binary, Categorical, Feature
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
@@ -66,7 +67,7 @@ def joint_totals(
     values: AnyArray,
     targets: FloatArray,
     columns: Sequence[Feature],
-    weights: FloatArray | None = None,
+    people: People | None = None,
 ) -> JointTotals:
     """The sums over all rows of the products of their columns v and targets t.
 
@@ -80,7 +81,7 @@ def joint_totals(
             a categorical, the place of its level.
         targets: (n, m), already encoded.
         columns: what each column of `values` is.
-        weights: how much each row counts, (n,); all count 1 if nothing is said.
+        people: whose row is whose, if each is to count as one of its person's.
 
     >>> from blurfit import Numeric
     >>> found = joint_totals(np.array([[25], [130]]), np.array([[1.0], [0.5]]),
@@ -88,12 +89,12 @@ def joint_totals(
     >>> found.matrix(2).tolist()
     [[2.0, 0.5, 1.5], [0.5, 1.25, 0.0], [1.5, 0.0, 1.25]]
     """
-    encoder = Encoder.of(values, columns, NUMBERS_AT_ONCE)
+    encoder = Encoder.of(values, columns, NUMBERS_AT_ONCE, people)
     k, m = len(encoder.order), targets.shape[1]
 
     def sums_of(part: slice) -> JointTotals:
         t, ones = targets[part], np.ones(encoder.at_once)
-        w = None if weights is None else weights[part]
+        w = None if people is None else people.weights[part]
         gram, total, cross = np.zeros((k, k)), np.zeros(k), np.zeros((k, m))
         for rows, v in encoder.blocks(values[part]):  # `np.dot` lets other threads run, unlike `@`
             weighted = v if w is None else v * w[rows, None]
@@ -114,19 +115,41 @@ def wave_totals(
     values: AnyArray,
     target: FloatArray,
     columns: Sequence[Feature],
-    weights: FloatArray | None = None,
+    people: People | None = None,
 ) -> FloatArray:
-    """The sums of what the rows of a later wave would send; `target` is encoded, (n,), and so much
-    does each row count.
+    """The sums of what the rows, or the people, of a later wave would send; `target` is encoded,
+    (n,).
+
+    Where a map cuts a person's rows together, a first pass finds how long they are.
     """
-    encoder = Encoder.of(values, columns, min(NUMBERS_AT_ONCE, MOST_ROWS * values.shape[1]))
+    at_once = min(NUMBERS_AT_ONCE, MOST_ROWS * values.shape[1])
+    encoder = Encoder.of(values, columns, at_once, people)
 
     def sums_of(part: slice) -> FloatArray:
         work, t = _Whitener(form, encoder), target[part]
-        w = None if weights is None else weights[part]
+        w = None if people is None else people.weights[part]
         for rows, v in encoder.blocks(values[part]):
-            work.add(v, t[rows], 1.0 if w is None else w[rows])
+            each = None if sizes is None else sizes[:, part][:, rows]
+            work.add(v, t[rows], 1.0 if w is None else w[rows], each)
         return work.found()
+
+    def sizes_of(part: slice) -> FloatArray:
+        work, t = _Whitener(form, encoder), target[part]
+        found = np.empty((2, len(t)))
+        for rows, v in encoder.blocks(values[part]):
+            _, squares, error = work.measure(v, t[rows])
+            found[:, rows] = squares, error * error
+        return found
+
+    sizes = None
+    if people is not None and not form.is_newton:
+        each = np.hstack(in_parts(sizes_of, values, encoder))
+        means = np.array([np.bincount(people.codes, one * people.weights) for one in each])
+        if isinstance(form.chart, GaugeMap):
+            size, error = np.sqrt(means[0] / form.chart.whitening.dimension), np.sqrt(means[1])
+            places = form.chart.bins(size, error)
+            return np.asarray(sum(np.bincount(one, minlength=form.width) for one in places)) * 1.0
+        sizes = np.sqrt(means)[:, people.codes]
 
     return np.asarray(sum(in_parts(sums_of, values, encoder)))
 
@@ -155,6 +178,7 @@ class Encoder:
         numbers, words: places of the columns of numbers, and of categoricals.
         starts: where in a block each categorical's levels begin.
         layout: whether rows lie in rows or in columns.
+        reach: where numbers are cut, 1 but for differences within people.
     """
 
     columns: tuple[Feature, ...]
@@ -164,9 +188,16 @@ class Encoder:
     words: IntArray
     starts: IntArray
     layout: Order
+    reach: float
 
     @classmethod
-    def of(cls, values: AnyArray, columns: Sequence[Feature], numbers_at_once: int) -> "Encoder":
+    def of(
+        cls,
+        values: AnyArray,
+        columns: Sequence[Feature],
+        numbers_at_once: int,
+        people: People | None = None,
+    ) -> "Encoder":
         """Find where each column goes, and how many rows fit into a block."""
         is_word = np.array([isinstance(column, Categorical) for column in columns])
         numbers, words = np.flatnonzero(~is_word), np.flatnonzero(is_word)
@@ -184,7 +215,8 @@ class Encoder:
         in_columns = values.flags.f_contiguous and not values.flags.c_contiguous
         back = np.array(order, dtype=np.int64)
         layout: Order = "F" if in_columns else "C"
-        return cls(tuple(columns), back, at_once, numbers, words, starts[:-1], layout)
+        reach = 1.0 if people is None else people.reach
+        return cls(tuple(columns), back, at_once, numbers, words, starts[:-1], layout, reach)
 
     def blocks(self, values: AnyArray) -> Iterator[tuple[slice, FloatArray]]:
         """Each block's rows and its columns v, which the next block overwrites."""
@@ -210,7 +242,7 @@ class Encoder:
             with np.errstate(over="ignore"):  # an infinity is cut like all that is outside
                 np.subtract(given[:, self.numbers] if width > d else given, centre[:count], block)
                 np.multiply(block, slope[:count], out=block)
-            np.clip(block, -1.0, 1.0, out=block)
+            np.clip(block, -self.reach, self.reach, out=block)
             if width > d:
                 wide[:count, :d], wide[:count, d:] = block, 0.0
                 places = given[:, self.words].astype(np.intp) + self.starts
@@ -264,8 +296,10 @@ class _Whitener:
         self.linear, self.errors = np.zeros(size), 0.0
         self.counts = np.zeros(form.width if isinstance(chart, GaugeMap) else 0)
 
-    def add(self, v: FloatArray, target: FloatArray, counted: FloatArray | float = 1.0) -> None:
-        """Add what the rows of a block would send; `counted` says how much each of them counts."""
+    def measure(self, v: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
+        """Fill the buffer with x; return the score, the square of the features and, unless it is
+        Newton's map, the error of each row.
+        """
         chart, p, x = self.form.chart, self.p, self.x[: len(v)]
         np.dot(v, self.matrix, out=x)
         x += self.shift[: len(v)]
@@ -273,6 +307,22 @@ class _Whitener:
         x[:, p] = 0.0
         squares = np.einsum("ij,ij->i", x, x)  # of the features alone
         x[:, p] = self.constant
+        if isinstance(chart, NewtonMap):
+            return score, squares
+        return score, squares, (target - score) / chart.scale
+
+    def add(
+        self,
+        v: FloatArray,
+        target: FloatArray,
+        counted: FloatArray | float = 1.0,
+        sizes: FloatArray | None = None,
+    ) -> None:
+        """Add what the rows of a block would send; `counted` says how much each of them counts, and
+        `sizes` has the root mean squares of the features and errors of the person of each.
+        """
+        chart, x = self.form.chart, self.x[: len(v)]
+        score, squares, *errors = self.measure(v, target)
         if isinstance(chart, NewtonMap):
             weight = 1 / np.maximum(1.0, squares + self.constant**2)
             if isinstance(chart.loss, PoissonNewton):
@@ -284,15 +334,18 @@ class _Whitener:
             if chart.robust:
                 self.squares += self._gram(x, g * g * counted)
             return
-        error = (target - score) / chart.scale
+        (error,) = errors
         if isinstance(chart, GaugeMap):
-            for places in chart.bins(np.sqrt(squares / p), np.abs(error)):
-                each = None if isinstance(counted, float) else counted
-                self.counts += np.bincount(places, each, minlength=chart.width)
+            for places in chart.bins(np.sqrt(squares / self.p), np.abs(error)):
+                self.counts += np.bincount(places, minlength=chart.width)
             return
         a, b = chart.feature_weight, chart.target_weight
-        s = a / np.maximum(np.sqrt(squares), a)
-        e = (b / chart.bound) * np.clip(s * error, -chart.bound, chart.bound)
+        if sizes is None:
+            s = a / np.maximum(np.sqrt(squares), a)
+            e = (b / chart.bound) * np.clip(s * error, -chart.bound, chart.bound)
+        else:
+            s = a / np.maximum(sizes[0], a)
+            e = b * s * error / np.maximum(chart.bound, s * sizes[1])
         self.gram += self._gram(x, s * s * counted)
         self.linear += np.dot(s * e * counted, x)
         self.errors += float(np.dot(e * counted, e))
