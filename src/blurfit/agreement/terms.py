@@ -42,8 +42,9 @@ def require_rules(agreed: Any) -> None:
     require_together(agreed)
 
 
-def require_together(agreed: Any, *, waves: bool = False) -> None:
+def require_together(agreed: Any, *, waves: bool = False, served: bool = False) -> None:
     """Refuse what cannot be had together, of terms, an agreement or a plan: here and nowhere else.
+    `served` says that a store is to collect it.
 
     Two databases and several waves need sums that add and are published; proofs need two databases
     and have one wave so far; products with the target alone need public rows, and no later wave,
@@ -53,6 +54,12 @@ def require_together(agreed: Any, *, waves: bool = False) -> None:
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
     targets = agreed.sends == "targets"
     for together, reason in (
+        (
+            by_input and served,
+            "mechanism='moment' at a service: what an `input` agreement promises rests on a proof "
+            "that no page can check, and its sums may not be shown. Collect it in files (`blurfit "
+            "contribute --out`, `blurfit learn`).",
+        ),
         (
             by_input and waves,
             "mechanism='moment' for waves: they learn from sums that are published.",

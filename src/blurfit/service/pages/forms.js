@@ -8,7 +8,7 @@
 //   products  the numbers of a record's columns v, before they are blurred
 //   reach     how far two records can be apart in that norm, by the neighbouring relation
 
-import { INTERCEPT, columnsFor, columnsOf, isLabel, questionsOf, scaled } from "./schema.js";
+import { columnsFor, INTERCEPT, isLabel, questionsOf, scaled } from "./schema.js";
 
 let [later, part] = [null, null]; // waveform.js, targetform.js
 
@@ -22,16 +22,13 @@ export async function ready(agreement) {
   later.verifyMap(agreement.wave.map, agreement.schema);
 }
 
-/** The form of an agreement by `moment`, once it is `ready`. */
+/** The form of an agreement, once it is `ready`. */
 export function formOf(agreement) {
   return isLater(agreement) ? later.waveForm(agreement) : jointForm(agreement);
 }
 
-/** How many numbers a contributor sends: those of the form, or q and p under `input`. */
-export function widthOf(agreement) {
-  const isMoment = agreement.mechanism === "moment";
-  return isMoment ? formOf(agreement).sent.length : 2 * columnsOf(agreement.schema).length;
-}
+/** How many numbers a contributor sends. */
+export const widthOf = (agreement) => formOf(agreement).sent.length;
 
 function jointForm(agreement) {
   const whole = productsOf(agreement);

@@ -34,8 +34,6 @@ export default {
     "{first} und {second} erhalten je einen Anteil, der wie Zufallszahlen aussieht. Keiner von beiden sieht Ihre Antworten, solange nicht beide ihr Wort brechen.",
   "public.any":
     "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Sie verraten {little} über eine einzelne Person.",
-  "public.one":
-    "Ein Modell aus den verwischten Zahlen von mindestens {quorum} {what}. Es verrät {little} über eine einzelne von ihnen.",
   "guess.model":
     "Wer alles über Sie weiß außer einer Antwort und zwei für gleich wahrscheinlich hält, trifft mit dem Veröffentlichten höchstens {hundred} von 100 Mal die richtige; eine Münze trifft 50 von 100 Mal.",
   "guess.model.surely":
@@ -227,7 +225,6 @@ export default {
   and: " und ",
   "learned.classes": "{title}, eines von {levels}",
   "learned.label": "ob für jemanden gilt: {target}",
-  "releases.one": "ein Modell, einmal",
   "releases.any":
     "die verwischten Summen einer abgeschlossenen Sammlung, einmal, und beliebig viele Modelle daraus.{more} Das Versprechen gilt für alles zusammen.",
   "releases.more":

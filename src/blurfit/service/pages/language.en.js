@@ -33,8 +33,6 @@ export default {
     "{first} and {second} each get a share that looks like random numbers. Neither sees your answers unless both break their word.",
   "public.any":
     "Blurred sums over at least {quorum} {what}, and models made from them. They give away {little} about any one person.",
-  "public.one":
-    "One model, made from the blurred numbers of at least {quorum} {what}. It gives away {little} about any one of them.",
   "guess.model":
     "Somebody who knows everything about you but one answer, and finds two equally likely, picks the right one from what is published at most {hundred} times in 100; a coin is right 50 times in 100.",
   "guess.model.surely":
@@ -224,7 +222,6 @@ export default {
   and: " and ",
   "learned.classes": "{title}, which is one of {levels}",
   "learned.label": "whether someone’s answer is {target}",
-  "releases.one": "one model, once",
   "releases.any":
     "the blurred sums of one final collection, once, and any number of models computed from them.{more} The promise covers all of it together.",
   "releases.more": " From the same sums anyone may also predict {others} by the other answers.",
