@@ -129,8 +129,9 @@ def key_in(
 @click.option("--new-admin-token", is_flag=True, help="Replace the administrator's token.")
 @click.option(
     "--peer-token-file",
-    type=common.EXISTING_FILE,
-    help="A secret shared with the service of an agreement's other database.",
+    type=common.ANY_FILE,
+    help="A secret shared with the service of an agreement's other database; written at the first "
+    "start, and copied to the other.",
 )
 @click.option(
     "--share-key-file",
@@ -204,9 +205,17 @@ def serve(
         submissions_per_second=submissions_per_second,
     )
     refuse_unless_possible(workers, place)
-    peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
+    peer_token, shared = None, ""
+    if peer_token_file is not None:
+        if not peer_token_file.exists():
+            tokens.write_token(peer_token_file, tokens.new_token())
+            shared = (
+                f" {peer_token_file} is new: give a copy to whoever runs the other database, who "
+                "starts with it."
+            )
+        peer_token = tokens.read_token(peer_token_file)
     with bf.Store(place) as store:
-        said = appoint(store, token_file, replace=new_admin_token)
+        said = appoint(store, token_file, replace=new_admin_token) + shared
         share_key = None
         if share_key_file is not None:
             share_key, told = share_key_in(share_key_file)
