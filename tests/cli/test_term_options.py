@@ -12,7 +12,7 @@ FLAGS = {
     "admission": "anyone",
     "signing_keys": "signing-key",
 }
-SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True}
+SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True, "--diaries": True}
 
 
 @click.command()

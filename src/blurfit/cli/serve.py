@@ -573,7 +573,7 @@ def export(agreement: Path, place: str, out: Path) -> Answer:
 @click.option("--browser/--no-browser", default=True, help="Open the pages in a browser or not.")
 @click.option("--publish", "at_once", is_flag=True, help="Publish without waiting for Enter.")
 def quickstart(people: int, seconds: float, browser: bool, at_once: bool) -> None:
-    """Run two databases and a survey on this machine: watch it fill up, take part, read the model.
+    """Run two databases and a survey on this machine: take part, and read the model.
 
     Nothing closes before you press Enter, and nothing is kept afterwards.
     """
@@ -625,7 +625,7 @@ def quickstart(people: int, seconds: float, browser: bool, at_once: bool) -> Non
     type=click.Path(path_type=Path, file_okay=False),
 )
 def demo_command(one_database: bool, waves: bool, contributors: int, out: Path) -> Answer:
-    """Let generated people share their answers between two databases, and get a model."""
+    """Let generated people share answers between two databases, and get a model."""
     from rich.console import Console
 
     from blurfit import demo
