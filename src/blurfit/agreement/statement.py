@@ -247,6 +247,25 @@ def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
     return () if agreement.calibration.model.proved else (UNPROVED,)
 
 
+def coded_in_words(agreement: "Agreement") -> dict[str, str]:
+    """Return by what sums are kept apart, and how much each person counts, where that is agreed."""
+    found = {}
+    if agreement.groups is not None:
+        overlap = f" (overlap {agreement.overlap:g})" if agreement.overlap else ""
+        found["groups"] = (
+            f"sums are kept apart by {agreement.groups}{overlap}; which group somebody is in is "
+            "blurred like all else"
+        )
+    if agreement.weighting is not None:
+        rule = ", ".join(f"{level} {factor:g}" for level, factor in agreement.factors)
+        rule = rule or "divided by its upper bound"
+        found["weights"] = (
+            f"how much somebody counts follows from {agreement.weighting} ({rule}), and is "
+            "blurred like all else"
+        )
+    return found
+
+
 def relation_in_words(neighbours: Neighbours, *, diaries: bool = False) -> str:
     """Return what may change of one person, so that "if …" can stand before it."""
     if diaries and neighbours == "replace":
@@ -462,6 +481,7 @@ def as_html(agreement: "Agreement") -> str:
     rows = [
         ("asked", ", ".join(one.name for one in agreement.schema.questions)),
         ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
+        *coded_in_words(agreement).items(),
         *([("nothing is promised", " ".join(caveats))] if caveats else promised),
         ("fingerprint", agreement.fingerprint),
     ]

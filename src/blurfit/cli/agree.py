@@ -68,6 +68,7 @@ _SEVERAL = {
     "databases": ("--database", (str, str), "NAME URL", " Use it twice."),
     "signing_keys": ("--signing-key", str, "KEY", " Then use it twice."),
     "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
+    "factors": ("--factor", (str, float), "LEVEL VALUE", " Give it for every level."),
 }
 
 # Terms of which only one choice is typed, because the other is what nothing typed means.

@@ -34,6 +34,7 @@ from blurfit.agreement.statement import (
     PUBLIC_ROWS_ASSUMED,
     Promise,
     SeenBy,
+    coded_in_words,
     condition_in_words,
     either_in_words,
     guesses_in_words,
@@ -373,9 +374,11 @@ def _facts(model: Published) -> Iterator[tuple[str, str]]:
         in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
         where = " of the last wave" if in_waves else ""
         yield f"sent by each person{where}", f"{agreement.width:,} blurred numbers"
+    for name, words in coded_in_words(agreement).items():
+        yield name, plain(words)
     if agreement.weights is not None:
         called = {one.name: title_of(one) for one in agreement.schema.questions}
-        weights = agreement.weights.to_dict(agreement.schema).items()
+        weights = agreement.weights.to_dict(agreement.questions).items()
         listed = (f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights)
         yield "public weights", ", ".join(listed)
         yield "may be predicted", ", ".join(plain(called[name]) for name in agreement.targets)
