@@ -3,7 +3,7 @@
     fit(X, y, groups=person)      rows ─► what each would send ─► mean over each person's ─► Σ ─► …
 
 A person's rows are averaged *inside* the form, so that a person moves the sums by no more than one
-row would (`blurfit.theory.moments`, the hull lemma): the noise is that of as many rows as there are
+row would (Lemma H of `blurfit.theory.coded`): the noise is that of as many rows as there are
 people, and all of what is promised is promised to the person, however many rows they have. Each
 person has one vote: a row counts 1/m where its person has m.
 

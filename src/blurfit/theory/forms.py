@@ -200,6 +200,10 @@ class Form(ABC):
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Return what the sums of `count` people say of all of them together, as a matrix."""
 
+    def pooled(self, values: FloatArray) -> FloatArray:
+        """Return what one person sends who has several rows, (m, k): the mean of their products."""
+        return np.asarray(self.products(values).mean(axis=0))
+
     @property
     def bound(self) -> float:
         """The largest norm of the numbers of one record."""
@@ -304,10 +308,6 @@ class JointForm(Form):
         rows, columns = self._sent
         found: FloatArray = z[..., rows] * z[..., columns]
         return found
-
-    def pooled(self, values: FloatArray) -> FloatArray:
-        """Return what one person sends who has several rows, (m, k): the mean of their products."""
-        return np.asarray(self.products(values).mean(axis=0))
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ from the sums of what was sent by `count` people, and what everybody knows."""

@@ -133,10 +133,8 @@ left out or becomes (c, 0), which is closer.
 **Several rows of one person** are cut together where residuals are sent: with F the root mean
 square of ‖f‖ over their rows, s = min(1, r√p/F) is one weight for all of them, G is the root mean
 square of s·g, and z_t = (c·s, a·s·f_t/(r√p), b·s·g_t·min(1, R/G)/R). The mean of z_tz_tᵀ is
-positive semidefinite and its trace is at most c² + a² + b² ≤ c² + 1. For any two such A and B
-
-    ‖A − B‖² = ‖A‖² + ‖B‖² − 2⟨A, B⟩ ≤ 2(c² + 1)²,   as ⟨A, B⟩ = ‖A^½B^½‖² ≥ 0 and ‖A‖_F ≤ tr A.
-
+positive semidefinite and its trace is at most c² + a² + b² ≤ c² + 1, so two of them are at most
+√2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`).
 So Δ is as above, `zero-out` too, and for one row the two are the same map. What has to fit into the
 ball is a mean over rows, which varies less than each row: the ball can be smaller. A gauge counts a
 person in the bins of F/√p and of the root mean square of g. Newton's quadratics are averaged as
