@@ -136,6 +136,7 @@ class HeldWaves:
             delta=delta,
             quorum=self.quorums[place],
             neighbours=fit.calibration.model.neighbours,
+            diaries=fit.diaries,
             **local,
         )
 

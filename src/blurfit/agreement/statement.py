@@ -99,6 +99,8 @@ class Promise:
         local: what one submission keeps by itself; None where there was none, or a caveat stands.
         condition: what the promise needs, and whether anybody can check it.
         counted: what the release is from: so many people, submissions or rows.
+        unit: what one person may change: a "record" that is sent, a "row" that somebody held, or
+            "person", all rows of whom count as one.
         seen: who could see a record, in words.
     """
 
@@ -112,6 +114,7 @@ class Promise:
     local: LocalGuarantee | None
     condition: str
     counted: str
+    unit: Literal["record", "row", "person"]
     seen: str
 
     @classmethod
@@ -144,7 +147,10 @@ class Promise:
             models=models,
             local=None if caveats or held else local,
             condition=condition,
-            counted=f"{count:,} rows" if held else counted_in_words(agreement.admission, count),
+            counted=f"{count:,} {'people' if agreement.diaries else 'rows'}"
+            if held
+            else counted_in_words(agreement.admission, count),
+            unit="person" if agreement.diaries else "row" if held else "record",
             seen=_seen(agreement, quorum, None if caveats else local, held=held),
         )
 
@@ -185,6 +191,7 @@ class Promise:
             "models": self.models,
             "caveats": list(self.caveats),
             "seen_by": self.seen_by,
+            "unit": self.unit,
             "condition": self.condition,
             "local_mu": None if local is None else local.mu,
             "local_epsilon": None if local is None else local.epsilon,
@@ -218,8 +225,8 @@ def _together(kept: float, kept_back: float, models: int) -> float:
 
 _STRONG, _WEAK, _YARDSTICK = 1.0, 10.0, 1e-6
 _RELATION: dict[Neighbours, str] = {
-    "replace": "one person replace her record by any other",
-    "zero-out": "one person's answers be blanked out, while she still counts",
+    "replace": "one person's record were replaced by any other",
+    "zero-out": "one person's answers were blanked out, while they still count",
 }
 
 
@@ -240,8 +247,29 @@ def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
     return () if agreement.calibration.model.proved else (UNPROVED,)
 
 
-def relation_in_words(neighbours: Neighbours) -> str:
-    """Return what one person may change, so that "should …" can stand before it."""
+def coded_in_words(agreement: "Agreement") -> dict[str, str]:
+    """Return by what sums are kept apart, and how much each person counts, where that is agreed."""
+    found = {}
+    if agreement.groups is not None:
+        overlap = f" (overlap {agreement.overlap:g})" if agreement.overlap else ""
+        found["groups"] = (
+            f"sums are kept apart by {agreement.groups}{overlap}; which group somebody is in is "
+            "blurred like all else"
+        )
+    if agreement.weighting is not None:
+        rule = ", ".join(f"{level} {factor:g}" for level, factor in agreement.factors)
+        rule = rule or "divided by its upper bound"
+        found["weights"] = (
+            f"how much somebody counts follows from {agreement.weighting} ({rule}), and is "
+            "blurred like all else"
+        )
+    return found
+
+
+def relation_in_words(neighbours: Neighbours, *, diaries: bool = False) -> str:
+    """Return what may change of one person, so that "if …" can stand before it."""
+    if diaries and neighbours == "replace":
+        return "all rows of one person were replaced by any others"
     return _RELATION[neighbours]
 
 
@@ -405,14 +433,14 @@ def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
     least = quorum or f"{agreement.honest:,}"
     if agreement.admission == "invited":
         people = (
-            f"This needs honest people, at least {least} of those who were invited: they added the "
-            "noise agreed on, and tell it to nobody."
+            f"This holds if at least {least} of the people who were invited follow the protocol: "
+            "they add the noise agreed on, and keep it to themselves."
         )
     else:
         people = (
-            f"{OPEN_TO_ANYONE} For one honest person this needs others who are honest too, {least} "
-            "with her, and nobody can check that: one sender with enough submissions of known "
-            "noise voids it."
+            f"{OPEN_TO_ANYONE} This holds only if at least {least} of the submissions are of real "
+            "people who keep their noise to themselves. Nobody can check that, and a flood of "
+            "fakes cancels it."
         )
     if not agreement.database_noise:
         return people
@@ -453,6 +481,7 @@ def as_html(agreement: "Agreement") -> str:
     rows = [
         ("asked", ", ".join(one.name for one in agreement.schema.questions)),
         ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
+        *coded_in_words(agreement).items(),
         *([("nothing is promised", " ".join(caveats))] if caveats else promised),
         ("fingerprint", agreement.fingerprint),
     ]

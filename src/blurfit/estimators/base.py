@@ -30,15 +30,16 @@ from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
 from blurfit.contributor import noise
-from blurfit.contributor.blur import perturb_table
+from blurfit.contributor.blur import blur
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
+from blurfit.estimators.people import People, warn_if_repeated
 from blurfit.estimators.rows import design, read_rows, records, refuse_outside, words
 from blurfit.learning.inference import Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.summary import Summary
-from blurfit.schema.columns import Categorical, Feature, Question
+from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.schema import Schema
 from blurfit.simulation.sampler import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
@@ -57,8 +58,8 @@ CLASSES_READ = (
 )
 
 _ONE_PERSON: dict[Neighbours, str] = {
-    "replace": "replacing one row by any other",
-    "zero-out": "leaving one row out of the sums",
+    "replace": "replacing {what} by any other{s}",
+    "zero-out": "leaving {what} out of the sums",
 }
 
 
@@ -94,12 +95,17 @@ def _sentences(model: PublishedModel, releases: int) -> list[str]:
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     numbers = f"(epsilon={at_most(promise.epsilon, 6)}, delta={at_most(promise.delta, 6)})"
     what = "The blurred sums and the coefficients" if by_moment else "The coefficients"
+    diaries = model.agreement.diaries
+    changed = _ONE_PERSON[promise.neighbours].format(
+        what="all rows of one person" if diaries else "one row", s="s" if diaries else ""
+    )
+    who = "people, each with any number of rows" if diaries else "rows, each another person's"
     sentences = [
         f"{what} are {numbers}-differentially "
-        f"private: {_ONE_PERSON[promise.neighbours]} changes the probability of anything that is "
+        f"private: {changed} changes the probability of anything that is "
         "made of them by a factor of at most e^epsilon, up to delta.",
-        f"This is for one fit to {model.count} rows, each another person's; fitting again "
-        "reveals more. Bounds, column names, levels, classes and the number of rows are taken "
+        f"This is for one fit to {model.count} {who}; fitting again reveals more. Bounds, column "
+        f"names, levels, classes and the number of {'people' if diaries else 'rows'} are taken "
         "to be public. The promise is for rows that fit accepts; that it refused some (a "
         "missing value, an unknown label) is not covered.",
         promise.seen,
@@ -154,14 +160,20 @@ class Signal(NamedTuple):
 
     target: Question
     answers: AnyArray
+    reach: float = 1.0
 
     @property
     def encoded(self) -> FloatArray:
-        """A column in [−1, 1], of ±1, or one for each class: (n, m)."""
+        """A column in [−1, 1], of ±1, or one for each class: (n, m). Differences within a person
+        may reach further (`blurfit.estimators.people`).
+        """
         if isinstance(self.target, Categorical):
             return np.eye(len(self.target.levels))[self.answers]
         if self.answers.dtype == np.bool_:
             return np.where(self.answers, 1.0, -1.0)[:, None]
+        if self.reach > 1 and isinstance(self.target, Numeric):
+            v = (self.answers - self.target.centre) * (2 / self.target.width)
+            return np.clip(v, -self.reach, self.reach)[:, None]
         return self.target.scale(self.answers)[:, None]
 
     @property
@@ -198,6 +210,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         columns: tuple[Feature, ...],
         signals: Sequence[Signal],
         caveats: tuple[str, ...],
+        people: People | None,
     ) -> list[PublishedModel]:
         """Spend, blur, publish: one model, or one for each signal."""
         raise NotImplementedError  # pragma: no cover
@@ -262,10 +275,12 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         columns: tuple[Feature, ...],
         signals: Sequence[Signal],
         caveats: Sequence[str] = (),
+        people: People | None = None,
     ) -> list[PublishedModel]:
         """Models of all signals, together within the promise.
 
-        `caveats` are the reasons for which the promise does not hold, where there are any.
+        `caveats` are the reasons for which the promise does not hold, where there are any;
+        `people` say whose row is whose, where each person may have several.
         """
         refuse_elsewhere(getattr(self, _SENT_FROM, None))
         for place, column in enumerate(columns):
@@ -279,7 +294,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if self.random_state is not None:
             caveats = [SEEDED, *caveats]
-        models = self._learn(values, columns, signals, tuple(caveats))
+        models = self._learn(values, columns, signals, tuple(caveats), people)
         agreements = [model.agreement for model in models]
         self.agreement_ = agreements if len(agreements) > 1 else agreements[0]
         self.model_ = models if len(models) > 1 else models[0]
@@ -287,6 +302,13 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
         return models
+
+    def _people(self, X: Any, y: Any, groups: Any, rows: int) -> People | None:
+        """Whose row is whose; None, and perhaps a warning, where nothing is said."""
+        if groups is not None:
+            return People.of(groups, rows)
+        warn_if_repeated(X, y)
+        return None
 
     def _pay(self, what: str, neighbours: Neighbours, **cost: float) -> None:
         """Spend, and forget what an earlier fit found: should this one fail from now on, an earlier
@@ -308,12 +330,16 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def blur_each(
-    agreement: Agreement, values: AnyArray, columns: Sequence[Feature], signal: Signal
+    agreement: Agreement,
+    values: AnyArray,
+    columns: Sequence[Feature],
+    signal: Signal,
+    people: People | None = None,
 ) -> Submissions:
-    """Every row as its own contributor would send it."""
+    """Every row, or every person's mean, as its own contributor would send it."""
     table = {**records(values, columns), signal.target.name: signal.recorded}
-    # With rule="published", `guarantee_` says what is not proved.
-    return perturb_table(agreement, table, allow_unproved=True)
+    agreement.verify(allow_unproved=True)  # `guarantee_` says what rule="published" does not prove
+    return blur(agreement, agreement.exact(table, None if people is None else people.codes))
 
 
 def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:

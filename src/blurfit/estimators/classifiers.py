@@ -24,8 +24,12 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
 
     classes: Any = None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their labels y; features outside the bounds are clipped."""
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learn from rows X and their labels y; features outside the bounds are clipped.
+
+        `groups` names the person of each row, where a person may have several: the promise is then
+        to the person (`blurfit.estimators.people`).
+        """
         values, labels, columns = read_rows(
             self, X, y, reset=True, ensure_min_samples=self.least_rows
         )
@@ -43,7 +47,8 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
             signals = [Signal(label_of(name, classes[1]), codes == 1)]
         else:
             signals = self._of_many(name, classes, codes)
-        models = self._publish(values, columns, signals, caveats)
+        people = self._people(X, y, groups, len(values))
+        models = self._publish(values, columns, signals, caveats, people)
         self.classes_ = classes
         found = [
             (model, model.coefficients_of(output)) for model in models for output in model.outputs
@@ -164,12 +169,13 @@ def codes_of(labels: AnyArray, classes: AnyArray) -> AnyArray:
 class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     """Classification from blurred joint moments: all classes from one release.
 
-    A row is one person. Two classes are one column of ±1, more are one-hot: one release holds all
-    of them, and no budget is divided. In waves, or with public rows of the features, two classes
-    are learned by logistic regression; else by least squares. Once fitted, `summary()` is the table
-    that a statistician expects, and `moments_` the release, from which other columns and formulas
-    are fitted at no further cost. The model is shrunk by what the noise leaves uncertain; where the
-    noise dominates, that is done by sampling, which takes up to a second for each class.
+    A row is one person, unless `fit(X, y, groups=...)` says whose it is. Two classes are one column
+    of ±1, more are one-hot: one release holds all of them, and no budget is divided. In waves, or
+    with public rows of the features, two classes are learned by logistic regression; else by least
+    squares. Once fitted, `summary()` is the table that a statistician expects, and `moments_` the
+    release, from which other columns and formulas are fitted at no further cost. The model is
+    shrunk by what the noise leaves uncertain; where the noise dominates, that is done by sampling,
+    which takes up to a second for each class.
 
     Args:
         epsilon: ε of everything that a fit releases.
@@ -181,7 +187,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
             private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own: exact
@@ -247,7 +253,7 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
             private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within

@@ -43,6 +43,7 @@ from blurfit.estimators.base import (
     share,
 )
 from blurfit.estimators.passes import JointTotals, joint_totals, wave_totals
+from blurfit.estimators.people import People
 from blurfit.estimators.rows import (
     read_rows,
     records,
@@ -60,7 +61,7 @@ from blurfit.schema.columns import Categorical, Feature
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
 from blurfit.simulation.sampler import input_totals
-from blurfit.theory.forms import WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
@@ -137,7 +138,13 @@ class InputPerturbation(PerturbationEstimator):
         columns: tuple[Feature, ...],
         signals: Sequence[Signal],
         caveats: tuple[str, ...],
+        people: People | None,
     ) -> list[PublishedModel]:
+        if people is not None:
+            raise InvalidValueError(
+                "Expected no groups with input perturbation, which blurs each row by itself: a "
+                "mean of rows is no row. Take MomentPerturbationRegressor or -Classifier."
+            )
         schemas = [Schema(columns, signal.target, self.fit_intercept) for signal in signals]
         first = self.agreement_for(schemas[0], len(values), len(signals))
         agreements = [replace(first, schema=schema) for schema in schemas]
@@ -244,17 +251,19 @@ class MomentPerturbation(PerturbationEstimator):
     public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
     waves: int | Literal["auto"] = "auto"
 
-    def agreement_for(self, schema: Schema, rows: int) -> Agreement:
-        """The contract under which a fit in one wave to this many rows blurs them."""
+    def agreement_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> Agreement:
+        """The contract under which a fit in one wave to this many rows blurs them; to so many
+        people, where each may have several.
+        """
         weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
-        return agree(schema, quorum=rows, **self._promise(), **weights)
+        return agree(schema, quorum=rows, diaries=diaries, **self._promise(), **weights)
 
-    def waves_for(self, schema: Schema, rows: int) -> HeldWaves | None:
-        """The waves of a fit to this many rows of this schema; None if there is only one."""
+    def waves_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> HeldWaves | None:
+        """The waves of a fit to this many rows of this schema, or people; None for only one."""
         if self.public_X is not None:
             refuse_waves(self.waves, "public_X")
             return None
-        in_all = self.agreement_for(schema, rows)
+        in_all = self.agreement_for(schema, rows, diaries=diaries)
         calibration = in_all.calibration
         assert isinstance(calibration, MomentCalibration)
         counts, mu = self._family() == "poisson", mu_of(self.epsilon, calibration.model.delta)
@@ -308,6 +317,7 @@ class MomentPerturbation(PerturbationEstimator):
         columns: tuple[Feature, ...],
         signals: Sequence[Signal],
         caveats: tuple[str, ...],
+        people: People | None,
     ) -> list[PublishedModel]:
         (signal,) = signals
         public = None
@@ -318,8 +328,9 @@ class MomentPerturbation(PerturbationEstimator):
                 refuse_outside(rows[:, place], column)
             public = records(rows, columns)
         schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
-        waves = self.waves_for(schema, len(values))
-        releases = self._releases(waves, schema, values, signal, caveats)
+        count, diaries = _counted(values, people)
+        waves = self.waves_for(schema, count, diaries=diaries)
+        releases = self._releases(waves, schema, values, signal, caveats, people)
         self.plan_, self.releases_, self.moments_ = waves, releases, releases[0]
         if self.plan_ is not None:
             return [learn_plan(self.plan_, self.releases_)]
@@ -341,29 +352,34 @@ class MomentPerturbation(PerturbationEstimator):
         values: AnyArray,
         signal: Signal,
         caveats: tuple[str, ...],
+        people: People | None,
     ) -> tuple[PublishedMoments, ...]:
         """All that leaves: spent for first, and once, then blurred."""
         random = self._seeded()
         encoded = None if self.per_record else signal.encoded
+        count, diaries = _counted(values, people)
 
         def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
-            rows = values[::stride]
+            some, whose = (
+                (slice(None, None, stride), None) if people is None else people.every(stride)
+            )
+            rows = values[some]
             if encoded is None:
-                part = Signal(signal.target, signal.answers[::stride])
-                sent = blur_each(agreement, rows, schema.features, part)
-                totals = Totals(len(rows), sent.numbers.sum(axis=0), agreement.fingerprint)
+                part = Signal(signal.target, signal.answers[some])
+                sent = blur_each(agreement, rows, schema.features, part, whose)
+                totals = Totals(len(sent), sent.numbers.sum(axis=0), agreement.fingerprint)
             else:
-                require_room(agreement, len(rows))  # of later waves, before rows are looked at
-                clean = clean_moment_totals(agreement, rows, encoded[::stride])
+                require_room(agreement, agreement.quorum)  # before rows are looked at
+                clean = clean_moment_totals(agreement, rows, encoded[some], whose)
                 totals = blurred(agreement, clean, random)
             return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
         if waves is None:
-            agreement = self.agreement_for(schema, len(values))
-            self._spend(agreement, len(values))
+            agreement = self.agreement_for(schema, count, diaries=diaries)
+            self._spend(agreement, count)
             return (release(agreement),)
         course = Course.of(waves, ())
-        self._spend(course.next_agreement(), len(values), waves)
+        self._spend(course.next_agreement(), count, waves)
         for stride in waves.strides:
             course = course.then(release(course.next_agreement(), stride))
         return course.releases
@@ -378,7 +394,7 @@ class MomentPerturbation(PerturbationEstimator):
         # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
         # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
         kept_back = releases * DISCRETE_SHARE / 2 * self.delta
-        what = f"{type(self).__name__} of {rows:,} rows"
+        what = f"{type(self).__name__} of {rows:,} {'people' if agreement.diaries else 'rows'}"
         self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
 
     def _targets(self, signal: Signal, columns: Sequence[Feature]) -> tuple[str, ...]:
@@ -389,13 +405,22 @@ class MomentPerturbation(PerturbationEstimator):
         return tuple(name for name in self.bounds.targets if name in names)
 
 
-def clean_moment_totals(agreement: Agreement, values: AnyArray, targets: FloatArray) -> Totals:
-    """The sums of what the rows would send, in one pass and before any noise."""
+def _counted(values: AnyArray, people: People | None) -> tuple[int, bool]:
+    """How many the promise is to, and whether they may have several rows each."""
+    return (len(values), False) if people is None else (people.count, True)
+
+
+def clean_moment_totals(
+    agreement: Agreement, values: AnyArray, targets: FloatArray, people: People | None = None
+) -> Totals:
+    """The sums of what the rows, or the people, would send, in one pass and before any noise."""
     form, columns = agreement.form, agreement.schema.features
+    count, _ = _counted(values, people)
     if isinstance(form, WaveForm):
-        found = wave_totals(form, values, targets[:, 0], columns)
-        return Totals(len(values), found, agreement.fingerprint)
-    sums = joint_totals(values, targets, columns)
+        found = wave_totals(form, values, targets[:, 0], columns, people)
+        return Totals(count, found, agreement.fingerprint)
+    assert isinstance(form, JointForm)
+    sums = joint_totals(values, targets, columns, people)
     scale = np.array([form.constant, *(column.weight for column in form.columns)])
-    matrix = sums.matrix(len(values)) * np.outer(scale, scale)
-    return Totals(len(values), form.take(matrix), agreement.fingerprint)
+    matrix = sums.matrix(count) * np.outer(scale, scale)
+    return Totals(count, form.take(matrix), agreement.fingerprint)

@@ -26,6 +26,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.estimators.people import People
 from blurfit.schema.columns import Binary, Categorical, Feature
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
@@ -62,7 +63,12 @@ class JointTotals(NamedTuple):
         )
 
 
-def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Feature]) -> JointTotals:
+def joint_totals(
+    values: AnyArray,
+    targets: FloatArray,
+    columns: Sequence[Feature],
+    people: People | None = None,
+) -> JointTotals:
     """The sums over all rows of the products of their columns v and targets t.
 
     v = (x − centre)·2/width of each value x, cut to [−1, 1]. It is cut last, so that |v| ≤ 1 holds
@@ -75,6 +81,7 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
             a categorical, the place of its level.
         targets: (n, m), already encoded.
         columns: what each column of `values` is.
+        people: whose row is whose, if each is to count as one of its person's.
 
     >>> from blurfit import Numeric
     >>> found = joint_totals(np.array([[25], [130]]), np.array([[1.0], [0.5]]),
@@ -82,17 +89,20 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
     >>> found.matrix(2).tolist()
     [[2.0, 0.5, 1.5], [0.5, 1.25, 0.0], [1.5, 0.0, 1.25]]
     """
-    encoder = Encoder.of(values, columns, NUMBERS_AT_ONCE)
+    encoder = Encoder.of(values, columns, NUMBERS_AT_ONCE, people)
     k, m = len(encoder.order), targets.shape[1]
 
     def sums_of(part: slice) -> JointTotals:
         t, ones = targets[part], np.ones(encoder.at_once)
+        w = None if people is None else people.weights[part]
         gram, total, cross = np.zeros((k, k)), np.zeros(k), np.zeros((k, m))
         for rows, v in encoder.blocks(values[part]):  # `np.dot` lets other threads run, unlike `@`
-            gram += np.dot(v.T, v)
-            total += np.dot(ones[: len(v)], v)
-            cross += np.dot(v.T, t[rows])
-        return JointTotals(gram, total, cross, np.dot(t.T, t), t.sum(axis=0))
+            weighted = v if w is None else v * w[rows, None]
+            gram += np.dot(weighted.T, v)
+            total += np.dot(ones[: len(v)], weighted)
+            cross += np.dot(weighted.T, t[rows])
+        of_targets = t if w is None else t * w[:, None]
+        return JointTotals(gram, total, cross, np.dot(of_targets.T, t), of_targets.sum(axis=0))
 
     found = in_parts(sums_of, values, encoder)
     gram, total, cross, squares, sums = (sum(parts) for parts in zip(*found, strict=True))
@@ -101,16 +111,45 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
 
 
 def wave_totals(
-    form: WaveForm, values: AnyArray, target: FloatArray, columns: Sequence[Feature]
+    form: WaveForm,
+    values: AnyArray,
+    target: FloatArray,
+    columns: Sequence[Feature],
+    people: People | None = None,
 ) -> FloatArray:
-    """The sums of what the rows of a later wave would send; `target` is encoded, (n,)."""
-    encoder = Encoder.of(values, columns, min(NUMBERS_AT_ONCE, MOST_ROWS * values.shape[1]))
+    """The sums of what the rows, or the people, of a later wave would send; `target` is encoded,
+    (n,).
+
+    Where a map cuts a person's rows together, a first pass finds how long they are.
+    """
+    at_once = min(NUMBERS_AT_ONCE, MOST_ROWS * values.shape[1])
+    encoder = Encoder.of(values, columns, at_once, people)
 
     def sums_of(part: slice) -> FloatArray:
         work, t = _Whitener(form, encoder), target[part]
+        w = None if people is None else people.weights[part]
         for rows, v in encoder.blocks(values[part]):
-            work.add(v, t[rows])
+            each = None if sizes is None else sizes[:, part][:, rows]
+            work.add(v, t[rows], 1.0 if w is None else w[rows], each)
         return work.found()
+
+    def sizes_of(part: slice) -> FloatArray:
+        work, t = _Whitener(form, encoder), target[part]
+        found = np.empty((2, len(t)))
+        for rows, v in encoder.blocks(values[part]):
+            _, squares, error = work.measure(v, t[rows])
+            found[:, rows] = squares, error * error
+        return found
+
+    sizes = None
+    if people is not None and not form.is_newton:
+        each = np.hstack(in_parts(sizes_of, values, encoder))
+        means = np.array([np.bincount(people.codes, one * people.weights) for one in each])
+        if isinstance(form.chart, GaugeMap):
+            size, error = np.sqrt(means[0] / form.chart.whitening.dimension), np.sqrt(means[1])
+            places = form.chart.bins(size, error)
+            return np.asarray(sum(np.bincount(one, minlength=form.width) for one in places)) * 1.0
+        sizes = np.sqrt(means)[:, people.codes]
 
     return np.asarray(sum(in_parts(sums_of, values, encoder)))
 
@@ -139,6 +178,7 @@ class Encoder:
         numbers, words: places of the columns of numbers, and of categoricals.
         starts: where in a block each categorical's levels begin.
         layout: whether rows lie in rows or in columns.
+        reach: where numbers are cut, 1 but for differences within people.
     """
 
     columns: tuple[Feature, ...]
@@ -148,9 +188,16 @@ class Encoder:
     words: IntArray
     starts: IntArray
     layout: Order
+    reach: float
 
     @classmethod
-    def of(cls, values: AnyArray, columns: Sequence[Feature], numbers_at_once: int) -> "Encoder":
+    def of(
+        cls,
+        values: AnyArray,
+        columns: Sequence[Feature],
+        numbers_at_once: int,
+        people: People | None = None,
+    ) -> "Encoder":
         """Find where each column goes, and how many rows fit into a block."""
         is_word = np.array([isinstance(column, Categorical) for column in columns])
         numbers, words = np.flatnonzero(~is_word), np.flatnonzero(is_word)
@@ -168,7 +215,8 @@ class Encoder:
         in_columns = values.flags.f_contiguous and not values.flags.c_contiguous
         back = np.array(order, dtype=np.int64)
         layout: Order = "F" if in_columns else "C"
-        return cls(tuple(columns), back, at_once, numbers, words, starts[:-1], layout)
+        reach = 1.0 if people is None else people.reach
+        return cls(tuple(columns), back, at_once, numbers, words, starts[:-1], layout, reach)
 
     def blocks(self, values: AnyArray) -> Iterator[tuple[slice, FloatArray]]:
         """Each block's rows and its columns v, which the next block overwrites."""
@@ -194,7 +242,7 @@ class Encoder:
             with np.errstate(over="ignore"):  # an infinity is cut like all that is outside
                 np.subtract(given[:, self.numbers] if width > d else given, centre[:count], block)
                 np.multiply(block, slope[:count], out=block)
-            np.clip(block, -1.0, 1.0, out=block)
+            np.clip(block, -self.reach, self.reach, out=block)
             if width > d:
                 wide[:count, :d], wide[:count, d:] = block, 0.0
                 places = given[:, self.words].astype(np.intp) + self.starts
@@ -248,8 +296,10 @@ class _Whitener:
         self.linear, self.errors = np.zeros(size), 0.0
         self.counts = np.zeros(form.width if isinstance(chart, GaugeMap) else 0)
 
-    def add(self, v: FloatArray, target: FloatArray) -> None:
-        """Add what the rows of a block would send."""
+    def measure(self, v: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
+        """Fill the buffer with x; return the score, the square of the features and, unless it is
+        Newton's map, the error of each row.
+        """
         chart, p, x = self.form.chart, self.p, self.x[: len(v)]
         np.dot(v, self.matrix, out=x)
         x += self.shift[: len(v)]
@@ -258,27 +308,47 @@ class _Whitener:
         squares = np.einsum("ij,ij->i", x, x)  # of the features alone
         x[:, p] = self.constant
         if isinstance(chart, NewtonMap):
+            return score, squares
+        return score, squares, (target - score) / chart.scale
+
+    def add(
+        self,
+        v: FloatArray,
+        target: FloatArray,
+        counted: FloatArray | float = 1.0,
+        sizes: FloatArray | None = None,
+    ) -> None:
+        """Add what the rows of a block would send; `counted` says how much each of them counts, and
+        `sizes` has the root mean squares of the features and errors of the person of each.
+        """
+        chart, x = self.form.chart, self.x[: len(v)]
+        score, squares, *errors = self.measure(v, target)
+        if isinstance(chart, NewtonMap):
             weight = 1 / np.maximum(1.0, squares + self.constant**2)
             if isinstance(chart.loss, PoissonNewton):
                 target = (target + 1) * (chart.loss.count_bound / 2)
             g, h = chart.loss.slopes(score, target)
             g *= weight
-            self.linear -= np.dot(g, x)
-            self.gram += self._gram(x, h * weight)
+            self.linear -= np.dot(g * counted, x)
+            self.gram += self._gram(x, h * weight * counted)
             if chart.robust:
-                self.squares += self._gram(x, g * g)
+                self.squares += self._gram(x, g * g * counted)
             return
-        error = (target - score) / chart.scale
+        (error,) = errors
         if isinstance(chart, GaugeMap):
-            for places in chart.bins(np.sqrt(squares / p), np.abs(error)):
+            for places in chart.bins(np.sqrt(squares / self.p), np.abs(error)):
                 self.counts += np.bincount(places, minlength=chart.width)
             return
         a, b = chart.feature_weight, chart.target_weight
-        s = a / np.maximum(np.sqrt(squares), a)
-        e = (b / chart.bound) * np.clip(s * error, -chart.bound, chart.bound)
-        self.gram += self._gram(x, s * s)
-        self.linear += np.dot(s * e, x)
-        self.errors += float(np.dot(e, e))
+        if sizes is None:
+            s = a / np.maximum(np.sqrt(squares), a)
+            e = (b / chart.bound) * np.clip(s * error, -chart.bound, chart.bound)
+        else:
+            s = a / np.maximum(sizes[0], a)
+            e = b * s * error / np.maximum(chart.bound, s * sizes[1])
+        self.gram += self._gram(x, s * s * counted)
+        self.linear += np.dot(s * e * counted, x)
+        self.errors += float(np.dot(e * counted, e))
 
     def found(self) -> FloatArray:
         """Return the sums, as they are sent."""

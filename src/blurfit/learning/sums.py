@@ -65,7 +65,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import NumberRun
 from blurfit.agreement.proving import radii
 from blurfit.arrays import FloatArray, IntArray, fixed
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.theory.forms import JointColumn, public_zeros
 from blurfit.theory.input_calibration import InputCalibration
 
@@ -75,6 +75,7 @@ ROWS_AT_ONCE = 8192
 
 # Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
 ASYMMETRY_ALLOWED = 1e-10
+_SEEN = 3.0  # deviations of noise, which a number of people must exceed before it is divided by
 
 
 def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
@@ -384,14 +385,14 @@ class Noise:
     covariances: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def sandwich(self, middle: FloatArray) -> FloatArray:
-        """Return E[EBE] for a symmetric B, or for a stack of them.
+        """Return E[EBE] for a matrix B, or for a stack of them.
 
         (EBE)_ij = Σ_kl E_ik B_kl E_lj. Of independent entries only k = j, l = i is left for i ≠ j,
-        V_ij B_ij, and k = l for i = j, Σ_k V_ik B_kk. Two entries that are tied by t add t·B_kl to
+        V_ij B_ji, and k = l for i = j, Σ_k V_ik B_kk. Two entries that are tied by t add t·B_kl to
         (i, j) wherever one of them is E_ik and the other E_lj.
         """
         diagonal = np.diagonal(middle, axis1=-2, axis2=-1)
-        found: FloatArray = self.variance * middle
+        found: FloatArray = self.variance * np.swapaxes(middle, -1, -2)
         each = np.arange(len(self.variance))
         found[..., each, each] = diagonal @ self.variance
         if len(self.pairs):
@@ -508,6 +509,9 @@ class JointSums:
         count: N, how many records were summed.
         matrix: Σzzᵀ + E. What is publicly known is written into it here.
         deviation: s, the standard deviation of the noise on a diagonal entry of the whole sum.
+        counted: whether N is public. Otherwise it is read from the constant's own entry, which has
+            noise as well; of weights it is their sum, Ŵ. As weights are at most 1, Σw² ≤ Σw, so the
+            effective number of people (Σw)²/Σw² is at least Σw: errors by Ŵ are not too small.
     """
 
     columns: tuple[JointColumn, ...]
@@ -515,7 +519,27 @@ class JointSums:
     count: int
     matrix: FloatArray
     deviation: float
+    counted: bool = True
     noise: Noise = field(init=False, repr=False)
+
+    @classmethod
+    def uncounted(
+        cls,
+        columns: tuple[JointColumn, ...],
+        constant: float,
+        matrix: FloatArray,
+        deviation: float,
+    ) -> "JointSums":
+        """Return the sums of as many people, or as much weight, as they say, to the nearest whole
+        number; refuse those of which the noise hides it.
+        """
+        if not matrix[0, 0] > max(_SEEN * deviation, constant**2):
+            raise InfeasibleError(
+                "The noise hides how many people, or how much weight, there is in these sums: "
+                "collect more records, join groups, or allow a larger epsilon."
+            )
+        count = round(float(matrix[0, 0]) / constant**2)
+        return cls(columns, constant, count, matrix, deviation, counted=False)
 
     def __post_init__(self) -> None:
         validate.positive(constant=self.constant)
@@ -596,7 +620,9 @@ def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
     size, c, s2 = len(matrix), sums.constant, sums.deviation**2
     variance = np.full((size, size), s2 / 2)
     np.fill_diagonal(variance, s2)
-    matrix[0, 0], variance[0, 0] = c**2 * sums.count, 0.0
+    matrix[0, 0] = c**2 * sums.count
+    if sums.counted:
+        variance[0, 0] = 0.0
     zeros = public_zeros(sums.columns)
     matrix[zeros], variance[zeros] = 0.0, 0.0
     pairs: list[IntArray] = []
@@ -604,7 +630,7 @@ def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
     hats: dict[str | None, list[int]] = {}
     for row, column in enumerate(sums.columns, start=1):
         w = column.weight
-        if column.kind == "sign":
+        if column.kind == "sign" and sums.counted:
             matrix[row, row], variance[row, row] = w**2 * sums.count, 0.0
         elif column.kind == "hat":
             hats.setdefault(column.group, []).append(row)
@@ -652,5 +678,6 @@ def _of_hats(
     )
     design = np.vstack([w**2 * own, w**2 * beside, c * w * means])
     i, j = places.T
-    found = solved(design, matrix[i, j], variance[i, j], total=sums.count)
+    total = sums.count if sums.counted else None
+    found = solved(design, matrix[i, j], variance[i, j], total)
     return places, Blurred(design @ found.values, design @ found.noise @ design.T)

@@ -34,6 +34,7 @@ from blurfit.agreement.statement import (
     PUBLIC_ROWS_ASSUMED,
     Promise,
     SeenBy,
+    coded_in_words,
     condition_in_words,
     either_in_words,
     guesses_in_words,
@@ -182,8 +183,8 @@ def _claims(model: Published) -> Iterator[tuple[str, str]]:
             f"ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}, for any two records. "
             f"**{local_in_words(local)}**",
         )
-    one = "row" if model.held else "record"
-    yield "The unit of privacy", f"is one person, with one {one}. {_releases(promise)}"
+    has = "all rows that they have" if promise.unit == "person" else f"one {promise.unit}"
+    yield "The unit of privacy", f"is one person, with {has}. {_releases(promise)}"
     if agreement.wave is not None:
         yield "Waves.", _waves(model, agreement.wave.plan)
 
@@ -201,10 +202,11 @@ def _meaning(model: Published) -> str:
         mu = mu_of(promise.epsilon, promise.delta)
     stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
     times = at_most(math.exp(promise.epsilon), 3)
+    changed = relation_in_words(promise.neighbours, diaries=model.agreement.diaries)
     return (
-        f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
-        f"would be at most {times} times as likely as before, plus a "
-        f"probability of {at_most(promise.delta, 6)}. {guesses_in_words(stated, mu, 'it')}"
+        f"If {changed}, any conclusion that somebody draws from it would be at most {times} times "
+        f"as likely as before, plus a probability of {at_most(promise.delta, 6)}. "
+        f"{guesses_in_words(stated, mu, 'it')}"
     )
 
 
@@ -240,7 +242,7 @@ def _waves(model: Published, plan: str) -> str:
         )
     return (
         f"Contributors were asked in groups, one after the other, under the plan `{plan}`. Each "
-        "person is in one group, whose noise keeps all of this promise for her; so it holds for "
+        "person is in one group, whose noise keeps all of this promise to them; so it holds for "
         "everything that is published of all groups together. Somebody who took part in two groups "
         f"would have less: √2 times the μ. {margin} {LOT_IN_WORDS[model.agreement.admission]} Each "
         "group is released once, and what the next one is asked for is announced before it "
@@ -250,16 +252,18 @@ def _waves(model: Published, plan: str) -> str:
 
 # ---- what is assumed
 
+_WHOSE = {
+    "row": "Each row is another person's.",
+    "person": "It is known whose row is whose, and every row of a person counts as theirs.",
+}
+
 
 def _assumed(model: Published) -> Iterator[str]:
     """Without what the promise does not hold."""
     agreement, held = model.agreement, model.held
     yield _premise(model)
     yield _release_assumption(model.guarantee)
-    yield (
-        f"The number of {'rows' if held else 'submissions'} is public, and did not depend on their "
-        "answers."
-    )
+    yield f"The number of {_counted(model)} is public, and did not depend on their answers."
     digest = agreement.public_rows
     if digest is not None or (isinstance(model, PublishedModel) and model.public_rows):
         file = "" if digest is None else f" They are the file with SHA-256 `{digest}`."
@@ -286,13 +290,19 @@ def _assumed(model: Published) -> Iterator[str]:
         )
 
 
+def _counted(model: Published) -> str:
+    if not model.held:
+        return "submissions"
+    return "people" if model.agreement.diaries else "rows"
+
+
 def _premise(model: Published) -> str:
     """Return those without whom the promise does not hold."""
     least = model.honest_in_words
     if model.held:
         return (
             "Whoever held the rows is honest: the noise agreed on was added, once, and is told to "
-            "nobody. Each row is another person's. Bounds, names, levels and classes of the "
+            f"nobody. {_WHOSE[model.guarantee.unit]} Bounds, names, levels and classes of the "
             "columns are public, and were not read from the rows."
         )
     if model.agreement.database_noise:
@@ -309,7 +319,7 @@ def _premise(model: Published) -> str:
             "for both: that each went to one real person is the organiser's word."
         )
     return (
-        f"At least {least} of the submissions were honest people's, each her only one, with the "
+        f"At least {least} of the submissions were honest people's, one of each, with the "
         "noise agreed on, which they do not tell anyone. **The collection was open to anyone: "
         "nobody can check this.**"
     )
@@ -364,9 +374,11 @@ def _facts(model: Published) -> Iterator[tuple[str, str]]:
         in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
         where = " of the last wave" if in_waves else ""
         yield f"sent by each person{where}", f"{agreement.width:,} blurred numbers"
+    for name, words in coded_in_words(agreement).items():
+        yield name, plain(words)
     if agreement.weights is not None:
         called = {one.name: title_of(one) for one in agreement.schema.questions}
-        weights = agreement.weights.to_dict(agreement.schema).items()
+        weights = agreement.weights.to_dict(agreement.questions).items()
         listed = (f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights)
         yield "public weights", ", ".join(listed)
         yield "may be predicted", ", ".join(plain(called[name]) for name in agreement.targets)
@@ -561,7 +573,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
     about = agreement.schema.about
     numbers = {"epsilon": promise.epsilon, "delta": promise.delta} if promise.private else None
     how = "" if held else f", blurred before they were sent. Admission: {model.admission}"
-    one = "row" if held else "record"
+    one = promise.unit
     noise = "" if held else f", for at least {model.honest_in_words} honest people"
     return {
         "status": "Draft",
@@ -581,12 +593,14 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "bound_on_input_distance": 1,
                 "output_measure": "approximate max-divergence",
                 "bound_on_output_distance": numbers,
-                "unprotected_quantities": f"the number of {'rows' if held else 'submissions'}",
+                "unprotected_quantities": f"the number of {_counted(model)}",
             },
             "privacy_loss": {
                 "privacy_unit": "person-level",
-                "privacy_unit_description": f"One {one} for each person"
-                f"{'' if held else ', contributed once'}.",
+                "privacy_unit_description": (
+                    "All rows of a person" if one == "person" else f"One {one} for each person"
+                )
+                + f"{'' if held else ', contributed once'}.",
                 "privacy_parameters": numbers,
                 "privacy_parameters_description": promise.in_words,
             },

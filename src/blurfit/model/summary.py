@@ -45,8 +45,8 @@ def plain(text: str) -> str:
 
 
 UNEVEN = (
-    "Errors assume that people spread evenly around the model; second moments cannot tell "
-    "otherwise. uneven=True, or --uneven on the command line, allows for it."
+    "Standard errors assume constant variance, which the released sums cannot test; uneven=True "
+    "(--uneven on the command line) allows for any."
 )
 CUT = (
     "Errors are of the line that least squares gives to the same population. They count the "
@@ -89,12 +89,12 @@ class Summary:
         if model.waves:
             of = "{0:,}" if held else "{0:,} of at least {1:,}"
             each = ", ".join(of.format(one.count, one.quorum) for one in model.waves)
-            one = "row" if held else "person"
+            one = "row" if promise.unit == "row" else "person"
             least = f" in {len(model.waves)} waves ({each}), each {one} in one"
         number, whom = promise.counted.split(" ")
         facts = [(whom, f"{number}{least}"), ("privacy", promise.numbers)]
         if promise.private:
-            facts.append(("neighbours", f"{promise.neighbours} one {'row' if held else 'record'}"))
+            facts.append(("neighbours", f"{promise.neighbours} one {promise.unit}"))
         facts.append(("method", model.method))
         notes = []
         if model.inference:

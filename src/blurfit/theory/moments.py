@@ -25,6 +25,12 @@ variance σ²/n. So n records together are a Gaussian mechanism of standard devi
 | `sigma` | σ | standard deviation of the noise on the diagonal, in the sum of n records |
 | `quorum`, `count` | n, N | least and actual number of honest records |
 
+**Several rows of one person.** A person with m rows sends their mean, which lies in the convex hull
+of what one row can send, under any form. By Lemma H (`blurfit.theory.coded`) Δ and Δ₁ are those of
+one row, for `replace` (all rows of a person by any others, however many), `zero-out` and a
+submission. N counts people, n is their quorum, and how many rows a person has is protected like
+what is in them.
+
 **What is stated** (`blurfit.theory.guarantees`). Δ, Δ₁ and σ are rounded up, and then μ ≥ Δ/σ, the
 submission's μ ≥ √n·Δ₁/σ and its ε. A reader checks that each is no less than what follows, and that
 δ(ε; μ) ≤ δ for the stated μ.

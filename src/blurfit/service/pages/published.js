@@ -1,8 +1,8 @@
 // What a published model says, in the reader's units: mirrors `blurfit.model.model` and
 // `blurfit.learning.inference`.
 
-import { number } from "./numerals.js";
-import { NOT_SAID, affine, affines, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
+import { number } from "./language.js";
+import { affine, affines, columnsFor, isLabel, NOT_SAID, questionsOf, scaled } from "./schema.js";
 
 const CONFIDENCE = 0.95;
 

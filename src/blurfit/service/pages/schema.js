@@ -107,21 +107,6 @@ export function isLabel(question) {
   return question.kind === "binary" || "above" in question;
 }
 
-/** {x, y} of a record under `input`, ‖x‖ ≤ 1. */
-export function encode(schema, record) {
-  const z = schema.features.flatMap((feature) => scaled(feature, record));
-  if (schema.intercept) z.push(1);
-  const s = scaleOf(schema);
-  const [y] = scaled(schema.target, record);
-  return { x: z.map((value) => value * s), y };
-}
-
-/** s = 1/√m, less a hair, so that ‖x‖ ≤ 1 however it is computed. */
-function scaleOf({ features, intercept }) {
-  const m = features.length + (intercept ? 1 : 0);
-  return (1 - (m + 4) * 2 ** -53) / Math.sqrt(m);
-}
-
 /** The columns of one question: a number in [−1, 1], ±1, or one 1 among zeros. Where it need not be
  * said (null), 0 beside what was said, and 1 alone for not saying: `blurfit.schema.columns`. */
 export function scaled(question, record) {
