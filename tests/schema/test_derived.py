@@ -123,7 +123,7 @@ def test_the_worst_pair_is_as_far_apart_as_is_claimed_to_five_digits() -> None:
         for constant in (np.sqrt(0.64 - 0.36), 1.0) if signs else (0.6,):
             sources = tuple(one for one in asked if one.name in derived.of)
             schema = Schema([derived], Numeric("y", 0, 1), sources=sources)
-            form = joint_form(schema, constant, [0.8, 0.6])
+            form = joint_form(schema.questions, constant, [0.8, 0.6])
             best = 0.0
             for _ in range(6):
                 pair = [_anybody(generator) for _ in range(2)]
@@ -218,7 +218,7 @@ def test_a_question_may_be_asked_only_for_what_is_derived_from_it() -> None:
     schema = Schema([curve, B], y, sources=[A])
     assert [one.name for one in schema.asked] == ["a", "b", "y"]
     assert schema.columns == ("curve(a)=0", "curve(a)=5", "curve(a)=10", "b=x", "b=y", INTERCEPT)
-    assert joint_form(schema, 0.5, [0.5] * 3).radius == pytest.approx(np.sqrt(0.75))
+    assert joint_form(schema.questions, 0.5, [0.5] * 3).radius == pytest.approx(np.sqrt(0.75))
     assert schema.default_predictors("y") == ("curve(a)", "b")
     assert Schema.from_dict(schema.to_dict()) == schema
     assert Schema.from_dict(tomllib.loads(to_toml(schema))) == schema
