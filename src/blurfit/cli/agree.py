@@ -65,9 +65,10 @@ def read_proposal(path: Path) -> ProposalFile:
 
 # Terms that hold several things, each typed with an option of its own.
 _SEVERAL = {
-    "databases": ("--database", (str, str), "NAME URL", " Give it twice."),
-    "signing_keys": ("--signing-key", str, "KEY", " Then give it twice."),
+    "databases": ("--database", (str, str), "NAME URL", " Use it twice."),
+    "signing_keys": ("--signing-key", str, "KEY", " Then use it twice."),
     "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
+    "factors": ("--factor", (str, float), "LEVEL VALUE", " Give it for every level."),
 }
 
 # Terms of which only one choice is typed, because the other is what nothing typed means.

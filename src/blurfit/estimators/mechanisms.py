@@ -61,7 +61,7 @@ from blurfit.schema.columns import Categorical, Feature
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
 from blurfit.simulation.sampler import input_totals
-from blurfit.theory.forms import WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
@@ -415,6 +415,7 @@ def clean_moment_totals(agreement: Agreement, rows: Rows) -> Totals:
     form, count = agreement.form, rows.count
     if isinstance(form, WaveForm):
         return Totals(count, rows.sums(form), agreement.fingerprint)
+    assert isinstance(form, JointForm)
     scale = np.array([form.constant, *(column.weight for column in form.columns)])
     matrix = rows.joint.matrix(count) * np.outer(scale, scale)
     return Totals(count, form.take(matrix), agreement.fingerprint)
