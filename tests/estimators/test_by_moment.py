@@ -61,7 +61,9 @@ def test_the_targets_weight_beside_public_rows_makes_the_noise_on_its_products_l
     assert weights["y"] == pytest.approx(radius, rel=1e-12)
     assert weights["y"] == pytest.approx(best, rel=2e-3)
     agreement = estimator.agreement_for(schema, 10_000)
-    assert agreement.weights.to_dict(schema) == {"(intercept)": terms["constant"]} | weights
+    assert (
+        agreement.weights.to_dict(schema.questions) == {"(intercept)": terms["constant"]} | weights
+    )
 
 
 def test_what_leaves_is_the_release_and_every_model_follows_from_it() -> None:

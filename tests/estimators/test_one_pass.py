@@ -156,9 +156,7 @@ def sent(chart, rows: Rows) -> np.ndarray:
     v = vectors.values(Schema(columns, Numeric("y", -1, 1)), table, names)
     kept = tuple(range(v.shape[1]))[: chart.whitening.dimension]
     form = wave_form(chart, tuple(f"v{i}" for i in range(v.shape[1] + 1)), kept)
-    each = form.products(np.column_stack([v, rows.targets[:, 0]]))
-    weights = np.ones(len(each)) if rows.weights is None else rows.weights
-    return form, weights @ each
+    return form, form.products(np.column_stack([v, rows.targets[:, 0]])).sum(axis=0)
 
 
 @pytest.mark.parametrize("kind", ["residual", "gauge", "label", "count"])
@@ -167,7 +165,7 @@ def sent(chart, rows: Rows) -> np.ndarray:
 @pytest.mark.parametrize(("rows", "p"), [(9000, 5), (600, 150)])
 def test_later_waves_are_the_sum_of_what_each_row_sends(kind, outside, radius, rows, p) -> None:
     """Some weights are below 1 at the smaller radius, and none by public facts at the larger; with
-    150 columns W is multiplied by parts. Rows count alike, or each its own.
+    150 columns W is multiplied by parts. (Rows of people: `test_people`.)
     """
     generator = np.random.default_rng(0)
     columns = columns_of(p)
@@ -177,20 +175,16 @@ def test_later_waves_are_the_sum_of_what_each_row_sends(kind, outside, radius, r
     y = generator.uniform(-1, 1, (rows, 1))
     target = np.sign(y) if kind == "label" else y
     chart = a_map(kind, p, radius)
-    for weights in (None, np.tile([1 / 2, 1 / 2, 1 / 4, 1 / 4, 1 / 4, 1 / 4], rows // 6)):
-        table = Rows(values, target, columns, weights)
-        form, expected = sent(chart, table)
-        found = [table.sums(form)]
-        assert table.joint.gram.shape == (p, p)  # now it is known what is inside
-        assert table.inside is not outside
-        assert table.direct is not outside
-        assert (kind != "gauge") * reaches_all(chart) == (kind != "gauge" and radius == 50)
-        found += [table.sums(form), table.some(slice(None), weights).sums(form)]
-        table.values = np.asfortranarray(values)
-        found.append(table.sums(form))
-        scale = np.abs(expected).max()
-        for one in found:
-            np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12 * scale)
+    table = Rows(values, target, columns)
+    form, expected = sent(chart, table)
+    found = [table.sums(form)]
+    assert table.joint.gram.shape == (p, p)  # now it is known what is inside
+    assert (table.inside, table.direct) == (not outside, not outside)
+    assert reaches_all(chart) == (kind != "gauge" and radius == 50)
+    found.append(table.sums(form))
+    found.append(Rows(np.asfortranarray(values), target, columns, inside=not outside).sums(form))
+    for one in found:
+        np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
 
 
 def test_levels_are_whitened_where_they_are() -> None:

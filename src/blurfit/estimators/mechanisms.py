@@ -42,7 +42,7 @@ from blurfit.estimators.base import (
     require_room,
     share,
 )
-from blurfit.estimators.passes import JointTotals, Rows
+from blurfit.estimators.passes import JointTotals, Rows, every
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import (
     read_rows,
@@ -355,25 +355,18 @@ class MomentPerturbation(PerturbationEstimator):
         """All that leaves: spent for first, and once, then blurred."""
         random = self._seeded()
         count, diaries = _counted(values, people)
-        weights = None if people is None else people.weights
-        rows = None if self.per_record else Rows(values, signal.encoded, schema.features, weights)
+        rows = None if self.per_record else Rows(values, signal.encoded, schema.features, people)
 
         def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
-            some, whose = (
-                (slice(None, None, stride), None) if people is None else people.every(stride)
-            )
             if rows is None:
+                some, whose = every(people, stride)
                 part = Signal(signal.target, signal.answers[some])
                 sent = blur_each(agreement, values[some], schema.features, part, whose)
                 totals = Totals(len(sent), sent.numbers.sum(axis=0), agreement.fingerprint)
             else:
                 require_room(agreement, agreement.quorum)  # before rows are looked at
-                read = (
-                    rows
-                    if stride == 1
-                    else rows.some(some, None if whose is None else whose.weights)
-                )
-                totals = blurred(agreement, clean_moment_totals(agreement, read), random)
+                clean = clean_moment_totals(agreement, rows.every(stride))
+                totals = blurred(agreement, clean, random)
             return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
         course = Course(waves or self.agreement_for(schema, count, diaries=diaries))

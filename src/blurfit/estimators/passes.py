@@ -43,6 +43,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 
 from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.estimators.people import People
 from blurfit.schema.columns import Binary, Categorical, Feature
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
@@ -95,7 +96,7 @@ class Rows:
             a categorical, the place of its level.
         targets: (n, m), already encoded.
         columns: what each column of `values` is.
-        weights: how much each row counts, (n,); all count 1 if nothing is said.
+        people: whose row is whose, if each is to count as one of its person's.
         inside: whether no value is outside its bounds, as far as is known.
 
     >>> from blurfit import Numeric
@@ -107,24 +108,31 @@ class Rows:
     values: AnyArray
     targets: FloatArray
     columns: Sequence[Feature]
-    weights: FloatArray | None = None
+    people: People | None = None
     inside: bool = False
 
     @property
     def count(self) -> int:
-        """How many rows there are; of people whose rows count 1 together, how many people."""
-        return len(self.values) if self.weights is None else round(float(self.weights.sum()))
+        """How many rows there are, or people whose rows count as one together."""
+        return len(self.values) if self.people is None else self.people.count
 
     @cached_property
     def encoder(self) -> "Encoder":
         """What makes v of the values."""
-        return Encoder.of(self.values, self.columns)
+        return Encoder.of(self.values, self.columns, self.people)
 
-    def some(self, which: slice | AnyArray, weights: FloatArray | None = None) -> "Rows":
-        """Return some of the rows: what is known of all is known of them."""
-        return replace(
-            self, values=self.values[which], targets=self.targets[which], weights=weights
-        )
+    def every(self, stride: int) -> "Rows":
+        """Return every k-th row, or the rows of every k-th person; what is known of all, is known
+        of them.
+        """
+        if stride == 1:
+            return self
+        some, whose = every(self.people, stride)
+        return replace(self, values=self.values[some], targets=self.targets[some], people=whose)
+
+    def weights(self, part: slice) -> FloatArray | None:
+        """How much each row counts, if not 1."""
+        return None if self.people is None else self.people.weights[part]
 
     @cached_property
     def joint(self) -> JointTotals:
@@ -133,7 +141,7 @@ class Rows:
         k, m = len(encoder.order), self.targets.shape[1]
 
         def sums_of(part: slice) -> tuple[JointTotals, bool]:
-            t, w = self.targets[part], None if self.weights is None else self.weights[part]
+            t, w = self.targets[part], self.weights(part)
             ones = np.ones(encoder.at_once)
             gram, total, cross = np.zeros((k, k), order="F"), np.zeros(k), np.zeros((k, m))
             inside = True
@@ -159,19 +167,48 @@ class Rows:
         return JointTotals(gram[np.ix_(back, back)], total[back], cross[back], squares, sums)
 
     def sums(self, form: WaveForm) -> FloatArray:
-        """The sums of what the rows of a later wave would send."""
+        """The sums of what the rows, or the people, of a later wave would send.
+
+        Where a map cuts a person's rows together, a first pass finds how long they are.
+        """
         known = isinstance(form.chart, ResidualMap) and "joint" in self.__dict__
-        kind = _Residuals if known and reaches_all(form.chart) else _Whitened
+        alone = known and self.people is None and reaches_all(form.chart)
+        kind = _Residuals if alone else _Whitened
+        sizes = None
+        if self.people is not None and not form.is_newton:
+            sizes = self._sizes(form, self.people)
+            if isinstance(form.chart, GaugeMap):
+                places = form.chart.bins(
+                    *sizes / [[math.sqrt(form.chart.whitening.dimension)], [1]]
+                )
+                return (
+                    np.asarray(sum(np.bincount(one, minlength=form.width) for one in places)) * 1.0
+                )
+            sizes = sizes[:, self.people.codes]
 
         def sums_of(part: slice) -> list[FloatArray]:
-            work, t = kind(form, self), self.targets[part, 0]
-            w = None if self.weights is None else self.weights[part]
+            work, t, w = kind(form, self), self.targets[part, 0], self.weights(part)
             for rows, block in self.blocks(part):
-                work.add(block, t[rows], None if w is None else w[rows])
+                each = None if sizes is None else sizes[:, part][:, rows]
+                work.add(block, t[rows], None if w is None else w[rows], each)
             return work.totals()
 
         found = [np.asarray(sum(parts)) for parts in zip(*self.in_parts(sums_of), strict=True)]
         return kind(form, self).found(*found)
+
+    def _sizes(self, form: WaveForm, people: People) -> FloatArray:
+        """The root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
+
+        def squares_of(part: slice) -> FloatArray:
+            work, t = _Whitened(form, self), self.targets[part, 0]
+            found = np.empty((2, len(t)))
+            for rows, block in self.blocks(part):
+                _, size, error = work.measure(block, t[rows])
+                found[:, rows] = size * size, error * error
+            return found
+
+        each = np.hstack(self.in_parts(squares_of))
+        return np.sqrt(people.means(each.T).T)
 
     @property
     def direct(self) -> bool:
@@ -197,6 +234,11 @@ class Rows:
             return [function(part) for part in parts]
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(function, parts))
+
+
+def every(people: People | None, stride: int) -> tuple[slice | AnyArray, People | None]:
+    """Every k-th row, or the rows of every k-th person; and whose they are."""
+    return (slice(None, None, stride), None) if people is None else people.every(stride)
 
 
 def usable_cores() -> int:
@@ -225,10 +267,10 @@ def symmetric(total: FloatArray) -> FloatArray:
     return np.asarray(np.triu(total) + np.triu(total, 1).T)
 
 
-def reaches_all(chart: Announced) -> bool:
+def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
     """Whether ‖f‖ ≤ r√p for every record with |v| ≤ 1: then every one has the weight 1."""
     white = chart.whitening
-    farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean)))
+    farthest = np.linalg.norm(np.abs(white.matrix) @ (largest + np.abs(white.mean)))
     reach = getattr(chart, "radius", 0.0) * math.sqrt(white.dimension)
     return bool(farthest <= reach * (1 + 2.0**-30))
 
@@ -244,6 +286,7 @@ class Encoder:
         numbers, words: places of the columns of numbers, and of categoricals.
         starts: where in a block each categorical's levels begin.
         layout: whether rows lie in rows or in columns.
+        reach: where numbers are cut, 1 but for differences within people.
     """
 
     columns: tuple[Feature, ...]
@@ -253,9 +296,12 @@ class Encoder:
     words: IntArray
     starts: IntArray
     layout: Order
+    reach: float
 
     @classmethod
-    def of(cls, values: AnyArray, columns: Sequence[Feature]) -> "Encoder":
+    def of(
+        cls, values: AnyArray, columns: Sequence[Feature], people: People | None = None
+    ) -> "Encoder":
         """Find where each column goes, and how many rows fit into a block."""
         is_word = np.array([isinstance(column, Categorical) for column in columns])
         numbers, words = np.flatnonzero(~is_word), np.flatnonzero(is_word)
@@ -274,7 +320,8 @@ class Encoder:
         in_columns = values.flags.f_contiguous and not values.flags.c_contiguous
         back = np.array(order, dtype=np.int64)
         layout: Order = "F" if in_columns else "C"
-        return cls(tuple(columns), back, at_once, numbers, words, starts[:-1], layout)
+        reach = 1.0 if people is None else people.reach
+        return cls(tuple(columns), back, at_once, numbers, words, starts[:-1], layout, reach)
 
     @cached_property
     def folds(self) -> bool:
@@ -322,14 +369,14 @@ class Encoder:
                 np.subtract(given[:, self.numbers] if width > d else given, centre[:count], block)
                 np.multiply(block, slope[:count], out=block)
             largest = max(block.max(initial=0.0), -block.min(initial=0.0))
-            if largest > 1:
-                np.clip(block, -1.0, 1.0, out=block)
+            if largest > self.reach:
+                np.clip(block, -self.reach, self.reach, out=block)
             if width > d:
                 wide[:count, :d], wide[:count, d:] = block, 0.0
                 places = given[:, self.words].astype(np.intp) + self.starts
                 wide[np.arange(count)[:, None], places] = 1.0
                 block = wide[:count]
-            yield rows, block, largest <= 1 + ROUNDING
+            yield rows, block, largest <= self.reach * (1 + ROUNDING)
 
     def _repeated(self, row: FloatArray) -> FloatArray:
         return np.array(np.broadcast_to(row, (self.at_once, len(row))), order=self.layout)
@@ -378,7 +425,7 @@ class _Whitened:
 
     def __init__(self, form: WaveForm, rows: Rows) -> None:
         chart = self.chart = form.chart
-        self.form, self.everybody = form, reaches_all(chart)
+        self.form, self.everybody = form, reaches_all(chart, rows.encoder.reach)
         weight, self.constant = 1.0, 0.0
         if isinstance(chart, ResidualMap):
             weight, self.constant = chart.feature_scale, chart.constant
@@ -394,12 +441,29 @@ class _Whitened:
         self.slopes = np.zeros(self.height)
         self.counts = np.zeros(form.width if isinstance(chart, GaugeMap) else 0)
 
-    def add(self, block: FloatArray, target: FloatArray, counted: FloatArray | None) -> None:
-        """Add what the rows of a block would send; `counted` says how much each of them counts."""
-        chart, p, count = self.chart, self.linear.p, len(block)
+    def measure(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
+        """Return x, and unless it is Newton's, ‖w·f‖ and g of each row."""
+        p, count = self.linear.p, len(block)
         x = self.x[: self.height * count].reshape(self.height, count)
         self.linear(block, x)
         x[: p + 1] += self.shift[:, :count]
+        if isinstance(self.chart, NewtonMap):
+            return (x,)
+        size = np.sqrt(np.einsum("ij,ij->j", x[:p], x[:p]))
+        return x, size, (target - x[p]) / self.chart.scale
+
+    def add(
+        self,
+        block: FloatArray,
+        target: FloatArray,
+        counted: FloatArray | None,
+        sizes: FloatArray | None,
+    ) -> None:
+        """Add what the rows of a block would send; `counted` says how much each of them counts, and
+        `sizes` has the root mean squares of the features and errors of the person of each.
+        """
+        chart, p = self.chart, self.linear.p
+        x, *measured = self.measure(block, target)
         f, score = x[:p], x[p]
         if isinstance(chart, NewtonMap):
             if isinstance(chart.loss, PoissonNewton):
@@ -414,14 +478,18 @@ class _Whitened:
             if chart.robust:
                 self._add(self.squares, x, g, counted)
             return
-        size = np.sqrt(np.einsum("ij,ij->j", f, f))
-        error = (target - score) / chart.scale
+        size, error = measured
         if isinstance(chart, GaugeMap):
             for places in chart.bins(size / math.sqrt(p), np.abs(error)):
-                self.counts += np.bincount(places, counted, minlength=chart.width)
+                self.counts += np.bincount(places, minlength=chart.width)
             return
-        s = chart.feature_weight / np.maximum(size, chart.feature_weight)
-        np.clip(s * error, -chart.bound, chart.bound, out=error)
+        of_all = size if sizes is None else sizes[0]
+        s = chart.feature_weight / np.maximum(of_all, chart.feature_weight)
+        error *= s
+        if sizes is None:
+            np.clip(error, -chart.bound, chart.bound, out=error)
+        else:  # a person's rows are cut together
+            error *= chart.bound / np.maximum(chart.bound, s * sizes[1])
         np.multiply(error, chart.target_scale, out=x[p])
         f *= s
         np.multiply(s, self.constant, out=x[p + 1])
@@ -468,7 +536,7 @@ class _Residuals:
         self.linear = _Linear(form, rows, 1.0)
         self.errors, self.total = np.zeros(2), np.zeros(self.linear.matrix.shape[1])
 
-    def add(self, block: FloatArray, target: FloatArray, counted: FloatArray | None) -> None:
+    def add(self, block: FloatArray, target: FloatArray, *_: FloatArray | None) -> None:
         """Add the residuals of a block's rows, and their products with its columns."""
         chart = self.chart
         error = np.dot(block, self.linear.matrix[-1])
@@ -477,9 +545,8 @@ class _Residuals:
         error *= 1 / chart.scale
         np.clip(error, -chart.bound, chart.bound, out=error)
         error *= chart.target_scale
-        each = error if counted is None else error * counted
-        self.errors += each.sum(), np.dot(each, error)
-        self.total += np.dot(each, block)
+        self.errors += error.sum(), np.dot(error, error)
+        self.total += np.dot(error, block)
 
     def totals(self) -> list[FloatArray]:
         """What this thread has found."""
