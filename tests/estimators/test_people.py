@@ -32,6 +32,12 @@ def visits(people: int = 300, seed: int = 0, most: int = 8):
     return X[order], y[order], whose[order]
 
 
+def clean(agreement, X, encoded, people):
+    """Return what is summed of everybody's rows, before any noise."""
+    rows = mechanisms.Rows(X, encoded, agreement.schema.features, people)
+    return mechanisms.clean_moment_totals(agreement, rows)
+
+
 def regressor(**parameters) -> MomentPerturbationRegressor:
     return MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1), **parameters)
 
@@ -50,7 +56,7 @@ def test_what_is_summed_is_what_each_person_would_send() -> None:
         assert release.agreement.diaries
         assert release.count == 300
         expected = release.agreement.exact(table, people.codes).sum(axis=0)
-        found = mechanisms.clean_moment_totals(release.agreement, X, signal.encoded, people)
+        found = clean(release.agreement, X, signal.encoded, people)
         np.testing.assert_allclose(found.sums, expected, atol=1e-9)
         alone = release.agreement.exact(single, np.arange(50))
         np.testing.assert_allclose(alone, release.agreement.exact(single), atol=1e-12)
@@ -87,7 +93,7 @@ def test_a_person_moves_every_wave_by_no_more_than_one_row_may(kind) -> None:
         answers = y > 0 if kind == "label" else y.astype(float)
         encoded = mechanisms.Signal(target, answers).encoded
         people = People.of(whose, len(X))
-        return mechanisms.clean_moment_totals(agreement, X, encoded, people).sums
+        return clean(agreement, X, encoded, people).sums
 
     for release in model.releases_:
         form = release.agreement.form
@@ -131,9 +137,9 @@ def test_blurred_person_by_person() -> None:
     model = regressor(epsilon=1e4, waves=1, per_record=True).fit(X, y, groups=whose)
     people = People.of(whose, len(X))
     signal = mechanisms.Signal(model.agreement_.schema.target, y)
-    clean = mechanisms.clean_moment_totals(model.agreement_, X, signal.encoded, people).sums
+    exact = clean(model.agreement_, X, signal.encoded, people).sums
     sd = model.moments_.deviation
-    assert np.abs(model.moments_.sums - clean).max() < 6 * sd
+    assert np.abs(model.moments_.sums - exact).max() < 6 * sd
     assert model.moments_.count == 300
 
 
@@ -239,7 +245,7 @@ def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
             "within", whose, rows[:, :2], columns[:2], columns[2], rows[:, 2]
         )
         signal = mechanisms.Signal(target, answers, whose.reach)
-        return mechanisms.clean_moment_totals(agreement, table, signal.encoded, whose).sums
+        return clean(agreement, table, signal.encoded, whose).sums
 
     numbers = np.array([sent(rows) for rows in people])
     apart = np.sqrt((numbers[:, None] - numbers) ** 2 @ form.counts)
