@@ -18,7 +18,7 @@ from blurfit import (
 from blurfit.audit.agreements import farthest_answers
 from blurfit.errors import InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
-from blurfit.estimators.passes import joint_totals
+from blurfit.estimators.passes import Rows
 from blurfit.estimators.rows import _table
 from blurfit.model.release import moments_of
 from blurfit.schema.table_files import TableFile
@@ -239,6 +239,6 @@ def test_one_pass_and_one_by_one_are_the_same_sums() -> None:
     frame = pd.DataFrame(people(300, np.random.default_rng(6)))
     table = _table(frame.drop(columns="income"), SCHEMA.features)
     v = values(SCHEMA, frame)
-    found = joint_totals(table, v[:, -1:], SCHEMA.features).matrix(300)
+    found = Rows(table, v[:, -1:], SCHEMA.features).joint.matrix(300)
     rows = np.column_stack([np.ones(300), v])
     assert found == pytest.approx(rows.T @ rows, abs=1e-9)

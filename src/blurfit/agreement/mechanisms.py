@@ -35,7 +35,7 @@ from blurfit.agreement.numbers import (
 )
 from blurfit.agreement.terms import LaterTerms, Mechanism, Terms, require_together
 from blurfit.agreement.waves import Wave
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Categorical, Schema
@@ -81,8 +81,12 @@ class Perturbation(ABC):
         """Return the numbers that a contributor sends, in runs that share a grid."""
 
     @abstractmethod
-    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
-        """Return the numbers that records would send without any noise: (width,), or (n, width)."""
+    def exact(
+        self, agreement: "Agreement", records: Any, people: IntArray | None = None
+    ) -> FloatArray:
+        """Return the numbers that records, or people with several rows, would send without any
+        noise: (width,), or (n, width).
+        """
 
     @abstractmethod
     def mu(self, agreement: "Agreement") -> float | None:
@@ -190,9 +194,21 @@ class MomentPerturbation(Perturbation):
         )
         return (run,)
 
-    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
+    def exact(
+        self, agreement: "Agreement", records: Any, people: IntArray | None = None
+    ) -> FloatArray:
         """Return the form's products."""
-        return agreement.form.products(values(agreement.schema, records))
+        found = values(agreement.schema, records)
+        if people is None:
+            return agreement.form.products(found)
+        if not agreement.diaries:
+            raise InvalidValueError(
+                "Expected one row for each person: the agreement does not speak of several "
+                "(diaries=True)."
+            )
+        order = np.argsort(people, kind="stable")
+        ends = np.cumsum(np.bincount(people))[:-1]
+        return np.array([agreement.form.pooled(found[one]) for one in np.split(order, ends)])
 
     def mu(self, agreement: "Agreement") -> float | None:
         """Return μ of the sums."""
@@ -298,8 +314,12 @@ class InputPerturbation(Perturbation):
             run(d, grid.linear, grid.dither, noise.p_noise, setting.p_bound),
         )
 
-    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
+    def exact(
+        self, agreement: "Agreement", records: Any, people: IntArray | None = None
+    ) -> FloatArray:
         """Return q and p."""
+        if people is not None:
+            raise InvalidValueError("Expected one row for each person with mechanism='input'.")
         q, p, _ = agreement.loss.terms(*agreement.schema.encode(records))
         return np.concatenate([q, p], axis=-1)
 

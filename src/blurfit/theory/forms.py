@@ -200,6 +200,10 @@ class Form(ABC):
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Return what the sums of `count` people say of all of them together, as a matrix."""
 
+    def pooled(self, values: FloatArray) -> FloatArray:
+        """Return what one person sends who has several rows, (m, k): the mean of their products."""
+        return np.asarray(self.products(values).mean(axis=0))
+
     @property
     def bound(self) -> float:
         """The largest norm of the numbers of one record."""
@@ -507,6 +511,13 @@ class WaveForm(Form):
         squares = [weight * (p[..., rows] * p[..., columns])] if self.chart.robust else []
         return np.concatenate([matrix, p, *squares], axis=-1)
 
+    def pooled(self, values: FloatArray) -> FloatArray:
+        """Return what one person sends who has several rows, (m, k): residuals are cut together."""
+        if not isinstance(self.chart, ResidualMap):
+            return np.asarray(self.products(values).mean(axis=0))
+        z = self.chart.vectors(*self._parts(values), together=True)
+        return self.take(z.T @ z) / len(z)
+
     def sums(self, values: FloatArray) -> FloatArray:
         """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""
         features, target = self._parts(values)
@@ -595,6 +606,12 @@ class GaugeForm(WaveForm):
         found = np.zeros((*values.shape[:-1], self.chart.width))
         for places in self.chart.places(*self._parts(values)):
             np.put_along_axis(found, places[..., None], 1.0, axis=-1)
+        return found
+
+    def pooled(self, values: FloatArray) -> FloatArray:
+        """1 for each bin that one person with all their rows, (m, k), is in, 0 for the others."""
+        found = np.zeros(self.chart.width)
+        found[[int(one) for one in self.chart.places(*self._parts(values), together=True)]] = 1.0
         return found
 
     def sums(self, values: FloatArray) -> FloatArray:
