@@ -110,7 +110,9 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
 def test_a_peer_token_must_be_a_good_one(blurfit, done) -> None:
     (blurfit.folder / "peer.txt").write_text("short\n")
     assert "at least 32" in done("serve", "--peer-token-file", "peer.txt", code=2)
-    assert done("serve", "--peer-token-file", "none.txt", code=2)
+    with blurfit.serving("--peer-token-file", "new.txt", "--store", "sqlite:///new.db") as served:
+        assert "new.txt is new: give a copy" in served.said
+    assert len((blurfit.folder / "new.txt").read_text().strip()) == 43
 
 
 def test_two_files_of_invitations(blurfit, done) -> None:

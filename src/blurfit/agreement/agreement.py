@@ -59,7 +59,7 @@ from blurfit.agreement.terms import (
     require_together,
 )
 from blurfit.agreement.waves import Lot, Wave, WaveDocument
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.json_reader import canonical, read_json
 from blurfit.messages.shares import ShareKind, ShareLayout
@@ -523,9 +523,13 @@ class Agreement(Fingerprinted):
         """How many numbers a contributor sends."""
         return int(self.parts[-1].numbers.stop)
 
-    def exact(self, records: Any) -> FloatArray:
-        """Return what a record would send without any noise: (width,), or (n, width)."""
-        return self.perturbation.exact(self, records)
+    def exact(self, records: Any, people: IntArray | None = None) -> FloatArray:
+        """Return what a record would send without any noise: (width,), or (n, width).
+
+        `people` says whose row is whose, by numbers from 0 on: then it is what each person would
+        send, in that order.
+        """
+        return self.perturbation.exact(self, records, people)
 
     @cached_property
     def layout(self) -> Layout:

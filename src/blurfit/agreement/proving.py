@@ -163,7 +163,7 @@ PROOFS = 3
 ALGORITHM = 0xFFFFB1F1  # among those that the draft leaves to private use
 SOUNDNESS = -40.0  # log₂ of the probability that any lie is believed, at most
 PROVED_IN_WORDS = (
-    "Each contributor proves to both databases that what she sends is no longer than an honest "
+    "Each contributor proves to both databases that what they send is no longer than an honest "
     "submission, and they learn nothing else from the proof. Whoever does not is left out."
 )
 _HASHES, _SUBMISSIONS = 2.0**80, 2.0**32

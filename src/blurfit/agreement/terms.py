@@ -244,14 +244,17 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = "moment"
     neighbours: Annotated[
         Neighbours,
-        Meta(description="What one person may change: replace her record, or blank it out."),
+        Meta(
+            description="What may change of one person: their record is replaced, or blanked out."
+        ),
     ] = "replace"
     local_epsilon: Annotated[
         float | None, Meta(description="A target ε for each single submission as well.")
     ] = None
     local_delta: Annotated[float | None, Meta(description="δ for a single submission.")] = None
     databases: Annotated[
-        tuple[Database, ...], Meta(description="Two databases, neither of which sees a submission.")
+        tuple[Database, ...],
+        Meta(description="Name and URL of each of two databases, neither of which sees an answer."),
     ] = ()
     admission: Annotated[
         Admission,

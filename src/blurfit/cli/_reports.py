@@ -187,7 +187,7 @@ def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
 
 def _promise(calibration: Calibration, model: bf.ModelGuarantee, *, diaries: bool = False) -> str:
     condition = (
-        f"should {relation_in_words(model.neighbours, diaries=diaries)}, provided that at least "
+        f"if {relation_in_words(model.neighbours, diaries=diaries)}, provided that at least "
         f"{calibration.quorum:,} honest records come in; for {releases_in_words(model)}."
     )
     if isinstance(calibration, bf.InputCalibration) and not model.proved:

@@ -131,8 +131,19 @@ def status(agreement: Path, url: str, patience: float, token_file: Path | None) 
     reached = state["count"] >= state["quorum"] and not isinstance(agreed, bf.Plan)
     if not (reached and state["state"] == "collecting"):
         return Answer(state, words)
-    typed = f"{agreement} --to {url} --admin-token-file FILE"
-    return Answer(state, words, f"`blurfit publish {typed}`, or wait for more.")
+    token = f"--admin-token-file {token_file or 'token.txt'}"
+    step = f"`blurfit publish {agreement} --to {url} {token}`, or wait for more."
+    if agreed.databases:
+        step = f"{_publish_jointly(agreed, agreement)} Or wait for more."
+    return Answer(state, words, step)
+
+
+def _publish_jointly(agreed: "Agreed", agreement: Path) -> str:
+    """Say how two databases publish: each administrator has a token of their own, in token.txt."""
+    first, second = (
+        f"{agreement} --to {one.url} --admin-token-file token.txt" for one in agreed.databases
+    )
+    return f"`blurfit close {second}` at the second database, then `blurfit publish {first}`."
 
 
 @common.command("close", _AS_ADMINISTRATOR)
@@ -156,6 +167,8 @@ def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
     with at.database() as database:
         state = database.close_collection(agreed)
     step = f"`blurfit publish {agreement} {at}` learns and publishes."
+    if agreed.databases and state.get("awaits"):
+        step = f"the first database publishes: {_publish_jointly(agreed, agreement)}"
     return Answer(state, in_words(state), step)
 
 

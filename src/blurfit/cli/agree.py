@@ -65,8 +65,8 @@ def read_proposal(path: Path) -> ProposalFile:
 
 # Terms that hold several things, each typed with an option of its own.
 _SEVERAL = {
-    "databases": ("--database", (str, str), "NAME URL", " Give it twice."),
-    "signing_keys": ("--signing-key", str, "KEY", " Then give it twice."),
+    "databases": ("--database", (str, str), "NAME URL", " Use it twice."),
+    "signing_keys": ("--signing-key", str, "KEY", " Then use it twice."),
     "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
     "factors": ("--factor", (str, float), "LEVEL VALUE", " Give it for every level."),
 }
@@ -370,6 +370,9 @@ _PROPOSED = """
 epsilon = 1.0           # the smaller, the stronger; 1 is usual
 delta = 1e-6            # the chance that the promise fails; far below one in the quorum
 quorum = 10000          # nothing is published from fewer honest people
+# Two databases that different people run: neither can read an answer. Without this line, one
+# database collects, and everybody has to trust whoever runs it.
+# databases = [["Office", "https://office.example"], ["University", "https://university.example"]]
 """
 
 

@@ -129,8 +129,9 @@ def key_in(
 @click.option("--new-admin-token", is_flag=True, help="Replace the administrator's token.")
 @click.option(
     "--peer-token-file",
-    type=common.EXISTING_FILE,
-    help="A secret shared with the service of an agreement's other database.",
+    type=common.ANY_FILE,
+    help="A secret shared with the service of an agreement's other database; written at the first "
+    "start, and copied to the other.",
 )
 @click.option(
     "--share-key-file",
@@ -204,9 +205,17 @@ def serve(
         submissions_per_second=submissions_per_second,
     )
     refuse_unless_possible(workers, place)
-    peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
+    peer_token, shared = None, ""
+    if peer_token_file is not None:
+        if not peer_token_file.exists():
+            tokens.write_token(peer_token_file, tokens.new_token())
+            shared = (
+                f" {peer_token_file} is new: give a copy to whoever runs the other database, who "
+                "starts with it."
+            )
+        peer_token = tokens.read_token(peer_token_file)
     with bf.Store(place) as store:
-        said = appoint(store, token_file, replace=new_admin_token)
+        said = appoint(store, token_file, replace=new_admin_token) + shared
         share_key = None
         if share_key_file is not None:
             share_key, told = share_key_in(share_key_file)
@@ -564,7 +573,7 @@ def export(agreement: Path, place: str, out: Path) -> Answer:
 @click.option("--browser/--no-browser", default=True, help="Open the pages in a browser or not.")
 @click.option("--publish", "at_once", is_flag=True, help="Publish without waiting for Enter.")
 def quickstart(people: int, seconds: float, browser: bool, at_once: bool) -> None:
-    """Run two databases and a survey on this machine: watch it fill up, take part, read the model.
+    """Run two databases and a survey on this machine: take part, and read the model.
 
     Nothing closes before you press Enter, and nothing is kept afterwards.
     """
@@ -616,7 +625,7 @@ def quickstart(people: int, seconds: float, browser: bool, at_once: bool) -> Non
     type=click.Path(path_type=Path, file_okay=False),
 )
 def demo_command(one_database: bool, waves: bool, contributors: int, out: Path) -> Answer:
-    """Let generated people share their answers between two databases, and get a model."""
+    """Let generated people share answers between two databases, and get a model."""
     from rich.console import Console
 
     from blurfit import demo

@@ -37,7 +37,7 @@ answers as drawn independently: with C_g that of θ_g, V_g = Cov(x)/N_g, D = a_A
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -45,8 +45,8 @@ import numpy as np
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.inference import LARGEST_CONDITION, Refusal, refusal
-from blurfit.learning.sums import JointSums, Noise, Submodel
-from blurfit.learning.tables import Answer, Blurred
+from blurfit.learning.sums import Blurred, JointSums, Noise, Submodel
+from blurfit.learning.tables import Answer
 from blurfit.theory.forms import JointColumn
 
 LEAST_EIGENVALUE = 3.0  # of a group's block, in deviations of its noise
@@ -189,13 +189,11 @@ def covariance(unit: Noise, spread: FloatArray, slopes: FloatArray) -> FloatArra
     both = slopes + np.swapaxes(slopes, -1, -2)
     entries = both[..., rows, columns] / np.where(rows == columns, 2.0, 1.0)
     seen = entries * unit.variance[rows, columns]
-    # E_0j and E_jj of a level are tied
     at = np.zeros(unit.variance.shape, dtype=np.intp)
-    at[rows, columns] = np.arange(len(rows))
-    for j in np.flatnonzero(unit.ties):
-        first, own = at[0, j], at[j, j]
-        seen[..., first] += unit.ties[j] * entries[..., own]
-        seen[..., own] += unit.ties[j] * entries[..., first]
+    at[rows, columns] = at[columns, rows] = np.arange(len(rows))
+    for (i, j, k, m), tie in zip(unit.pairs, unit.covariances, strict=True):
+        seen[..., at[i, j]] += tie * entries[..., at[k, m]]
+        seen[..., at[k, m]] += tie * entries[..., at[i, j]]
     joined = np.einsum("gh,khm->kgm", spread, seen)
     found = np.einsum("kgm,lgm->kl", entries, joined)
     return np.asarray((found + found.T) / 2, dtype=np.float64)
@@ -295,7 +293,11 @@ def _spread(
 def _unit(part: Submodel) -> Noise:
     """Return C: the noise of a block of deviation 1, with the target's row."""
     scale = part.deviation**2 or 1.0
-    return Noise(part.noise.variance / scale, part.noise.ties / scale)
+    return replace(
+        part.noise,
+        variance=part.noise.variance / scale,
+        covariances=part.noise.covariances / scale,
+    )
 
 
 def _added(maps: Sequence[FloatArray], matrices: Sequence[FloatArray]) -> FloatArray:

@@ -29,12 +29,12 @@ from blurfit.learning.groups import Fitted, GroupSums, decomposed, fit_groups
 from blurfit.learning.inference import Inference
 from blurfit.learning.sums import JointSums
 from blurfit.learning.tables import Answer
-from blurfit.model.fitting import Formula
 from blurfit.model.model import PublishedModel
 from blurfit.model.tables import EVEN, Answers, Asked, levels_of, promise_of
 from blurfit.optional import axes, optional
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.derived import Bands
+from blurfit.schema.formulas import Formula
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import Units, units
 from blurfit.theory.coded import CodedForm
