@@ -312,10 +312,9 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
 
 def multiplied(schema: Schema, agreed: Any) -> tuple[Question, ...]:
     """Return the questions whose columns are multiplied with each other: all but the one that says
-    the group, and a number that is the weight itself.
+    the group.
     """
-    apart = {agreed.groups, None if agreed.factors else agreed.weighting}
-    return tuple(one for one in schema.questions if one.name not in apart)
+    return tuple(one for one in schema.questions if one.name != agreed.groups)
 
 
 @dataclass(frozen=True)
@@ -337,7 +336,9 @@ class PublicWeights:
         """
         asked = multiplied(schema, terms)
         if terms.weights is None:
-            kinds = [kind_of(one) for one in asked[:-1]]
+            # a number that is the weight itself is read for little else: c/2 is enough
+            light = None if terms.factors else terms.weighting
+            kinds = [kind_of(one) for one in asked[:-1] if one.name != light]
             if terms.public_rows is not None:
                 found = weights_beside_public_rows(kinds)
             else:
@@ -348,8 +349,11 @@ class PublicWeights:
                     neighbours=terms.neighbours,
                     number=alone and isinstance(asked[-1], Numeric),
                 )
-            columns = tuple(map(ceiling, (*found.features, found.target)))
             constant = ceiling(found.constant) if terms.constant is None else terms.constant
+            others = iter((*found.features, found.target))
+            columns = tuple(
+                ceiling(constant / 2 if one.name == light else next(others)) for one in asked
+            )
         else:
             missing = {one.name for one in asked} ^ set(terms.weights)
             if missing:
