@@ -27,8 +27,7 @@ from blurfit.protocol.wire import (
     Acknowledgement,
 )
 from blurfit.schema.schema import Schema
-from blurfit.service.answers import as_json
-from blurfit.service.background import InProgress, run_in_daemon_thread
+from blurfit.service.answers import as_json, shown
 from blurfit.service.endpoints import (
     AGREED,
     Count,
@@ -41,14 +40,18 @@ from blurfit.service.endpoints import (
 )
 from blurfit.service.intake import unsealing_key
 from blurfit.service.jobs import Jobs
-from blurfit.service.limits import body_of, document_from, document_in
-from blurfit.service.metrics import shown
+from blurfit.service.limits import (
+    InProgress,
+    body_of,
+    document_from,
+    document_in,
+    run_in_daemon_thread,
+)
 from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, array, get, post
 from blurfit.service.remote import counts_at, refuse_if_uneven
-from blurfit.store.access import ADMINISTRATOR, Bearer, LogEntry
 from blurfit.store.collections import Status
 from blurfit.store.halves import Comparison
-from blurfit.store.store import Store
+from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
 _Made = TypeVar("_Made")

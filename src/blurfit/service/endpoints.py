@@ -48,10 +48,17 @@ from blurfit.protocol.wire import (
     Withdrawal,
 )
 from blurfit.service import website
-from blurfit.service.answers import ASKED_AFTER, FOREVER, Kept, Shelf, as_json
-from blurfit.service.background import run_in_daemon_thread
-from blurfit.service.limits import document_in, held_by
-from blurfit.service.metrics import Metrics, for_strangers, shown
+from blurfit.service.answers import (
+    ASKED_AFTER,
+    FOREVER,
+    Kept,
+    Metrics,
+    Shelf,
+    as_json,
+    for_strangers,
+    shown,
+)
+from blurfit.service.limits import document_in, held_by, run_in_daemon_thread
 from blurfit.service.operations import (
     OBJECT,
     SAME,
@@ -66,9 +73,8 @@ from blurfit.service.operations import (
     reference,
 )
 from blurfit.service.signing import Document, Signatory
-from blurfit.store.access import Bearer, Right
 from blurfit.store.collections import Status
-from blurfit.store.store import Store
+from blurfit.store.store import Bearer, Right, Store
 
 _log = logging.getLogger("blurfit.audit_log")
 Endpoint = Callable[[Any, Request], Awaitable[Response]]

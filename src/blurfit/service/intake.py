@@ -46,10 +46,8 @@ from blurfit.protocol.wire import (
     media_type,
 )
 from blurfit.service import operations
-from blurfit.service.answers import Refusals, send_answer
-from blurfit.service.background import LONG
-from blurfit.service.limits import Limiter, Reserve, cost_of, read_body
-from blurfit.service.metrics import Metrics
+from blurfit.service.answers import Metrics, Refusals, send_answer
+from blurfit.service.limits import LONG, Limiter, Reserve, cost_of, read_body
 from blurfit.service.operations import BYTES, answer, array, header, reference
 from blurfit.service.signing import Signatory
 from blurfit.store.arrivals import Arrival, Outcome

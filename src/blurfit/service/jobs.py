@@ -24,7 +24,7 @@ from typing import Any
 
 from blurfit.errors import BlurfitError, ServiceError
 from blurfit.protocol.problems import RequestError
-from blurfit.service.background import run_in_daemon_thread
+from blurfit.service.limits import run_in_daemon_thread
 from blurfit.service.peers import SECONDS_TO_ANSWER, SECONDS_TO_PUBLISH, RemotePeer, shared_secret
 from blurfit.service.signing import Signatory
 from blurfit.store.collections import Collection, Course

@@ -60,9 +60,14 @@ from blurfit.protocol.http import Exchange
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import OCTETS, ONE_COLLECTION, PEER, path_of
 from blurfit.service.answers import as_json
-from blurfit.service.background import run_in_daemon_thread
 from blurfit.service.endpoints import Count, Fingerprint, fingerprint_in
-from blurfit.service.limits import body_of, document_from, document_in, held_by
+from blurfit.service.limits import (
+    body_of,
+    document_from,
+    document_in,
+    held_by,
+    run_in_daemon_thread,
+)
 from blurfit.service.operations import BYTES, PRINT, answer, content, get, post, query
 from blurfit.service.signing import EXPECTED, Signatory, Signatures
 from blurfit.store import identifiers as sets
