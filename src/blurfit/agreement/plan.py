@@ -442,8 +442,8 @@ class HeldWaves:
     **A fit spends μ once, however many waves there are.** Wave k keeps μ_k = √f_k·μ for every fixed
     past, whatever map is announced, and maps are functions of earlier releases; Σf_k = 1. By
     adaptive composition all releases together are μ-GDP, and with what each of them keeps back for
-    discrete noise they are (ε, δ)-DP (`blurfit.theory.planning` has both proofs). Each release is an
-    agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). What all of them keep
+    discrete noise they are (ε, δ)-DP (`blurfit.theory.planning` has both proofs). Each release is
+    an agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). What all of them keep
     is the agreement of the fit, `in_all`: that of one wave which would spend everything at once. A
     wave between the first and the last may read every k-th row, k public: whoever is not read loses
     nothing, and the others no more than in a wave of all rows.
