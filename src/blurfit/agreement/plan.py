@@ -443,10 +443,10 @@ class HeldWaves:
     past, whatever map is announced, and maps are functions of earlier releases; Σf_k = 1. By
     adaptive composition all releases together are μ-GDP, and with what each of them keeps back for
     discrete noise they are (ε, δ)-DP (`blurfit.theory.planning` has both proofs). Each release is
-    an agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). What all of them keep
-    is the agreement of the fit, `in_all`: that of one wave which would spend everything at once. A
-    wave between the first and the last may read every k-th row, k public: whoever is not read loses
-    nothing, and the others no more than in a wave of all rows.
+    an agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). What all of them
+    keep is the agreement of the fit, `in_all`: that of one wave which would spend everything at
+    once. A wave between the first and the last may read every k-th row, k public: whoever is not
+    read loses nothing, and the others no more than in a wave of all rows.
 
     Contributors send once, and are divided among waves (`Plan`). The course is the same
     (`blurfit.model.course`); what differs is who is in a wave, and how much of μ it has.

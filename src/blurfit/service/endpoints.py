@@ -164,6 +164,8 @@ def guarded(right: Right, what: str | None = None) -> Callable[[Endpoint], Endpo
 async def _write_down(store: Store, request: Request, who: str, what: str, outcome: int) -> None:
     """Write into the store and the log; where the store is away, into the log alone."""
     fingerprint = request.path_params.get("fingerprint")
+    if fingerprint is not None:
+        fingerprint = fingerprint.replace("\0", "")  # which no text of PostgreSQL may have
     _log.info("%s: %s %s: %s", who, what, fingerprint or "", outcome)
     try:
         await run_in_threadpool(store.log, who, what, fingerprint, outcome)
