@@ -39,7 +39,7 @@ from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.summary import Summary
-from blurfit.schema.columns import Categorical, Feature, Question
+from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.schema import Schema
 from blurfit.simulation.sampler import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
@@ -160,14 +160,20 @@ class Signal(NamedTuple):
 
     target: Question
     answers: AnyArray
+    reach: float = 1.0
 
     @property
     def encoded(self) -> FloatArray:
-        """A column in [−1, 1], of ±1, or one for each class: (n, m)."""
+        """A column in [−1, 1], of ±1, or one for each class: (n, m). Differences within a person
+        may reach further (`blurfit.estimators.people`).
+        """
         if isinstance(self.target, Categorical):
             return np.eye(len(self.target.levels))[self.answers]
         if self.answers.dtype == np.bool_:
             return np.where(self.answers, 1.0, -1.0)[:, None]
+        if self.reach > 1 and isinstance(self.target, Numeric):
+            v = (self.answers - self.target.centre) * (2 / self.target.width)
+            return np.clip(v, -self.reach, self.reach)[:, None]
         return self.target.scale(self.answers)[:, None]
 
     @property
@@ -333,8 +339,7 @@ def blur_each(
     """Every row, or every person's mean, as its own contributor would send it."""
     table = {**records(values, columns), signal.target.name: signal.recorded}
     agreement.verify(allow_unproved=True)  # `guarantee_` says what rule="published" does not prove
-    exact = np.atleast_2d(agreement.exact(table))
-    return blur(agreement, exact if people is None else people.means(exact))
+    return blur(agreement, agreement.exact(table, None if people is None else people.codes))
 
 
 def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
