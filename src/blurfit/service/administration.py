@@ -19,14 +19,14 @@ from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, Invalid
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
-from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import (
+from blurfit.protocol.http import (
     COLLECTIONS,
     JSON,
     MOST_SUBMISSIONS,
     ONE_COLLECTION,
     Acknowledgement,
 )
+from blurfit.protocol.problems import RequestError
 from blurfit.schema.schema import Schema
 from blurfit.service.answers import as_json, shown
 from blurfit.service.endpoints import (

@@ -48,8 +48,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blurfit.errors import BlurfitError, StorageError
 from blurfit.protocol import problems, tokens
+from blurfit.protocol.http import COLLECTIONS, INVITATION, JSON, PROBLEM
 from blurfit.protocol.problems import Kind, Problem, RequestError
-from blurfit.protocol.wire import COLLECTIONS, INVITATION, JSON, PROBLEM
 from blurfit.service.limits import LONG, InProgress, Reserve, Turns, cost_of
 from blurfit.store.collections import Status
 

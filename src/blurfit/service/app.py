@@ -29,8 +29,8 @@ from starlette.types import Receive, Scope, Send
 from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signer
 from blurfit.protocol import problems
+from blurfit.protocol.http import JSON, OUTDATED, is_old
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import JSON, OUTDATED, is_old
 from blurfit.service import intake, operations, website
 from blurfit.service.administration import Administration
 from blurfit.service.answers import (

@@ -37,8 +37,7 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.moments import MomentsDocument
 from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.protocol import problems, tokens
-from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import (
+from blurfit.protocol.http import (
     COLLECTIONS,
     INVITATION,
     JSON,
@@ -47,6 +46,7 @@ from blurfit.protocol.wire import (
     WITHDRAWALS,
     Withdrawal,
 )
+from blurfit.protocol.problems import RequestError
 from blurfit.service import website
 from blurfit.service.answers import (
     ASKED_AFTER,

@@ -48,9 +48,9 @@ from starlette.types import Receive
 from blurfit.errors import InvalidValueError
 from blurfit.json_reader import read_json
 from blurfit.protocol import problems
+from blurfit.protocol.http import JSON, media_type
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.tokens import hashed, new_token
-from blurfit.protocol.wire import JSON, media_type
 from blurfit.validate import nonnegative
 
 _Given = ParamSpec("_Given")

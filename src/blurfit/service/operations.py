@@ -24,8 +24,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from blurfit.protocol import problems
+from blurfit.protocol.http import JSON, PROBLEM
 from blurfit.protocol.problems import Kind
-from blurfit.protocol.wire import JSON, PROBLEM
 from blurfit.service.answers import as_json
 from blurfit.version import __version__
 

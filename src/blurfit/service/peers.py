@@ -56,9 +56,8 @@ from blurfit.json_reader import read_json
 from blurfit.proofs import field as field64
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
 from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import Exchange
+from blurfit.protocol.http import OCTETS, ONE_COLLECTION, PEER, Exchange, path_of
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import OCTETS, ONE_COLLECTION, PEER, path_of
 from blurfit.service.endpoints import Count, Fingerprint, fingerprint_in
 from blurfit.service.limits import (
     body_of,
