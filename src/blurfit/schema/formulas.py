@@ -132,6 +132,11 @@ def declared(
     return Formula(target.of[0], tuple(features), references), tuple(features.values()), sources
 
 
+def target_of(text: str) -> str:
+    """Return the name that stands before ~."""
+    return text.partition("~")[0].strip()
+
+
 def _terms(text: str, every: Sequence[str], known: set[str]) -> tuple[Term, list[Term]]:
     """Return the target and the terms of a formula with a constant; `every` is what a dot means."""
     parser = optional("formulaic.parser").DefaultFormulaParser()
