@@ -229,7 +229,12 @@ class InputPerturbation(Perturbation):
     def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
         """Return the objective of the one model, the noise that the theorem asks for, its grid."""
         require_together(terms)
-        schema.refuse_derived("mechanism='input'")
+        if derived := [one.name for one in schema.features if one.of]:
+            raise InfeasibleError(
+                f"Expected no derived columns with mechanism='input', and got {listed(derived)}: "
+                "its one model is of all columns as they are, and its weight bound is for these. "
+                "Use mechanism='moment'."
+            )
         if isinstance(schema.target, Categorical):
             raise InfeasibleError(
                 "Expected a number or a label as the target with mechanism='input', and "

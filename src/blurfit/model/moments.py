@@ -25,10 +25,11 @@ from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums
 from blurfit.messages.signing import Signature
 from blurfit.model import tables
-from blurfit.model.fitting import Formula, fit, fit_public, parsed, path
 from blurfit.model.fitting import Path as CoefficientPath
+from blurfit.model.fitting import fit, fit_public, path
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel
 from blurfit.model.tables import Answers
+from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
 from blurfit.version import software
@@ -171,8 +172,8 @@ class PublishedMoments(PublishedFile):
                 f"Expected target={aim!r} to be one of {list(targets)}: the agreement says "
                 "that only these may be predicted."
             )
-        sent = self.agreement.questions
-        others = tuple(one.name for one in schema.asked if one.name != aim and one in sent)
+        sent = {one.name for one in self.agreement.questions}
+        others = tuple(name for name in schema.default_predictors(aim) if name in sent)
         return Formula(aim, others if features is None else tuple(features))
 
     def fit(

@@ -33,7 +33,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables
 from blurfit.learning.inference import infer
-from blurfit.learning.sums import JointSums
+from blurfit.learning.sums import Blurred, JointSums
 from blurfit.learning.synthesis import joint_law
 from blurfit.learning.tables import Answer, Levels, Test
 from blurfit.model.fitting import in_units
@@ -407,7 +407,7 @@ def odds_ratio(
         chosen.append([part.names.index(each) for each in names])
     cells = [row * len(two) + column for row in chosen[0] for column in chosen[1]]
     whole = tables.table(sums, one, two)
-    four = tables.Blurred(whole.values[cells], whole.noise[np.ix_(cells, cells)])
+    four = Blurred(whole.values[cells], whole.noise[np.ix_(cells, cells)])
     return OddsRatio(
         f"Odds ratio of {name} and {other}",
         ("questions",),
@@ -655,7 +655,7 @@ def _means(sums: JointSums, one: Numeric, levels: Levels, *, bounded: bool) -> A
     else:
         both = tables.table(sums, levels, said)
         first = np.arange(0, len(both.values), 2)
-        people = tables.Blurred(both.values[first], both.noise[np.ix_(first, first)])
+        people = Blurred(both.values[first], both.noise[np.ix_(first, first)])
         count = float(people.values.sum())
     squares = float(sums.matrix[row, row]) / sums.columns[row - 1].weight ** 2
     found = tables.means(tables.totals(sums, row, levels), people, squares, count, bounded=bounded)
