@@ -6,7 +6,8 @@ k, in all and times x, and D_k the events. Write E_k0 and E_kx for the two parts
 **Coefficients.** The hazard of x in band k is λ_k + β·x, per horizon. Least squares for such
 a piecewise constant baseline (Lin and Ying 1994) is exact for it:
 
-    A = ΣT·xxᵀ − ΣE_k0·x̄_kx̄_kᵀ,   b = ΣD_kx − ΣD_k0·x̄_k,   β̂ = (A + G)⁻¹b,   λ_k = D_k0/E_k0 − x̄_k·β̂,
+    A = ΣT·xxᵀ − ΣE_k0·x̄_kx̄_kᵀ,   b = ΣD_kx − ΣD_k0·x̄_k,
+    β̂ = (A + G)⁻¹b,   λ_k = D_k0/E_k0 − x̄_k·β̂,
 
 where G = (s²/2α²)(tr(A⁻¹)·I + A⁻¹) takes back the second-order bias of the noise on A
 (`blurfit.learning.inference`).
@@ -27,8 +28,8 @@ follow from the release, so that everybody who has it finds the same errors.
 are combinations of E_k and D_k, and S = exp(−Σ_k D_k/(K·E_k)) at the ends of bands. The variance of
 its logarithm is ΣD_k/(K·E_k)² and the privacy part; intervals are made of the logarithm of −ln S.
 
-**Log-rank test** of groups g that a column tells: with π_kg = E_kg/E_k0, U_g = Σ(D_kg − D_k0π_kg) has
-the covariance ΣD_k0(diag π_k − π_kπ_kᵀ) if all groups have the same hazard, and the privacy part.
+**Log-rank test** of groups g that a column tells: with π_kg = E_kg/E_k0, U_g = Σ(D_kg − D_k0π_kg)
+has the covariance ΣD_k0(diag π_k − π_kπ_kᵀ) if all have the same hazard, and the privacy part.
 
 **Refused.** Fewer events than 20 standard deviations of a number's noise on a count, with the
 number needed; a last band in which nobody is at risk for sure; and coefficients whose A the noise
@@ -73,8 +74,9 @@ class Curve:
     def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper ends, pointwise, inside of 0 and 1."""
         inside_unit_interval(confidence=confidence)
-        hazard = np.maximum(-np.log(self.survival), 1e-12)
-        reach = float(ndtri((1 + confidence) / 2)) * np.sqrt(self.variance) / hazard
+        hazard = -np.log(self.survival)
+        reach = float(ndtri((1 + confidence) / 2)) * np.sqrt(self.variance)
+        reach = reach / np.maximum(hazard, 1e-12)
         spread = np.exp(np.minimum(reach, 700.0))
         return np.exp(-hazard * spread), np.exp(-hazard / spread)
 

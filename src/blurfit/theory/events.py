@@ -61,7 +61,7 @@ from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.moments import NUDGE, Reach
 from blurfit.validate import one_of, positive, whole
 
-LEAST_BANDS, MOST_BANDS = 2, 48
+LEAST_BANDS, MOST_BANDS = 2, 48  # as in `blurfit.schema.columns`
 OF_TIME = 0.95  # α
 OF_EVENT = math.sqrt(1 - OF_TIME**2)  # β
 _TIME, _BAND, _KNOT = 0.28, 0.315, 0.16  # t, u and K·h
