@@ -575,8 +575,11 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
     seen = set()
     for agreement in agreements:
         mu = agreement.calibration.local.mu
-        body = "return words.agreementInWords(JSON.parse(given[0]), given[1]);"
-        rows = dict(run("words", body, [agreement.to_json(), mu]))
+        body = """
+            const agreement = JSON.parse(given[0]);
+            await forms.ready(agreement);
+            return words.agreementInWords(agreement, given[1]);"""
+        rows = dict(run("words forms", body, [agreement.to_json(), mu]))
         text = " ".join((*rows, *rows.values()))
         assert rows["Each sends"] == f"{agreement.width:,} blurred numbers, once"
         assert f"{agreement.quorum:,} people" in rows["Nothing is published"]
@@ -594,6 +597,10 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
         others = [name for name in agreement.targets if name != agreement.schema.target.name]
         if others:
             assert f"predict {', '.join(others)} by" in rows["What may be published"]
+        assert ("Groups" in rows, "Weights" in rows) == (
+            agreement.groups is not None,
+            agreement.weighting is not None,
+        )
     assert seen == {"one", "shared"}
 
 

@@ -38,6 +38,7 @@ from blurfit.agreement.waves import Wave
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.schema.columns import Numeric, TimeToEvent
+from blurfit.schema.derived import Curve
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import joint_form, values
@@ -427,7 +428,7 @@ def _coded(schema: Schema, inner: JointForm, agreed: Any) -> CodedForm:
     code = ONE
     if agreed.groups is not None:
         one = _asked(schema, agreed.groups, "groups")
-        if not isinstance(one, Categorical):
+        if not isinstance(one, Categorical) or isinstance(one, Curve):
             raise InvalidValueError(
                 f"Expected groups={agreed.groups!r} to be a question with levels: of a yes/no "
                 "declare a categorical one, of a number Bands."
@@ -450,13 +451,14 @@ def _weighting(schema: Schema, agreed: Any, at: dict[str, int]) -> Weighting | N
             )
         return Weighting((at[one.name],))
     given, named = dict(agreed.factors), [level for level, _ in agreed.factors]
-    if not isinstance(one, Categorical) or sorted(named) != sorted(one.answers):
+    levels = () if isinstance(one, Curve) else getattr(one, "answers", ())
+    if not levels or sorted(named) != sorted(levels):
         raise InvalidValueError(
             f"Expected one factor for each level of weighting={agreed.weighting!r}, and got some "
             f"for {listed(named)}."
         )
     places = tuple(at[name] for name in one.columns)
-    return Weighting(places, tuple(float(given[level]) for level in one.answers))
+    return Weighting(places, tuple(float(given[level]) for level in levels))
 
 
 def _asked(schema: Schema, name: str, term: str) -> Any:
