@@ -18,8 +18,7 @@ from blurfit.json_reader import canonical, read_json
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import acknowledged, decoded
-from blurfit.protocol.wire import Acknowledgement
+from blurfit.protocol.http import Acknowledgement, acknowledged, decoded
 from blurfit.service.administration import Hashes, Until, agreed_from
 from blurfit.service.limits import document_from
 from support.stores import propose
