@@ -343,7 +343,7 @@ class Administration:
             ("publish", course.fingerprint),
             lambda: run_in_daemon_thread(lambda: self.jobs.publish(course)),
         )
-        if course.by_hand and course.document.first().sends != "everything":
+        if course.by_hand and course.document.first().sums_alone:
             return await self.papers.published(request, fingerprint, "moments")
         return await self.papers.model(request, fingerprint)
 
