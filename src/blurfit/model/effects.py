@@ -36,6 +36,7 @@ s_x² and s_y², of which sampling has 2/N (as of a normal law) and the noise wh
 `blurfit.learning.denoise` says.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -406,19 +407,22 @@ def _asked(schema: Schema, features: Sequence[str] | set[str]) -> list[Question]
 
 
 def _anybody(schema: Schema, features: set[str]) -> dict[str, Any]:
-    """Make up people of all kinds: they only tell which columns follow from which."""
-    generator = np.random.default_rng(0)
+    """Make up people of all kinds, who fill the space of answers evenly (Kronecker's sequence):
+    they only tell which columns follow from which.
+    """
     found: dict[str, Any] = {"": np.zeros(_PEOPLE)}
-    for one in _asked(schema, features):
+    for place, one in enumerate(_asked(schema, features)):
+        even = np.arange(1, _PEOPLE + 1) * math.sqrt(place + 1.7) % 1
         if isinstance(one, Categorical):
-            answers: Any = generator.choice(np.array(one.levels, dtype=object), _PEOPLE)
+            levels = np.array(one.levels, dtype=object)
+            answers: Any = levels[(even * len(levels)).astype(np.intp)]
         elif isinstance(one, Numeric):
-            answers = generator.uniform(one.lower, one.upper, _PEOPLE)
+            answers = one.lower + even * one.width
         else:
-            answers = generator.integers(0, 2, _PEOPLE)
+            answers = (even < 0.5).astype(np.int64)
         if one.optional:
             answers = answers.astype(object)
-            answers[generator.random(_PEOPLE) < 0.2] = None
+            answers[place :: 5 + place] = None
         found[one.name] = answers
     return found
 
