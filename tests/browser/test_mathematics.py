@@ -44,6 +44,13 @@ SHARED = {"databases": DATABASES, "proofs": False}  # numbers are rounded, and n
 
 
 TARGETS = {"sends": "targets", "public_rows": "5a" * 32}
+FACTORS = (("south", 1.0), ("east", 0.3), ("north", 0.0))  # in another order than the levels
+GROUPS = {
+    "groups": {"groups": "region"},
+    "overlap": {"groups": "region", "overlap": 0.37, "neighbours": "zero-out"},
+    "weights": {"weighting": "region", "factors": FACTORS, "constant": 3.0},
+    "both": {"groups": "region", "overlap": 0.5, "weighting": "region", "factors": FACTORS},
+}
 
 
 def names(schema: Schema) -> list[str]:
@@ -124,6 +131,14 @@ def agreements(survey) -> list[Agreement]:
             TARGETS | {"constant": 0.01, "weights": dict.fromkeys(names(schema), 0.1) | heavy},
         ]
         found += [Agreement.propose(schema, **(promise | one)) for one in options]
+    found += [Agreement.propose(survey(), **(promise | one)) for one in GROUPS.values()]
+    found += [Agreement.propose(survey(), **promise, **SHARED, **GROUPS["overlap"])]
+    crossed = {"groups": "turned", "weighting": "bands(income)"}
+    levels = richer().question("bands(income)").levels
+    crossed["factors"] = tuple((level, 1 / (3 + at)) for at, level in enumerate(levels))
+    found.append(Agreement.propose(richer(), **promise, **crossed))
+    design = Schema([Numeric("age", 18, 80), Numeric("design", 0, 7.3)], Numeric("income", 0, 9))
+    found.append(Agreement.propose(design, **promise, weighting="design"))
     found.append(
         Agreement.propose(
             survey(),
@@ -219,7 +234,7 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     if agreement.sends == "targets":  # whose rows stand for the features then?
         made["no public rows"] = agreement.to_dict() | {"public_rows": None}
     made["sends"] = agreement.to_dict() | {"sends": "everything"}  # which is never written out
-    for name in ("(intercept)", "age", "region"):  # columns that reach further than was said
+    for name in list(agreement.to_dict()["weights"])[:3]:  # which reach further than was said
         made[f"weight of {name}"] = agreement.to_dict()
         made[f"weight of {name}"]["weights"][name] *= 1 + 1e-5
     return made
@@ -263,6 +278,28 @@ KINDS: dict[str, dict[str, Any]] = {
     "proofs": {"databases": DATABASES},
     "targets": TARGETS,
     "derived": {},
+    "groups": GROUPS["both"],
+}
+
+
+WRONG_CODES: dict[str, list[Any]] = {
+    "groups": ["married", "age", "income", "nobody", "", None, 3, ["region"]],
+    "overlap": [0, 0.95, 1.2, -0.1, None, "0.5", [0.5]],  # 0 is never written out
+    "weighting": ["married", "age", "income", "nobody", None, 3],
+    "factors": [
+        [],
+        [["south", 1.0], ["east", 0.3]],
+        [["south", 1.0], ["east", 0.3], ["west", 0.0]],
+        [["south", 1.0], ["east", 0.3], ["north", 0.0], ["north", 0.0]],
+        [["south", 1.1], ["east", 0.3], ["north", 0.0]],
+        [["south", 1.0], ["east", -0.3], ["north", 0.0]],
+        [["south", 1.0], ["east", None], ["north", 0.0]],
+        [["south", 0.0], ["east", 0.0], ["north", 0.0]],
+        {"south": 1.0, "east": 0.3, "north": 0.0},
+        None,
+    ],
+    "public_rows": ["5a" * 32],
+    "sends": ["targets"],
 }
 
 
@@ -286,6 +323,15 @@ def test_what_python_refuses_the_page_refuses(run, survey, kind, quorum) -> None
         forged = forgeries(agreement)
         if kind == "derived":
             forged |= hostile(agreement)
+        if kind == "groups":
+            forged |= {
+                f"{name} = {value}": agreement.to_dict() | {name: value}
+                for name, values in WRONG_CODES.items()
+                for value in values
+            }
+            for name in ("groups", "weighting"):
+                forged[f"no {name}"] = agreement.to_dict()
+                del forged[f"no {name}"][name]
         for name, document in forged.items():
             with pytest.raises(BlurfitError):
                 Agreement.from_dict(document).verify()
@@ -374,8 +420,10 @@ def test_the_form_is_pythons(run, agreements) -> None:
         await forms.ready(agreement);
         const form = forms.formOf(agreement);
         const names = ["1", ...form.columns.map(({ name }) => name)];
+        const shown = form.sent.map(([row, column]) => `${names[row]}·${names[column]}`);
+        const own = shown.slice(0, shown.length / (form.labels ?? [1]).length);
         return {
-          names: form.sent.map(([row, column]) => `${names[row]}·${names[column]}`),
+          names: form.labels?.flatMap((label) => own.map((one) => `${label}·${one}`)) ?? shown,
           reach: given.neighbours.map((one) => form.reach(one)),
         };"""
     for agreement in agreements:

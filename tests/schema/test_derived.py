@@ -56,7 +56,7 @@ def test_what_a_record_becomes() -> None:
 )
 def test_a_record_stays_within_the_ball_whatever_it_is(**record) -> None:
     weights = np.full(len(SCHEMA.questions), 0.3)
-    form = joint_form(SCHEMA, 0.5, weights)
+    form = joint_form(SCHEMA.questions, 0.5, weights)
     v = values(SCHEMA, record)
     assert np.abs(v).max() <= 1
     length = np.linalg.norm(v * [column.weight for column in form.columns])

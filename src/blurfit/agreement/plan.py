@@ -366,7 +366,7 @@ class Plan(Fingerprinted):
             schema=self.schema.to_dict(),
             task=self.task,
             waves=tuple(map(PlannedWave, self.kinds, self.quorums, self.honest)),
-            weights=self.weights.to_dict(self.schema),
+            weights=self.weights.to_dict(self.schema.questions),
             calibration=self.calibration.to_dict(),
             grid=self.grid,
             **{name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)},
@@ -381,7 +381,7 @@ class Plan(Fingerprinted):
             document.task,
             tuple(one.kind for one in document.waves),
             tuple(one.quorum for one in document.waves),
-            PublicWeights.from_dict(document.weights, schema),
+            PublicWeights.from_dict(document.weights, schema.questions),
             MomentCalibration.from_dict(document.calibration),
             document.grid,
         )

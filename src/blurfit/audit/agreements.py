@@ -42,7 +42,8 @@ from blurfit.progress import Progress, silent
 from blurfit.randomness import database
 from blurfit.simulation.sampler import input_totals, sampler_for, weights_of
 from blurfit.theory import forms
-from blurfit.theory.forms import JointForm, WaveForm
+from blurfit.theory.coded import CodedForm
+from blurfit.theory.forms import Form, JointForm, WaveForm
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.input_calibration import InputCalibration
 
@@ -238,6 +239,9 @@ def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
         form = agreement.form
         if isinstance(form, WaveForm):
             return farthest_under_a_map(form)
+        if isinstance(form, CodedForm):
+            return farthest_of_groups(form)
+        assert isinstance(form, JointForm)
         first, second = farthest_answers(form)
         return form.products(first), form.products(second)
     axis = np.zeros(agreement.schema.dimension)
@@ -254,7 +258,29 @@ def farthest_under_a_map(form: WaveForm) -> tuple[FloatArray, FloatArray]:
     corners hides records.
     """
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(_CORNERS, len(form.columns)))
-    sent = form.products(np.unique(signs, axis=0))
+    return _farthest_among(form, form.products(np.unique(signs, axis=0)))
+
+
+def farthest_of_groups(form: CodedForm) -> tuple[FloatArray, FloatArray]:
+    """Return what is sent of the two records that are farthest apart, among those with the answers
+    of `farthest_answers`, in each of two groups and with every weight.
+    """
+    rule = form.weighting
+    at = () if rule is None else rule.places
+    weights = np.eye(len(at)) if rule is None or rule.factors else np.array([[-1.0], [1.0]])
+    rows = []
+    for answers in farthest_answers(form.inner):
+        for group in form.groups[:2] or (None,):
+            for weight in weights if at else [np.zeros(0)]:
+                row = np.zeros(1 + max((*form.kept, *form.groups, *at)))
+                row[list(form.kept)] = answers
+                row[list(at)] = weight
+                row[list(form.groups)] = [float(one == group) for one in form.groups]
+                rows.append(row)
+    return _farthest_among(form, form.products(np.array(rows)))
+
+
+def _farthest_among(form: Form, sent: FloatArray) -> tuple[FloatArray, FloatArray]:
     scaled = sent * np.sqrt(form.counts)
     squares = np.einsum("ij,ij->i", scaled, scaled)
     apart = squares[:, None] + squares[None] - 2 * scaled @ scaled.T

@@ -187,7 +187,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
             private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own: exact
@@ -253,7 +253,7 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
             private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within

@@ -61,7 +61,7 @@ from blurfit.schema.columns import Categorical, Feature
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
 from blurfit.simulation.sampler import input_totals
-from blurfit.theory.forms import WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
@@ -419,6 +419,7 @@ def clean_moment_totals(
     if isinstance(form, WaveForm):
         found = wave_totals(form, values, targets[:, 0], columns, weights)
         return Totals(count, found, agreement.fingerprint)
+    assert isinstance(form, JointForm)
     sums = joint_totals(values, targets, columns, weights)
     scale = np.array([form.constant, *(column.weight for column in form.columns)])
     matrix = sums.matrix(count) * np.outer(scale, scale)

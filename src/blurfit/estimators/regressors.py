@@ -96,7 +96,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
             each column. Needed: never take them from the data. Values outside are clipped.
         target_bounds: (lower, upper) of the target, public likewise; a `Schema` has its own.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own. They
@@ -161,7 +161,7 @@ class InputPerturbationRegressor(InputPerturbation, PerturbationRegressor):
             "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
             each column. Needed: never take them from the data. Values outside are clipped.
         target_bounds: (lower, upper) of the target, public likewise; a `Schema` has its own.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within

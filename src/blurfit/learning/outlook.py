@@ -63,8 +63,8 @@ def outlook(agreement: Agreement) -> Outlook:
     form = agreement.form if agreement.shows_sums else None
     if not isinstance(form, JointForm) or isinstance(form, TargetForm):
         raise InfeasibleError(
-            "Expected mechanism='moment', products of all columns, and no later wave: there is no "
-            "such estimate for others."
+            "Expected mechanism='moment', products of all columns, no groups, no weights and no "
+            "later wave: there is no such estimate for others."
         )
     schema, n = agreement.schema, agreement.quorum
     draws = agreement.database_draws

@@ -61,7 +61,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import NumberRun
 from blurfit.agreement.proving import radii
 from blurfit.arrays import FloatArray, fixed
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.theory.forms import JointColumn
 from blurfit.theory.input_calibration import InputCalibration
 
@@ -71,6 +71,7 @@ ROWS_AT_ONCE = 8192
 
 # Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
 ASYMMETRY_ALLOWED = 1e-10
+_SEEN = 3.0  # deviations of noise, which a number of people must exceed before it is divided by
 
 
 def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
@@ -373,16 +374,17 @@ class Noise:
     ties: FloatArray
 
     def sandwich(self, middle: FloatArray) -> FloatArray:
-        """Return E[EBE] for a symmetric B, or for a stack of them.
+        """Return E[EBE] for a matrix B, or for a stack of them.
 
         (EBE)_ij = Σ_kl E_ik B_kl E_lj, and entries of E are independent, so that for i ≠ j only
-        k = j, l = i is left: V_ij B_ij; for i = j, k = l: Σ_k V_ik B_kk. A tie t_j between E_0j and
-        E_jj adds t_j B_jj to (0, j), and 2t_j B_0j to (j, j).
+        k = j, l = i is left: V_ij B_ji; for i = j, k = l: Σ_k V_ik B_kk. A tie t_j between E_0j and
+        E_jj adds t_j B_jj to (0, j), and t_j(B_0j + B_j0) to (j, j).
         """
         diagonal = np.diagonal(middle, axis1=-2, axis2=-1)
-        found: FloatArray = self.variance * middle
+        found: FloatArray = self.variance * np.swapaxes(middle, -1, -2)
         each = np.arange(len(self.ties))
-        found[..., each, each] = diagonal @ self.variance + 2 * self.ties * middle[..., 0, :]
+        tied = self.ties * (middle[..., 0, :] + middle[..., :, 0])
+        found[..., each, each] = diagonal @ self.variance + tied
         found[..., 0, :] += self.ties * diagonal
         found[..., :, 0] += self.ties * diagonal
         return found
@@ -444,6 +446,9 @@ class JointSums:
         count: N, how many records were summed.
         matrix: Σzzᵀ + E. What is publicly known is written into it here.
         deviation: s, the standard deviation of the noise on a diagonal entry of the whole sum.
+        counted: whether N is public. Otherwise it is read from the constant's own entry, which has
+            noise as well; of weights it is their sum, Ŵ. As weights are at most 1, Σw² ≤ Σw, so the
+            effective number of people (Σw)²/Σw² is at least Σw: errors by Ŵ are not too small.
     """
 
     columns: tuple[JointColumn, ...]
@@ -451,7 +456,27 @@ class JointSums:
     count: int
     matrix: FloatArray
     deviation: float
+    counted: bool = True
     noise: Noise = field(init=False, repr=False)
+
+    @classmethod
+    def uncounted(
+        cls,
+        columns: tuple[JointColumn, ...],
+        constant: float,
+        matrix: FloatArray,
+        deviation: float,
+    ) -> "JointSums":
+        """Return the sums of as many people, or as much weight, as they say, to the nearest whole
+        number; refuse those of which the noise hides it.
+        """
+        if not matrix[0, 0] > max(_SEEN * deviation, constant**2):
+            raise InfeasibleError(
+                "The noise hides how many people, or how much weight, there is in these sums: "
+                "collect more records, join groups, or allow a larger epsilon."
+            )
+        count = round(float(matrix[0, 0]) / constant**2)
+        return cls(columns, constant, count, matrix, deviation, counted=False)
 
     def __post_init__(self) -> None:
         validate.positive(constant=self.constant)
@@ -535,11 +560,13 @@ def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
     variance = np.full((size, size), s2 / 2)
     np.fill_diagonal(variance, s2)
     ties = np.zeros(size)
-    matrix[0, 0], variance[0, 0] = c**2 * sums.count, 0.0
+    matrix[0, 0] = c**2 * sums.count
+    if sums.counted:
+        variance[0, 0] = 0.0
     groups = np.array([None, *(column.group for column in sums.columns)], dtype=object)
     for row, column in enumerate(sums.columns, start=1):
         w = column.weight
-        if column.kind == "sign":
+        if column.kind == "sign" and sums.counted:
             matrix[row, row], variance[row, row] = w**2 * sums.count, 0.0
         if column.kind == "level":
             number = (w**2 * matrix[row, row] + 2 * c * w * matrix[0, row]) / (

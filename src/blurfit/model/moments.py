@@ -109,7 +109,7 @@ class PublishedMoments(PublishedFile):
     @property
     def has_all_products(self) -> bool:
         """Whether products of all columns were sent, from which correlations follow."""
-        return self.agreement.sends == "everything" and not self.agreement.is_later_wave
+        return self.agreement.form.joint is not None
 
     @property
     def deviation(self) -> float:
@@ -124,12 +124,12 @@ class PublishedMoments(PublishedFile):
         form = self.agreement.form
         if isinstance(form, TargetForm):
             raise InfeasibleError(WITHOUT_PUBLIC_ROWS)
-        if not isinstance(form, JointForm):
+        if form.joint is None:
             raise InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
                 "all releases of its plan together, with blurfit.model.course.learn_plan."
             )
-        return self._joint(form, form.matrix(self.sums, self.count))
+        return self._joint(form.joint, form.matrix(self.sums, self.count), form.gain)
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
         """Return the sums to read beside public rows of some features, (rows, k): those that were
@@ -145,8 +145,11 @@ class PublishedMoments(PublishedFile):
         known[np.ix_(places, places)] = design.T @ design / len(rows)
         return self._joint(form, form.beside(self.sums, known, self.count))
 
-    def _joint(self, form: JointForm, matrix: FloatArray) -> JointSums:
-        return JointSums(form.columns, form.constant, self.count, matrix, self.deviation)
+    def _joint(self, form: JointForm, matrix: FloatArray, gain: float = 1.0) -> JointSums:
+        deviation = gain * self.deviation
+        if form.counted:
+            return JointSums(form.columns, form.constant, self.count, matrix, deviation)
+        return JointSums.uncounted(form.columns, form.constant, matrix, deviation)
 
     def formula(
         self,
@@ -157,16 +160,19 @@ class PublishedMoments(PublishedFile):
         """Return what a model is asked for: a formula, or names; the agreed target by all others,
         if nothing is said.
         """
-        schema = self.agreement.schema
+        schema, targets = self.agreement.schema, self.agreement.targets
+        if self.agreement.sends != "everything":
+            targets = schema.targets  # others than the agreed one are refused where it is known why
         if text is not None:
-            return parsed(text, schema, schema.targets)
+            return parsed(text, schema, targets)
         aim = schema.target.name if target is None else target
-        if aim not in schema.targets:
+        if aim not in targets:
             raise InvalidValueError(
-                f"Expected target={aim!r} to be one of {list(schema.targets)}: the agreement says "
+                f"Expected target={aim!r} to be one of {list(targets)}: the agreement says "
                 "that only these may be predicted."
             )
-        others = tuple(one.name for one in schema.asked if one.name != aim)
+        sent = self.agreement.questions
+        others = tuple(one.name for one in schema.asked if one.name != aim and one in sent)
         return Formula(aim, others if features is None else tuple(features))
 
     def fit(

@@ -189,14 +189,14 @@ class Answers:
 def describe(moments: "PublishedMoments", confidence: float = 0.95) -> Answers:
     """Return each question's mean, or the share of each of its levels, with errors."""
     sums, rows, parts = moments.joint, [], []
-    for one in moments.agreement.schema.questions:
+    for one in moments.agreement.questions:
         if isinstance(one, Numeric):
             rows.append((one.name, "mean"))
             parts.append(_overall(sums, one))
         else:
             levels = levels_of(sums, one)
             rows += [(one.name, name) for name in levels.names]
-            parts.append(tables.shares(tables.counts(sums, levels), sums.count))
+            parts.append(tables.shares(tables.counts(sums, levels)))
     return Answers(
         "Every question: means, and shares of levels",
         ("question", "level"),
@@ -302,11 +302,12 @@ def table(
         if test.share_of_noise > 0.9 and test.p_value > 0.05:
             note = "The noise is most of the test's spread, so it could hardly have found anything."
             test = Test(**{**vars(test), "notes": (note,)})
-    found = tables.shares(blurred, sums.count)
+    found = tables.shares(blurred)
     shown = tables.on_simplex(found.values)
     limits = (0.0, 1.0)
     if shares == "counts":
         found, shown, limits = found.scaled(sums.count), shown * sums.count, (0.0, sums.count)
+        found = Answer(found.values, found.sampling, blurred.noise)
     elif shares != "total" and other is not None:
         row, column = np.arange(len(one)), np.arange(len(two))
         place = np.repeat(row, len(two)) if shares == "row" else np.tile(column, len(one))
@@ -355,10 +356,10 @@ def quantile(
     edges = np.array([source.lower, *bands.edges, source.upper])
     if by is None:
         rows: tuple[tuple[str, ...], ...] = ((name,),)
-        groups = [tables.shares(tables.counts(sums, own), sums.count)]
+        groups = [tables.shares(tables.counts(sums, own))]
     else:
         levels = levels_of(sums, schema.question(by))
-        whole = tables.shares(tables.table(sums, levels, own), sums.count)
+        whole = tables.shares(tables.table(sums, levels, own))
         place = np.repeat(np.arange(len(levels)), len(own))
         split = tables.within(whole, np.eye(len(levels))[:, place])
         groups, rows = [], tuple((level,) for level in levels.names)
@@ -597,7 +598,7 @@ def synthesise(
     """
     whole(count=count)
     sums, schema = moments.joint, moments.agreement.schema
-    asked = [one for one in schema.questions if not isinstance(one, Numeric)]
+    asked = [one for one in moments.agreement.questions if not isinstance(one, Numeric)]
     chosen = asked if questions is None else [schema.question(name) for name in questions]
     if not chosen:
         raise InvalidValueError("Expected a question with levels: numbers are not drawn.")
@@ -628,11 +629,7 @@ def levels_of(sums: JointSums, one: Question) -> Levels:
         )
     rows = tuple(sums.index(name) for name in one.columns)
     if isinstance(one, Categorical):
-        names = tuple(
-            "(not said)" if is_unsaid(name) else level
-            for name, level in zip(one.columns, (*one.levels, ""), strict=False)
-        )
-        return Levels(one.name, names, rows, np.eye(len(rows)))
+        return Levels(one.name, one.answers, rows, np.eye(len(rows)))
     values = np.array([[1.0, -1.0]])
     if len(rows) > 1:
         return Levels(
@@ -676,10 +673,10 @@ def _share_of_yes(sums: JointSums, one: Question, levels: Levels | None) -> Answ
     """Return the share of yes among those who say it, overall or at each level."""
     own = levels_of(sums, one)
     if levels is None:
-        found = tables.shares(tables.counts(sums, own), sums.count)
+        found = tables.shares(tables.counts(sums, own))
         place = np.zeros(len(own), dtype=np.intp)
     else:
-        found = tables.shares(tables.table(sums, levels, own), sums.count)
+        found = tables.shares(tables.table(sums, levels, own))
         place = np.repeat(np.arange(len(levels)), len(own))
     if len(own) == 3:  # the silent do not count
         said = np.tile([True, True, False], place[-1] + 1)

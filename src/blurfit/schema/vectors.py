@@ -42,9 +42,12 @@ def kind_of(one: Question) -> Kind:
     return "numeric" if isinstance(one, Numeric) else "sign"
 
 
-def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> JointForm:
-    """Return the form of a schema's records, with a public weight for each question."""
-    asked = schema.questions
+def joint_form(
+    asked: Sequence[Question], constant: float, weights: Sequence[float], *, counted: bool = True
+) -> JointForm:
+    """Return the form of the answers to some questions, with a public weight for each; `counted`
+    as in `JointForm`.
+    """
     if len(weights) != len(asked):
         raise InvalidValueError(
             f"Expected {len(asked)} weights, one for each of {listed(q.name for q in asked)}, and "
@@ -57,7 +60,7 @@ def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> Joi
             JointColumn(name, weight, kind, group)
             for name, kind in zip(one.columns, _kinds(one), strict=True)
         ]
-    return JointForm(constant, tuple(columns))
+    return JointForm(constant, tuple(columns), counted=counted)
 
 
 def _kinds(one: Question) -> tuple[ColumnKind, ...]:

@@ -1,5 +1,9 @@
 """Forms: which numbers a record becomes, which of them are sent, and how far one person moves them.
 
+**`Form`** is what every form can do, and all that the rest of the code asks of one. Which form an
+agreement has is decided in one place (`blurfit.agreement.mechanisms.form_of`). Groups and weights
+are in `blurfit.theory.coded`.
+
 **`JointForm`** is the one vector that a record becomes, and which of its products are sent.
 z = (c, ω₁v₁, …, ω_kv_k): a public constant, and each column times a public weight. The columns of a
 number and of a sign have |v| ≤ 1; the levels of a categorical are one-hot, so that all of them
@@ -13,7 +17,8 @@ which is the bound that `blurfit.theory.moments` calibrates noise for.
 
 What is sent of zzᵀ is its upper triangle, row by row, without what everybody knows: the constant's
 own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group.
-Leaving entries out cannot raise the sensitivity.
+Leaving entries out cannot raise the sensitivity. Where the number of people behind a sum is not
+public (`counted=False`, of which `blurfit.theory.coded` makes its forms), the first two are sent.
 
 **`TargetForm`** sends only the products with the target: d numbers a person instead of d²/2, beside
 public rows. Where rows of the features are public, Σyx (and Σy² for a number's spread) is all that
@@ -73,8 +78,9 @@ noise on p would be finer than that grid assumes, so such a map is refused.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -165,9 +171,66 @@ class JointColumn:
             )
 
 
+class Form(ABC):
+    """How a record becomes numbers that add, and what their sums say.
+
+    The norm is the one in which noise is alike in all directions: each number counts `counts` times
+    in its square.
+    """
+
+    @abstractmethod
+    def reach(self, neighbours: Neighbours) -> Reach:
+        """Return how far one person moves the sums, and how far apart two submissions can be."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> FloatArray:
+        """How often each number that is sent counts in the squared norm: twice off a diagonal."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """What each number that is sent is about."""
+
+    @abstractmethod
+    def products(self, values: FloatArray) -> FloatArray:
+        """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
+
+    @abstractmethod
+    def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
+        """Return what the sums of `count` people say of all of them together, as a matrix."""
+
+    @property
+    def bound(self) -> float:
+        """The largest norm of the numbers of one record."""
+        return self.reach("zero-out").sums
+
+    @property
+    def width(self) -> int:
+        """How many numbers are sent."""
+        return len(self.counts)
+
+    @property
+    def size(self) -> int:
+        """√Σ counts, rounded up: numbers that are off by a step each are off by so many steps."""
+        return math.ceil(math.sqrt(math.fsum(self.counts)))
+
+    @property
+    def joint(self) -> "JointForm | None":
+        """The form of Σzzᵀ that `matrix` gives, where it gives one: any model can be read there."""
+        return None
+
+    @property
+    def gain(self) -> float:
+        """By how much larger the noise in `matrix` is than in the numbers that are sent."""
+        return 1.0
+
+
 @dataclass(frozen=True)
-class JointForm:
+class JointForm(Form):
     """The columns of z after the constant, and what is sent of their products.
+
+    `counted` says whether everybody knows how many people there are in a sum.
 
     >>> form = JointForm(0.5, (JointColumn("age", 0.8), JointColumn("married", 0.6, "sign")))
     >>> form.names
@@ -178,6 +241,7 @@ class JointForm:
 
     constant: float
     columns: tuple[JointColumn, ...]
+    counted: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         positive(constant=self.constant)
@@ -215,20 +279,15 @@ class JointForm:
         return np.array([self.constant, *(column.weight for column in self.columns)])
 
     @property
-    def width(self) -> int:
-        """How many numbers are sent."""
-        return len(self._sent[0])
+    def joint(self) -> "JointForm | None":
+        """Itself."""
+        return self
 
     @property
     def counts(self) -> FloatArray:
         """How often each number that is sent counts in the squared norm: twice off the diagonal."""
         rows, columns = self._sent
         return np.where(rows == columns, 1.0, 2.0)
-
-    @property
-    def bound(self) -> float:
-        """The largest norm of the numbers of one record: ‖zzᵀ‖ without the constant's own entry."""
-        return self.reach("zero-out").sums
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -251,6 +310,8 @@ class JointForm:
         found = np.zeros((self.size, self.size))
         rows, columns = self._sent
         found[rows, columns] = found[columns, rows] = sums
+        if not self.counted:
+            return found
         found[0, 0] = self.constant**2 * count
         for row, column in enumerate(self.columns, start=1):
             if column.kind == "sign":
@@ -268,7 +329,7 @@ class JointForm:
         rows, columns = np.triu_indices(self.size)
         groups = np.array([None, *(column.group for column in self.columns)], dtype=object)
         signs = np.array([True, *(column.kind == "sign" for column in self.columns)])
-        known = (rows == columns) & signs[rows]
+        known = (rows == columns) & signs[rows] & self.counted
         known |= (rows != columns) & (groups[rows] == groups[columns]) & (groups[rows] != None)  # noqa: E711
         return fixed(rows[~known]), fixed(columns[~known])
 
@@ -310,6 +371,10 @@ class TargetForm(JointForm):
         submission = min(self._replaced() * NUDGE, full.submission)
         zeroed = min(self._zeroed() * NUDGE, full.sums)
         return Reach(submission if neighbours == "replace" else zeroed, submission)
+
+    @property
+    def joint(self) -> None:
+        """Nothing: most of Σzzᵀ was never sent."""
 
     def matrix(self, sums: object, count: int) -> FloatArray:
         """Refuse: most of Σzzᵀ was never sent."""
@@ -358,7 +423,7 @@ class TargetForm(JointForm):
 
 
 @dataclass(frozen=True, eq=False)
-class WaveForm:
+class WaveForm(Form):
     """The numbers of a later wave.
 
     Args:
@@ -404,16 +469,6 @@ class WaveForm:
         """Return how far one person moves the sums, and how far apart two submissions can be."""
         return Reach(self.chart.sensitivity(neighbours), self.chart.sensitivity("replace"))
 
-    @property
-    def bound(self) -> float:
-        """The largest norm of the numbers of one record."""
-        return self.reach("zero-out").sums
-
-    @property
-    def width(self) -> int:
-        """How many numbers are sent."""
-        return len(self.counts)
-
     @cached_property
     def counts(self) -> FloatArray:
         """How often each number counts in the squared norm: 1, 2 beside the diagonal, 1/τ²."""
@@ -423,11 +478,6 @@ class WaveForm:
             return fixed(found)
         slopes = np.full(self._rows, self.chart.loss.balance**-2)
         return fixed(np.concatenate([found, slopes, *([found] if self.chart.robust else [])]))
-
-    @property
-    def size(self) -> int:
-        """√Σ counts, rounded up: numbers that are off by a step each are off by so many steps."""
-        return math.ceil(math.sqrt(math.fsum(self.counts)))
 
     @property
     def names(self) -> tuple[str, ...]:

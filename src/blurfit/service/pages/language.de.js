@@ -218,6 +218,12 @@ export default {
   "fact.sends.words": "{count} verwischte Zahlen, einmal",
   "fact.promise": "Versprechen an alle über das Veröffentlichte",
   "fact.published": "Was veröffentlicht werden darf",
+  "fact.groups": "Gruppen",
+  "fact.groups.words":
+    "Summen werden nach {title} getrennt, damit Gruppen verglichen werden können. Zu welcher Gruppe Sie gehören, wird verwischt wie alles andere.",
+  "fact.weights": "Gewichte",
+  "fact.weights.words":
+    "Wie viel Ihre Antworten zählen, folgt aus {title}{rule}, nach dieser öffentlichen Regel. Es wird verwischt wie alles andere.",
   "fact.rows": "Öffentliche Zeilen",
   "fact.rows.words":
     "Modelle dürfen neben einer öffentlichen Datei mit Antworten anderer gelesen werden, für die das Versprechen nicht gilt. Ihr SHA-256 ist {digest}.",

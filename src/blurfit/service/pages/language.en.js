@@ -215,6 +215,12 @@ export default {
   "fact.sends.words": "{count} blurred numbers, once",
   "fact.promise": "Promise to everyone in what is published",
   "fact.published": "What may be published",
+  "fact.groups": "Groups",
+  "fact.groups.words":
+    "Sums are kept apart by {title}, so that groups can be compared. Which group you are in is blurred like all else.",
+  "fact.weights": "Weights",
+  "fact.weights.words":
+    "How much your answers count follows from {title}{rule}, by this public rule. It is blurred like all else.",
   "fact.rows": "Public rows",
   "fact.rows.words":
     "Models may be read beside a public file of other people’s answers, which is not covered by the promise. Its SHA-256 is {digest}.",

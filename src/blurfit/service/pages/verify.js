@@ -18,7 +18,7 @@ import {
   NotCertified,
   positive,
 } from "./checks.js";
-import { formOf, isLater, ready } from "./forms.js";
+import { formOf, isLater, multiplied, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import {
   LEAST_RATIO,
@@ -77,7 +77,8 @@ const [LEAST_WEIGHT, LARGEST_WEIGHT] = [1e-3, 1e3];
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  exactly(agreement, FIELDS.agreement, "agreement", [...Object.keys(LEFT_OUT), "signing_keys"]);
+  const others = ["groups", "overlap", "weighting", "factors", "signing_keys"];
+  exactly(agreement, FIELDS.agreement, "agreement", [...Object.keys(LEFT_OUT), ...others]);
   for (const [name, choices] of Object.entries(LEFT_OUT)) {
     const isFine = !(name in agreement) || choices.includes(agreement[name]);
     demand(isFine, name, agreement[name], `left out, or ${choices.join(" or ")}`);
@@ -122,10 +123,10 @@ export async function verify(agreement, expectedFingerprint) {
 
 /** {size, mu, keeps}: how many rows zzᵀ has, the μ of one submission, and whether the noise is enough. */
 function momentOf(agreement) {
-  const { weights, objective, calibration, schema } = agreement;
+  const { weights, objective, calibration } = agreement;
   demand(objective === null, "objective", objective, "null");
   if (isLater(agreement)) demand(weights === null, "weights", weights, "null in a later wave");
-  else verifyWeights(weights, schema);
+  else verifyWeights(weights, multiplied(agreement));
   exactly(calibration.reach, ["sums", "submission"], "reach");
   positive(calibration, "sigma");
   whole("quorum", calibration.quorum);
@@ -142,8 +143,7 @@ function momentOf(agreement) {
   };
 }
 
-function verifyWeights(weights, schema) {
-  const questions = questionsOf(schema);
+function verifyWeights(weights, questions) {
   const names = [INTERCEPT, ...questions.map(({ name }) => name)];
   exactly(weights, names, "weights");
   const columns = [INTERCEPT, ...questions.flatMap(columnsFor)];

@@ -1,7 +1,7 @@
 // Promises in plain words. Words must not say more than the numbers: mirrors
 // `blurfit.agreement.statement` and the statement of a model.
 
-import { widthOf } from "./forms.js";
+import { multiplied, widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import { atMost, number, t } from "./language.js";
 import { INTERCEPT, askedOf, isDerived, isLabel, questionsOf } from "./schema.js";
@@ -178,6 +178,7 @@ export function agreementInWords(agreement, mu) {
     ...(agreement.public_rows === null
       ? []
       : [[t("fact.rows"), t("fact.rows.words", { digest: agreement.public_rows })]]),
+    ...groupsAndWeights(agreement),
     ...(agreement.signing_keys ? [[t("fact.signed"), agreement.signing_keys.join(", ")]] : []),
   ];
 }
@@ -190,9 +191,22 @@ function learnedInWords(schema) {
   return isLabel(target) ? t("learned.label", { target: words }) : words;
 }
 
+/** By what sums are kept apart, and how much an answer counts. */
+function groupsAndWeights({ schema, groups, weighting, factors = [] }) {
+  const called = (asked) => titleOf(questionsOf(schema).find(({ name }) => name === asked));
+  const rule = factors.map(([level, factor]) => `${level} ${number(factor)}`).join(", ");
+  return [
+    ...(groups ? [[t("fact.groups"), t("fact.groups.words", { title: called(groups) })]] : []),
+    ...(weighting
+      ? [[t("fact.weights"), t("fact.weights.words", { title: called(weighting), rule: rule && ` (${rule})` })]]
+      : []),
+  ];
+}
+
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, wave, sends }) {
-  const others = questionsOf(schema).filter(
+function releasesInWords(agreement) {
+  const { schema, wave, sends } = agreement;
+  const others = multiplied(agreement).filter(
     ({ name }) => !sends && schema.targets.includes(name) && name !== schema.target.name,
   );
   const named = others.map(titleOf).join(", ");
