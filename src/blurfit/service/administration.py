@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -26,6 +28,7 @@ from blurfit.protocol.wire import (
     ONE_COLLECTION,
     Acknowledgement,
 )
+from blurfit.schema.imports import from_xlsform
 from blurfit.schema.schema import Schema
 from blurfit.service.answers import as_json
 from blurfit.service.background import InProgress, run_in_daemon_thread
@@ -43,7 +46,7 @@ from blurfit.service.intake import unsealing_key
 from blurfit.service.jobs import Jobs
 from blurfit.service.limits import body_of, document_from, document_in
 from blurfit.service.metrics import shown
-from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, array, get, post
+from blurfit.service.operations import OBJECT, ROLE, TEXT, UNTIL, answer, array, get, post, query
 from blurfit.service.remote import counts_at, refuse_if_uneven
 from blurfit.store.access import ADMINISTRATOR, Bearer, LogEntry
 from blurfit.store.collections import Status
@@ -54,6 +57,7 @@ _Kind = TypeVar("_Kind", bound="Proposal")
 _Made = TypeVar("_Made")
 _STATE = answer(Status, "How far it is.")
 _MOST_KEPT = 64  # comparisons
+BYTES = "application/octet-stream"
 
 
 class Proposal(Terms, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,6 +91,13 @@ class Expected(Struct):
     spread: float
     people: Count | None
     epsilon: float | None
+
+
+class Survey(Struct):
+    """The questions of a form that was made elsewhere, and what somebody should know of them."""
+
+    schema: dict[str, Any]
+    notes: list[str]
 
 
 class Hashes(Struct, forbid_unknown_fields=True):
@@ -154,6 +165,20 @@ class Administration:
         """How far off predictions may be, for typical people; nothing is kept."""
         body = await body_of(request, JSON)
         return as_json(await run_in_threadpool(expected_from, body))
+
+    @post(
+        "/surveys",
+        answer(Survey, "Its questions."),
+        body={BYTES: {"type": "string", "format": "binary"}},
+        parameters=[query("target", TEXT)],
+    )
+    @guarded("open")
+    async def read_survey(self, request: Request) -> Response:
+        """Read the questions of an XLSForm; nothing is kept."""
+        body = await body_of(request, BYTES)
+        return as_json(
+            await run_in_threadpool(_survey_in, body, request.query_params.get("target"))
+        )
 
     @post(
         COLLECTIONS,
@@ -426,3 +451,11 @@ def _role_in(request: Request) -> Role:
         if given == role:
             return role
     raise InvalidValueError(f"Expected role={given!r} to be one of {list(ROLES)}.")
+
+
+def _survey_in(workbook: bytes, target: str | None) -> Survey:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "survey.xlsx")
+        file.write_bytes(workbook)
+        found = from_xlsform(file, target)
+    return Survey(found.schema.to_dict(), list(found.notes))

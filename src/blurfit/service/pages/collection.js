@@ -14,7 +14,8 @@ import {
   term,
 } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
-import { attributes, featuresInWords, inWords } from "./texts.js";
+import { askedOf } from "./schema.js";
+import { attributes, inWords, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
@@ -72,7 +73,7 @@ function about({ schema, databases }) {
   return [
     line(organiser, organiser && t("asks.organiser", { organiser: inWords(organiser) })),
     line(purpose, purpose && t("asks.purpose", { purpose: inWords(purpose).replace(/\.$/, "") })),
-    t("about.from", { features: featuresInWords(schema) }),
+    t("about.from", { features: askedOf(schema).map(titleOf).join(", ") }),
     isShared({ databases }) ? ` ${t("about.two", { first: databases[0].name, second: databases[1].name })}` : ` ${t("about.one")}`,
   ];
 }

@@ -1,3 +1,3 @@
 // An address where there is nothing: words alone.
 
-import "./page.js";
+import {} from "./page.js";

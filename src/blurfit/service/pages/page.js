@@ -64,9 +64,9 @@ export async function askText(path, options) {
   return (await answerTo(path, options)).text;
 }
 
-async function answerTo(path, { method = "GET", body, token } = {}) {
+async function answerTo(path, { method = "GET", body, type = "application/json", token } = {}) {
   const headers = { accept: "application/json" };
-  if (body !== undefined) headers["content-type"] = "application/json";
+  if (body !== undefined) headers["content-type"] = type;
   if (token) headers.authorization = `Bearer ${token}`;
   let response;
   try {

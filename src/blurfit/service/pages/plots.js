@@ -1,6 +1,6 @@
 // Plots: people over time towards as many as there must be, and effects with their intervals.
 
-import { locale, moment, number, t } from "./language.js";
+import { locale, number, t } from "./language.js";
 import { h, svg } from "./page.js";
 
 const HOUR = 3_600_000;
@@ -18,7 +18,7 @@ export function arrivalsPlot(hours, quorum, seen) {
   const x = (hour) => (LEFT + ((width - LEFT - 4) * (hour - first)) / (last - first)).toFixed(1);
   const y = (count) => (HEIGHT - BELOW - ((HEIGHT - BELOW - ABOVE) * count) / top).toFixed(1);
   const line = [`${x(first)},${y(0)}`, ...points.map(([hour, count]) => `${x(hour)},${y(count)}`)].join(" ");
-  const values = { count: number(total), since: moment(first * HOUR), quorum: number(quorum) };
+  const values = { count: number(total), quorum: number(quorum) };
   return h("figure.arrivals",
     h("figcaption",
       h("span.dashes", { "aria-hidden": "true" }, "– – – "),
@@ -33,7 +33,7 @@ export function arrivalsPlot(hours, quorum, seen) {
       svg("polyline.line", { points: line }),
       svg("line.axis", { x1: LEFT, x2: width - 4, y1: y(0), y2: y(0) }),
       svg("line.goal", { x1: LEFT, x2: width - 4, y1: y(quorum), y2: y(quorum) }),
-      svg("text.tick", { x: LEFT, y: HEIGHT - 5 }, moment(first * HOUR)),
+      svg("text.tick", { x: LEFT, y: HEIGHT - 5 }, briefly(first * HOUR)),
       svg("text.tick", { x: width - 4, y: HEIGHT - 5, "text-anchor": "end" }, t("plot.now")),
     ),
   );
@@ -59,6 +59,8 @@ function ticks(top) {
   return Array.from({ length: Math.floor(top / whole) + 1 }, (_, i) => i * whole);
 }
 
+const BRIEF = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
+const briefly = (at) => new Date(at).toLocaleString(locale, BRIEF);
 const short = (count) => new Intl.NumberFormat(locale, { notation: "compact" }).format(count);
 
 /** How far the picture of some effects reaches: as far as all intervals, unless that would make the
@@ -91,5 +93,15 @@ export function effectPlot({ value, lower, upper }, reach) {
       }),
       svg("circle", { class: value < 0 ? "minus" : "plus", cx: x(value), cy: 11, r: 5 }),
     ],
+  );
+}
+
+/** A value with its interval, between two bounds. */
+export function intervalPlot({ value, lower, upper }, low, high) {
+  const x = (one) => (4 + (192 * (Math.min(Math.max(one, low), high) - low)) / (high - low)).toFixed(1);
+  return svg("svg.effect", { viewBox: "0 0 200 22", "aria-hidden": "true" },
+    svg("line.zero", { x1: 4, x2: 196, y1: 11, y2: 11 }),
+    svg("line.interval", { x1: x(lower), x2: x(upper), y1: 11, y2: 11 }),
+    svg("circle.plus", { cx: x(value), cy: 11, r: 5 }),
   );
 }

@@ -38,7 +38,7 @@ export function showPreview(agreement, mu, { record, sent, bytes }, { send, chan
 /** What follows from the pictures, and never less than the worst case of the noise. */
 function risk(agreement, mu, found) {
   const shared = isShared(agreement);
-  const read = found.filter(isRead).map(({ column }) => headingOf(column));
+  const read = found.filter(isRead).map(({ column }) => t("quoted", { words: headingOf(column) }));
   const strength = read.length ? "weak" : strengthOf(mu);
   const told = read.length ? t("preview.read", { read: read.join(", ") }) : t(`preview.${strength}`);
   const range = found.some((one) => typeof one.candidates[0] === "number" && isRead(one));

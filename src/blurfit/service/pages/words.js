@@ -267,6 +267,7 @@ export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
   const [quorum, all] = [quorumOf(agreement), peopleOf(agreement)];
   if (weights === null) return t("noise.later");
+  if (agreement.groups || agreement.weighting) return t("noise.apart");
   const { target } = schema;
   // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.numbers.moment_parts`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
