@@ -59,12 +59,12 @@ from blurfit.agreement.terms import (
     require_together,
 )
 from blurfit.agreement.waves import Lot, Wave, WaveDocument
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.json_reader import canonical, read_json
 from blurfit.messages.shares import ShareKind, ShareLayout
 from blurfit.messages.submissions import Layout
-from blurfit.schema.columns import Question
+from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import Form
 from blurfit.theory.guarantees import at_most
@@ -415,6 +415,13 @@ class Agreement(Fingerprinted):
         return tuple(name for name in self.schema.targets if name in sent)
 
     @property
+    def sums_alone(self) -> bool:
+        """Whether a release of one wave is sums without a model of their own: products with the
+        target, which take public rows, or exits, of which hazards are asked.
+        """
+        return self.sends != "everything" or isinstance(self.schema.target, TimeToEvent)
+
+    @property
     def trust(self) -> Trust:
         """Whether "one" database gets whole submissions, or they are "shared" between two."""
         return "shared" if self.databases else "one"
@@ -523,9 +530,13 @@ class Agreement(Fingerprinted):
         """How many numbers a contributor sends."""
         return int(self.parts[-1].numbers.stop)
 
-    def exact(self, records: Any) -> FloatArray:
-        """Return what a record would send without any noise: (width,), or (n, width)."""
-        return self.perturbation.exact(self, records)
+    def exact(self, records: Any, people: IntArray | None = None) -> FloatArray:
+        """Return what a record would send without any noise: (width,), or (n, width).
+
+        `people` says whose row is whose, by numbers from 0 on: then it is what each person would
+        send, in that order.
+        """
+        return self.perturbation.exact(self, records, people)
 
     @cached_property
     def layout(self) -> Layout:

@@ -227,7 +227,7 @@ def _step_sums(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Submodel:
         gram=read.gram,
         cross=read.linear,
         square=float(sums.matrix[-1, -1]),
-        noise=Noise(variance, np.zeros(p + 2)),
+        noise=Noise(variance),
         deviation=sums.deviation,
     )
 

@@ -130,6 +130,16 @@ differs between records, so its square is blurred and sent as well, and with ‖
 attained for c ≤ 1 by c' = c and u·u' = −c². `zero-out`: ‖zzᵀ‖ ≤ c² + 1, whether the record is
 left out or becomes (c, 0), which is closer.
 
+**Several rows of one person** are cut together where residuals are sent: with F the root mean
+square of ‖f‖ over their rows, s = min(1, r√p/F) is one weight for all of them, G is the root mean
+square of s·g, and z_t = (c·s, a·s·f_t/(r√p), b·s·g_t·min(1, R/G)/R). The mean of z_tz_tᵀ is
+positive semidefinite and its trace is at most c² + a² + b² ≤ c² + 1, so two of them are at most
+√2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`).
+So Δ is as above, `zero-out` too, and for one row the two are the same map. What has to fit into the
+ball is a mean over rows, which varies less than each row: the ball can be smaller. A gauge counts a
+person in the bins of F/√p and of the root mean square of g. Newton's quadratics are averaged as
+they are (`blurfit.theory.moments`).
+
 **Gauge.** A record is in one bin of each histogram, so another record in its place takes one from a
 bin and gives one to another in each: Δ = 2 for two histograms and √2 for their joint one;
 `zero-out`, where the record leaves its bins, √2 and 1.
@@ -159,6 +169,7 @@ LARGEST_LOG_RATE = 30.0  # rates are from 1e-13 to 1e13
 LARGEST_SLOPE = 1e13
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_HUGE = 1e300  # stands for infinity, where a mean of squares follows
 LOG_RATES = (-LARGEST_LOG_RATE, LARGEST_LOG_RATE)
 LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1, 1]
 LARGEST_WHITENING = 1e12
@@ -430,6 +441,14 @@ def norms(x: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
+def root_mean_square(x: FloatArray) -> float:
+    """√(mean of x²) of some numbers, scaled by the largest: no square overflows or vanishes."""
+    largest = float(np.abs(x).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    return largest * math.sqrt(float(np.mean((x / largest) ** 2)))
+
+
 def into_ball(x: FloatArray, reach: float) -> FloatArray:
     """x/max(‖x‖, reach) for finite rows: x/reach, cut to the unit ball."""
     largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
@@ -516,15 +535,24 @@ class ResidualMap:
         length = self.constant**2 + 1
         return (math.sqrt(2) if neighbours == "replace" else 1.0) * length * NUDGE
 
-    def vectors(self, v: ArrayLike, y: ArrayLike) -> FloatArray:
-        """z of each record."""
+    def vectors(self, v: ArrayLike, y: ArrayLike, *, together: bool = False) -> FloatArray:
+        """z of each record, or of the rows of one person, which are cut `together`."""
         f = self.whitening.features(v)
         reach = self.radius * math.sqrt(self.whitening.dimension)
-        inside = into_ball(f, reach)
+        size = norms(f)
+        if together:
+            size = np.full(len(size), root_mean_square(size))
         with np.errstate(all="ignore"):
-            weight = reach / np.maximum(norms(f), reach)
+            weight = reach / np.maximum(size, reach)
             g = weight * (np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
-        g = np.clip(np.where(np.isnan(g), 0.0, g), -self.bound, self.bound) / self.bound
+        g = np.nan_to_num(g, nan=0.0, posinf=_HUGE, neginf=-_HUGE)
+        if together:
+            length = np.array(len(f) ** -0.5)  # so that the rows side by side are one vector
+            inside = into_ball((f * length).reshape(-1), reach).reshape(f.shape) / length
+            g = g / max(self.bound, root_mean_square(g))
+        else:
+            inside = into_ball(f, reach)
+            g = np.clip(g, -self.bound, self.bound) / self.bound
         z = np.empty((*f.shape[:-1], f.shape[-1] + 2))
         z[..., 0] = self.constant * weight
         z[..., 1:-1] = self.feature_weight * inside
@@ -679,18 +707,22 @@ class GaugeMap:
         moved = (1 if self.joint else 2) * (2 if neighbours == "replace" else 1)
         return math.sqrt(moved) * NUDGE
 
-    def places(self, v: ArrayLike, y: ArrayLike) -> tuple[IntArray, ...]:
-        """The counts to which each record adds 1: one array of places, or two."""
+    def places(self, v: ArrayLike, y: ArrayLike, *, together: bool = False) -> tuple[IntArray, ...]:
+        """The counts to which each record, or one person with all rows, adds 1: one array of
+        places, or two.
+        """
         size = norms(self.whitening.features(v)) / math.sqrt(self.whitening.dimension)
         with np.errstate(all="ignore"):
             g = np.abs(np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
-        return self.bins(size, np.where(np.isnan(g), 0.0, g))
+        g = np.where(np.isnan(g), 0.0, g)
+        if together:
+            return self.bins(np.array(root_mean_square(size)), np.array(root_mean_square(g)))
+        return self.bins(size, g)
 
     def bins(self, size: FloatArray, error: FloatArray) -> tuple[IntArray, ...]:
         """The same, of ‖f‖/√p and |g|."""
         f, e = len(self.features), len(self.errors)
-        row = np.searchsorted(self.features[:-1], size)
-        column = np.searchsorted(self.errors[:-1], error)
+        row, column = _ends_below(self.features[:-1], size), _ends_below(self.errors[:-1], error)
         return (row * e + column,) if self.joint else (row, f + column)
 
     def to_dict(self) -> dict[str, Any]:
@@ -703,6 +735,16 @@ class GaugeMap:
             "errors": self.errors.tolist(),
             "joint": self.joint,
         }
+
+
+def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:
+    """Return how many of a few ends lie below each value: faster than a search, as nothing waits
+    for a guess.
+    """
+    found = np.zeros(np.shape(values), dtype=np.int8)
+    for end in ends:
+        found += (values > end).view(np.int8)
+    return found.astype(np.intp)
 
 
 WaveMap = ResidualMap | NewtonMap  # under which a step is collected

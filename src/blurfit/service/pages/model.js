@@ -253,7 +253,9 @@ function answerIn(column, value) {
 // ---- trying it
 
 function tryIt(model, estimates) {
-  const features = featuresOf(model);
+  // what is computed from answers is not asked, but the answers are
+  const needed = featuresOf(model).flatMap((one) => one.of ?? one.name);
+  const features = askedOf(model.agreement.schema).filter(({ name }) => needed.includes(name));
   const result = h("output", { id: "prediction", "aria-live": "polite" });
   const form = h("form", { novalidate: true, autocomplete: "off" }, features.map(field));
   for (const feature of features) fillIn(form, feature);

@@ -55,12 +55,7 @@ export function predictionInterval(model, record, estimates) {
   if (!inference || inference.residual_variance === null || !estimates[model.target]?.length) return null;
   const aim = aimOf(model);
   if (aim.kind !== "numeric" || isLabel(aim)) return null;
-  const answers = new Map(
-    featuresOf(model).flatMap((feature) => {
-      const [values, units] = [scaled(feature, record), affines(feature)];
-      return columnsFor(feature).map((name, i) => [name, (values[i] - units[i][1]) / units[i][0]]);
-    }),
-  );
+  const answers = answersIn(model, record);
   const { names, coefficients, sampling, privacy, residual_variance: beyond } = inference;
   const row = names.map((name, i) => (i === 0 ? 1 : answers.get(name)));
   const value = row.reduce((sum, one, i) => sum + one * coefficients[i], 0);
@@ -76,6 +71,23 @@ function quadratic(matrix, row) {
     (sum, one, i) => (one ? sum + row.reduce((s, other, j) => s + one * other * matrix[i][j], 0) : sum),
     0,
   );
+}
+
+/** What a coefficient of each column is multiplied with, in the units of the answers. */
+function answersIn(model, record) {
+  const answers = new Map();
+  const isTold = ({ of }) => [of].flat().every((name) => model.features.includes(name));
+  for (const feature of featuresOf(model).sort((one, other) => !!one.of - !!other.of)) {
+    const names = columnsFor(feature);
+    const [values, units] = [scaled(feature, record), affines(feature)];
+    names.forEach((name, i) => answers.set(name, (values[i] - units[i][1]) / units[i][0]));
+    if (feature.kind !== "numeric" || feature.of?.length !== 2 || !isTold(feature)) continue;
+    // a product beside both of its questions is told in their units
+    const product = ([one, other], level) =>
+      [one, other].reduce((all, name) => all * (answers.get(name) ?? answers.get(`${name}=${level}`)), 1);
+    names.forEach((name, i) => answers.set(name, product(feature.of, feature.levels?.[i])));
+  }
+  return answers;
 }
 
 // ---- coefficients
@@ -104,7 +116,7 @@ export function effectsOf(model, output, estimates) {
   return featuresOf(model).flatMap((feature) => {
     const reference = model.references[feature.name] ?? feature.levels?.[0];
     const columns = columnsFor(feature).filter(
-      (name) => name !== `${feature.name}=${reference}` && found.has(name), // too few may have been silent
+      (name) => name in model.coefficients[output] && found.has(name), // too few may have been silent
     );
     const span = feature.kind === "numeric" && !isLabel(feature) ? feature.upper - feature.lower : 1;
     return columns.map((name) => {
