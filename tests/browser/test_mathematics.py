@@ -601,7 +601,7 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
         others = [name for name in agreement.targets if name != agreement.schema.target.name]
         if others:
             assert f"predict {', '.join(others)} by" in rows["What may be published"]
-        assert ("Groups" in rows, "Weights" in rows) == (
+        assert ("Compared" in rows, "Weights" in rows) == (
             agreement.groups is not None,
             agreement.weighting is not None,
         )
