@@ -184,7 +184,7 @@ def may_hide(belief: Belief, chart: WaveMap, sums: WaveSums) -> bool:
     law, seen = belief.law, belief.seen
     if not isinstance(chart, ResidualMap) or law is None or seen is None:
         return False
-    if law.features[-1] <= FAR * chart.radius:
+    if law.features[-1] <= FAR * chart.radius and law.errors[-1] <= FAR * chart.bound:
         return False
     cut = cut_of(belief, chart, sums)
     energy, of_energy = seen.energy(chart.whitening)
