@@ -323,7 +323,7 @@ def _weights(
 
 
 def _units(schema: Schema) -> Units:
-    return units(schema, schema.target.name, [feature.name for feature in schema.features])
+    return units(schema, schema.target.name, schema.default_predictors(schema.target.name))
 
 
 def _coefficients(schema: Schema, weights: Mapping[str, FloatArray]) -> Table:

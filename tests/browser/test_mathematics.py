@@ -18,7 +18,9 @@ from blurfit import (
     Categorical,
     Condition,
     Cross,
+    Curve,
     Numeric,
+    Poly,
     Product,
     Schema,
     Submission,
@@ -80,7 +82,7 @@ def classes() -> Schema:
 
 
 def richer() -> Schema:
-    """The survey with columns of all four kinds that are computed from its answers."""
+    """The survey with columns of all kinds that are computed from its answers."""
     return Schema(
         [
             Numeric("age", 18, 80),
@@ -91,10 +93,17 @@ def richer() -> Schema:
             Cross("region", "married", "turned"),
             Product("age", "income"),
             Product("age", "age", "square"),
+            Product("married", "income"),
+            Product("region", "age"),
+            Curve("age", knots=[18, 0.1 + 19.2, 47.123456789, 80]),
+            Curve("weight", knots=[-3e-7, 1 / 3, 2]),
+            Poly("age", degree=2),
+            Poly("income", degree=7),
             Condition("grown", "age", above=18),
             Condition("southern", "region", level="south"),
         ],
         Numeric("income", 0, 200_000),
+        sources=[Numeric("weight", -1, 2)],
     )
 
 
@@ -248,11 +257,29 @@ def hostile(agreement: Agreement) -> dict[str, dict[str, Any]]:
             for edges in ([], [2, 1], [1, 1], [0, 1], [1, 200_000], [None], "12", 3, ["1"])
         ],
         "married:region": [{"of": ["married", "married"]}, {"of": ["married", "age"]}],
-        "age:income": [{"of": ["age"]}, {"of": ["age", "region"]}, {"of": "age"}, {"lower": -1}],
+        "age:income": [
+            {"of": ["age"]},
+            {"of": ["married", "region"]},
+            {"of": "age"},
+            {"lower": -1},
+        ],
+        "curve(age)": [
+            {"knots": knots}
+            for knots in (
+                [],
+                [18, 80],
+                [18, 18, 80],
+                [18, 80, 40],
+                [17, 40, 80],
+                [18, 40, 81],
+                "123",
+            )
+        ],
+        "poly2(age)": [{"degree": degree} for degree in (1, 10, 2.5, "2", None)],
         "grown": [{"above": 80}, {"above": 17}, {"above": None}, {"level": "south"}],
         "southern": [{"level": "west"}, {"of": "age"}, {"of": "nobody"}, {"of": "grown"}],
     }
-    every: list[dict[str, Any]] = [{"kind": "curve"}, {"optional": True}, {"of": None}]
+    every: list[dict[str, Any]] = [{"kind": "spline"}, {"optional": True}, {"of": None}]
     every += [
         {"question": 3},
         {"surprise": 1},
@@ -548,8 +575,11 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
     seen = set()
     for agreement in agreements:
         mu = agreement.calibration.local.mu
-        body = "return words.agreementInWords(JSON.parse(given[0]), given[1]);"
-        rows = dict(run("words", body, [agreement.to_json(), mu]))
+        body = """
+            const agreement = JSON.parse(given[0]);
+            await forms.ready(agreement);
+            return words.agreementInWords(agreement, given[1]);"""
+        rows = dict(run("words forms", body, [agreement.to_json(), mu]))
         text = " ".join((*rows, *rows.values()))
         assert rows["Each sends"] == f"{agreement.width:,} blurred numbers, once"
         assert f"{agreement.quorum:,} people" in rows["Nothing is published"]
@@ -567,6 +597,10 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
         others = [name for name in agreement.targets if name != agreement.schema.target.name]
         if others:
             assert f"predict {', '.join(others)} by" in rows["What may be published"]
+        assert ("Groups" in rows, "Weights" in rows) == (
+            agreement.groups is not None,
+            agreement.weighting is not None,
+        )
     assert seen == {"one", "shared"}
 
 

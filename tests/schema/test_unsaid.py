@@ -16,7 +16,7 @@ from blurfit import (
     perturb_table,
 )
 from blurfit.audit.agreements import farthest_answers
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.rows import _table
@@ -162,8 +162,6 @@ def test_the_silent_bias_no_other_coefficient(options) -> None:
     assert effects["married=(not said)"].lower <= 0 <= effects["married=(not said)"].upper
     assert model.predict(SILENT) == pytest.approx(200 + 5 * 40 + 50 + 25 + 80, abs=60)
     assert model.prediction_intervals(SILENT).shape == (1, 2)
-    with pytest.raises(InfeasibleError, match="may be left unsaid"):
-        model.to_sklearn()
 
 
 def test_where_nobody_is_silent_all_else_is_still_told() -> None:

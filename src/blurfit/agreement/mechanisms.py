@@ -38,6 +38,7 @@ from blurfit.agreement.waves import Wave
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.schema.columns import Numeric
+from blurfit.schema.derived import Curve
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import joint_form, values
@@ -229,7 +230,12 @@ class InputPerturbation(Perturbation):
     def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
         """Return the objective of the one model, the noise that the theorem asks for, its grid."""
         require_together(terms)
-        schema.refuse_derived("mechanism='input'")
+        if derived := [one.name for one in schema.features if one.of]:
+            raise InfeasibleError(
+                f"Expected no derived columns with mechanism='input', and got {listed(derived)}: "
+                "its one model is of all columns as they are, and its weight bound is for these. "
+                "Use mechanism='moment'."
+            )
         if isinstance(schema.target, Categorical):
             raise InfeasibleError(
                 "Expected a number or a label as the target with mechanism='input', and "
@@ -385,7 +391,7 @@ def _coded(schema: Schema, inner: JointForm, agreed: Any) -> CodedForm:
     code = ONE
     if agreed.groups is not None:
         one = _asked(schema, agreed.groups, "groups")
-        if not isinstance(one, Categorical):
+        if not isinstance(one, Categorical) or isinstance(one, Curve):
             raise InvalidValueError(
                 f"Expected groups={agreed.groups!r} to be a question with levels: of a yes/no "
                 "declare a categorical one, of a number Bands."
@@ -408,13 +414,14 @@ def _weighting(schema: Schema, agreed: Any, at: dict[str, int]) -> Weighting | N
             )
         return Weighting((at[one.name],))
     given, named = dict(agreed.factors), [level for level, _ in agreed.factors]
-    if not isinstance(one, Categorical) or sorted(named) != sorted(one.answers):
+    levels = () if isinstance(one, Curve) else getattr(one, "answers", ())
+    if not levels or sorted(named) != sorted(levels):
         raise InvalidValueError(
             f"Expected one factor for each level of weighting={agreed.weighting!r}, and got some "
             f"for {listed(named)}."
         )
     places = tuple(at[name] for name in one.columns)
-    return Weighting(places, tuple(float(given[level]) for level in one.answers))
+    return Weighting(places, tuple(float(given[level]) for level in levels))
 
 
 def _asked(schema: Schema, name: str, term: str) -> Any:

@@ -333,11 +333,12 @@ def _questions(form: JointForm) -> list[list[int]]:
 
 def _answers(form: JointForm, block: list[int], record: FloatArray) -> FloatArray:
     """Return the record with every answer to one question, a row for each."""
-    if form.columns[block[0]].kind == "level":
+    if form.columns[block[0]].is_share:
         answers = np.eye(len(block))[:2]  # further levels are as far as the second
-    elif len(block) > 1:  # a number that need not be said
-        said = np.column_stack([_BETWEEN, np.zeros(len(_BETWEEN))])
-        answers = np.vstack([said, [0.0, 1.0]])
+    elif len(block) > 1:  # a number that need not be said, or at the levels of a choice
+        said = np.zeros((len(_BETWEEN), len(block)))
+        said[:, 0] = _BETWEEN
+        answers = np.vstack([said, np.eye(len(block))[1:]])
     elif form.columns[block[0]].kind == "sign":
         answers = np.array([[1.0], [-1.0]])
     else:
@@ -353,14 +354,14 @@ def _starts(form: JointForm, blocks: list[list[int]], first: FloatArray) -> Iter
     """
     opposite = first.copy()
     for block in blocks:
-        has_levels = form.columns[block[0]].kind == "level"
+        has_levels = form.columns[block[0]].is_share
         opposite[block] = _answers(form, block, first)[-1 if has_levels else 0, block]
         if form.columns[block[0]].kind == "sign":
             opposite[block] = -1.0
     yield opposite
     near, product = first.copy(), form.radius**2
     for block in sorted(blocks, key=lambda block: -form.columns[block[0]].weight):
-        has_levels = form.columns[block[0]].kind == "level"
+        has_levels = form.columns[block[0]].is_share
         turned = product - form.columns[block[0]].weight ** 2 * (1 if has_levels else 2)
         if abs(turned + form.constant**2) < abs(product + form.constant**2):
             near[block], product = opposite[block], turned

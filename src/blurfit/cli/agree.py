@@ -370,6 +370,9 @@ _PROPOSED = """
 epsilon = 1.0           # the smaller, the stronger; 1 is usual
 delta = 1e-6            # the chance that the promise fails; far below one in the quorum
 quorum = 10000          # nothing is published from fewer honest people
+# Two databases that different people run: neither can read an answer. Without this line, one
+# database collects, and everybody has to trust whoever runs it.
+# databases = [["Office", "https://office.example"], ["University", "https://university.example"]]
 """
 
 

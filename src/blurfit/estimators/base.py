@@ -33,14 +33,16 @@ from blurfit.contributor import noise
 from blurfit.contributor.blur import blur
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.people import People, warn_if_repeated
-from blurfit.estimators.rows import design, read_rows, records, refuse_outside, words
+from blurfit.estimators.rows import by_formula, design, read_rows, records, refuse_outside, words
 from blurfit.learning.inference import Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
-from blurfit.model.summary import Summary
+from blurfit.model.summary import Results, Summary
 from blurfit.schema.columns import Categorical, Feature, Numeric, Question
+from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import values as encoded_values
 from blurfit.simulation.sampler import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.guarantees import Neighbours, at_most
@@ -228,6 +230,14 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         """What was spent on what, where there was a choice, and what the other would give."""
         return ()
 
+    def results(self, output: str | None = None) -> Results:
+        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
+        return self._one_model().results(output)
+
+    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
+        """Draw the coefficients with their intervals, by matplotlib; return the axes."""
+        return self._one_model().plot(ax, output=output, confidence=confidence)
+
     def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
         """Each coefficient: name, value, standard_error (and of it sampling_error and
         privacy_error), lower, upper, p_value. Of several classes, `output` names one.
@@ -303,6 +313,11 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
         return models
 
+    def _target_name(self, y: Any) -> Any:
+        """What the target is called, if anybody says."""
+        text = getattr(self, "formula", None)
+        return getattr(y, "name", None) if text is None else target_of(text)
+
     def _people(self, X: Any, y: Any, groups: Any, rows: int) -> People | None:
         """Whose row is whose; None, and perhaps a warning, where nothing is said."""
         if groups is not None:
@@ -325,8 +340,15 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     def _linear(self, X: Any) -> FloatArray:
         """intercept_ + Σ coef_·value, in the user's units, also beyond the bounds."""
         check_is_fitted(self)
-        values, _, columns = read_rows(self, X, reset=False)
-        return np.asarray(design(values, columns) @ self.coef_.T + self.intercept_)
+        values, _, columns = read_rows(self, by_formula(self, X)[0], reset=False)
+        model = self.model_[0] if isinstance(self.model_, list) else self.model_
+        schema = model.agreement.schema
+        if any(one.of for one in schema.features):
+            v = encoded_values(schema, records(values, columns), model.features)
+            rows = model.units.rows(v)[:, 1:]
+        else:
+            rows = design(values, columns)
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
 
 
 def blur_each(

@@ -14,7 +14,7 @@ model is published.
 target.
 
 The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
-(`releases_`: one, or one for each wave, `blurfit.agreement.held_waves`). Everything after that is
+(`releases_`: one, or one for each wave, `blurfit.agreement.plan`). Everything after that is
 post-processing. All classes of a label are columns of one release, so that no budget is divided
 among them.
 """
@@ -27,8 +27,8 @@ from typing import Any, Literal
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.held_waves import HeldWaves
 from blurfit.agreement.numbers import DISCRETE_SHARE
+from blurfit.agreement.plan import HeldWaves
 from blurfit.agreement.waves import kept_columns, task_of
 from blurfit.arrays import AnyArray
 from blurfit.errors import InfeasibleError, InvalidValueError
@@ -45,6 +45,7 @@ from blurfit.estimators.base import (
 from blurfit.estimators.passes import JointTotals, Rows, every
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import (
+    by_formula,
     read_rows,
     records,
     refuse_outside,
@@ -57,7 +58,8 @@ from blurfit.model.fitting import fit_public
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import learn, moments_of
-from blurfit.schema.columns import Categorical, Feature
+from blurfit.schema.columns import Categorical, Feature, Question
+from blurfit.schema.formulas import declared, parsed
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
 from blurfit.simulation.sampler import input_totals
@@ -249,6 +251,7 @@ class MomentPerturbation(PerturbationEstimator):
     mechanism = "moment"
 
     public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
+    formula: str | None = None
     waves: int | Literal["auto"] = "auto"
 
     def agreement_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> Agreement:
@@ -322,15 +325,15 @@ class MomentPerturbation(PerturbationEstimator):
         (signal,) = signals
         public = None
         if self.public_X is not None:  # refused before anything is spent
-            rows, _, _ = read_rows(self, self.public_X, reset=False)
+            rows, _, _ = read_rows(self, by_formula(self, self.public_X)[0], reset=False)
             refuse_unless_binary(rows, columns)
             for place, column in enumerate(columns):
                 refuse_outside(rows[:, place], column)
             public = records(rows, columns)
-        schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
+        schema = self._schema(columns, signal.target)
         count, diaries = _counted(values, people)
         waves = self.waves_for(schema, count, diaries=diaries)
-        course = self._course(waves, schema, values, signal, caveats, people)
+        course = self._course(waves, schema, (values, columns), signal, caveats, people)
         self.plan_, self.releases_, self.moments_ = waves, course.releases, course.releases[0]
         if public is None:
             return [course.model()]
@@ -347,21 +350,21 @@ class MomentPerturbation(PerturbationEstimator):
         self,
         waves: HeldWaves | None,
         schema: Schema,
-        values: AnyArray,
+        table: tuple[AnyArray, tuple[Feature, ...]],
         signal: Signal,
         caveats: tuple[str, ...],
         people: People | None,
     ) -> Course:
         """All that leaves: spent for first, and once, then blurred."""
-        random = self._seeded()
+        random, (values, columns) = self._seeded(), table
         count, diaries = _counted(values, people)
-        rows = None if self.per_record else Rows(values, signal.encoded, schema.features, people)
+        rows = Rows(values, signal.encoded, columns, people, features=schema.features)
 
         def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
-            if rows is None:
+            if self.per_record:
                 some, whose = every(people, stride)
                 part = Signal(signal.target, signal.answers[some])
-                sent = blur_each(agreement, values[some], schema.features, part, whose)
+                sent = blur_each(agreement, values[some], columns, part, whose)
                 totals = Totals(len(sent), sent.numbers.sum(axis=0), agreement.fingerprint)
             else:
                 require_room(agreement, agreement.quorum)  # before rows are looked at
@@ -378,7 +381,7 @@ class MomentPerturbation(PerturbationEstimator):
         return course
 
     def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
-        """μ, once for all waves, which share it (`blurfit.agreement.held_waves`)."""
+        """μ, once for all waves, which share it (`blurfit.agreement.plan`)."""
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
         if not self.per_record:
@@ -390,12 +393,34 @@ class MomentPerturbation(PerturbationEstimator):
         what = f"{type(self).__name__} of {rows:,} {'people' if agreement.diaries else 'rows'}"
         self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
 
-    def _targets(self, signal: Signal, columns: Sequence[Feature]) -> tuple[str, ...]:
-        """What may be predicted from the release: as the schema says, if there is one; else all."""
-        if not isinstance(self.bounds, Schema):
-            return ()
-        names = {signal.target.name, *(column.name for column in columns)}
-        return tuple(name for name in self.bounds.targets if name in names)
+    def _schema(self, columns: tuple[Feature, ...], target: Question) -> Schema:
+        """What a row is, with what the formula or the schema derives; and what may be predicted
+        from the release: as the schema says, if there is one, else all.
+        """
+        features: Sequence[Feature] = columns
+        rest: dict[str, Any] = {}
+        if isinstance(self.bounds, Schema):
+            derived = tuple(one for one in self.bounds.features if one.of)
+            alone = {one.name for one in self.bounds.sources}
+            features = (*(one for one in columns if one.name not in alone), *derived)
+            names = {target.name, *(one.name for one in features)}
+            rest = {
+                "targets": tuple(name for name in self.bounds.targets if name in names),
+                "sources": self.bounds.sources,
+                "predictors": self.bounds.predictors,
+            }
+            if self.formula is not None and derived:
+                whole = Schema(features, target, **rest)
+                return replace(whole, predictors=parsed(self.formula, whole).features)
+        if self.formula is None:
+            return Schema(features, target, **rest)
+        formula, features, sources = declared(self.formula, {one.name: one for one in columns})
+        if formula.references:
+            raise InvalidValueError(
+                f"Expected no reference levels in formula={self.formula!r}: a level is compared "
+                "with the first that bounds name, so name that one first."
+            )
+        return Schema(features, target, sources=sources, predictors=formula.features)
 
 
 def _counted(values: AnyArray, people: People | None) -> tuple[int, bool]:

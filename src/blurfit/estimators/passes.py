@@ -44,6 +44,7 @@ from scipy.linalg.blas import dsyrk
 
 from blurfit.arrays import AnyArray, FloatArray, IntArray
 from blurfit.estimators.people import People
+from blurfit.estimators.rows import records
 from blurfit.schema.columns import Binary, Categorical, Feature
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
@@ -98,6 +99,7 @@ class Rows:
         columns: what each column of `values` is.
         people: whose row is whose, if each is to count as one of its person's.
         inside: whether no value is outside its bounds, as far as is known.
+        features: what v are, where some are derived from the columns.
 
     >>> from blurfit import Numeric
     >>> rows = Rows(np.array([[25], [130]]), np.array([[1.0], [0.5]]), [Numeric("age", 0, 100)])
@@ -110,6 +112,7 @@ class Rows:
     columns: Sequence[Feature]
     people: People | None = None
     inside: bool = False
+    features: Sequence[Feature] | None = None
 
     @property
     def count(self) -> int:
@@ -119,7 +122,7 @@ class Rows:
     @cached_property
     def encoder(self) -> "Encoder":
         """What makes v of the values."""
-        return Encoder.of(self.values, self.columns, self.people)
+        return Encoder.of(self.values, self.columns, self.people, self.features)
 
     def every(self, stride: int) -> "Rows":
         """Return every k-th row, or the rows of every k-th person; what is known of all, is known
@@ -287,6 +290,7 @@ class Encoder:
         starts: where in a block each categorical's levels begin.
         layout: whether rows lie in rows or in columns.
         reach: where numbers are cut, 1 but for differences within people.
+        features: what v are: the columns, or what is derived from them.
     """
 
     columns: tuple[Feature, ...]
@@ -297,10 +301,15 @@ class Encoder:
     starts: IntArray
     layout: Order
     reach: float
+    features: tuple[Feature, ...]
 
     @classmethod
     def of(
-        cls, values: AnyArray, columns: Sequence[Feature], people: People | None = None
+        cls,
+        values: AnyArray,
+        columns: Sequence[Feature],
+        people: People | None = None,
+        features: Sequence[Feature] | None = None,
     ) -> "Encoder":
         """Find where each column goes, and how many rows fit into a block."""
         is_word = np.array([isinstance(column, Categorical) for column in columns])
@@ -308,8 +317,9 @@ class Encoder:
         sizes = [len(one.columns) for one in columns if isinstance(one, Categorical)]
         starts = len(numbers) + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         order: list[int] = []
-        if any(column.optional for column in columns):  # encoded in the schema's order
-            order = list(range(sum(len(column.columns) for column in columns)))
+        chosen = tuple(columns if features is None else features)
+        if chosen != tuple(columns) or any(column.optional for column in columns):
+            order = list(range(sum(len(one.columns) for one in chosen)))  # as the schema has them
         else:
             number, word = iter(range(len(numbers))), iter(range(len(words)))
             for one in is_word:
@@ -321,12 +331,18 @@ class Encoder:
         back = np.array(order, dtype=np.int64)
         layout: Order = "F" if in_columns else "C"
         reach = 1.0 if people is None else people.reach
-        return cls(tuple(columns), back, at_once, numbers, words, starts[:-1], layout, reach)
+        places = numbers, words, starts[:-1]
+        return cls(tuple(columns), back, at_once, *places, layout, reach, chosen)
+
+    @cached_property
+    def by_columns(self) -> bool:
+        """Whether each feature is encoded by itself: some are derived, or need not be said."""
+        return self.features != self.columns or any(one.optional for one in self.columns)
 
     @cached_property
     def folds(self) -> bool:
         """Whether v is so simple a function of x that a product can have it inside."""
-        if len(self.words) or any(column.optional for column in self.columns):
+        if len(self.words) or self.by_columns:
             return False
         return bool(np.all(np.abs(self.centre * self.slope) <= FARTHEST))
 
@@ -350,11 +366,9 @@ class Encoder:
         """Each block's rows and its columns v, which the next block overwrites; and whether no
         value was outside.
         """
-        if any(column.optional for column in self.columns):
+        if self.by_columns:
             for rows in self.slices(len(values)):
-                each = enumerate(self.columns)
-                v = np.column_stack([encoded(values[rows, at], one) for at, one in each])
-                yield rows, v, False
+                yield rows, derived(values[rows], self.columns, self.features), False
             return
         # As large as a block each: NumPy is fast where one loop runs through all three.
         centre, slope = self._repeated(self.centre), self._repeated(self.slope)
@@ -380,6 +394,23 @@ class Encoder:
 
     def _repeated(self, row: FloatArray) -> FloatArray:
         return np.array(np.broadcast_to(row, (self.at_once, len(row))), order=self.layout)
+
+
+def derived(
+    values: AnyArray, columns: Sequence[Feature], features: Sequence[Feature]
+) -> FloatArray:
+    """The columns v of all features: those of a table's columns, and what is derived from these."""
+    at = {column.name: place for place, column in enumerate(columns)}
+    table = records(values, columns)
+    parts = []
+    for one in features:
+        if one.of:
+            sources = [columns[at[name]] for name in one.of]
+            answers = one.derive(sources, [table[name] for name in one.of])
+            parts.append(one.scale(answers).reshape(len(values), -1))
+        else:
+            parts.append(encoded(values[:, at[one.name]], one))
+    return np.column_stack(parts)
 
 
 def encoded(values: AnyArray, column: Feature) -> FloatArray:

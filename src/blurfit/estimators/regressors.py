@@ -13,6 +13,7 @@ from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
 from blurfit.estimators.people import EFFECTS, Effects, People, arranged
 from blurfit.estimators.rows import (
     bounded_columns,
+    by_formula,
     read_rows,
     refuse_unless_binary,
     without_answers,
@@ -30,12 +31,13 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
 
     target_bounds: Any = None
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from rows X and their targets y; what lies outside the bounds is clipped.
 
         `groups` names the person of each row, where a person may have several: the promise is then
         to the person (`blurfit.estimators.people`).
         """
+        X, y = by_formula(self, X, y)
         values, target, columns = read_rows(
             self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
         )
@@ -72,7 +74,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
 
     def _target_column(self, y: Any, taken: list[str]) -> Numeric:
         if not isinstance(self.bounds, Schema):
-            name = free_name(getattr(y, "name", None), taken)
+            name = free_name(self._target_name(y), taken)
             (column,) = bounded_columns("target_bounds", self.target_bounds, [name])
             return column
         target = self.bounds.target
@@ -120,6 +122,9 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         rows_each: with "within", how many rows everyone has, if that is public and they are
             independent of each other given the features: errors then count them all. None counts
             a person once, however their rows depend on each other.
+        formula: what predicts y, as in R: "income ~ curve(age) + C(region)*sex", for a DataFrame
+            with bounds by name. Curves, polynomials, bands and interactions are derived before
+            anything is blurred (`blurfit.schema.formulas`); `fit(people)` finds y in it.
         waves: how many releases, of all rows each, the promise is shared among: each is blurred in
             units that those before it taught. "auto" takes as many as help this model by public
             facts, which may be one. waves=1 spends everything on `moments_`: for many questions.
@@ -161,7 +166,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     def _family(self) -> Family:
         return self.family
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from rows X and their targets y, of the people that `groups` names, if it does."""
         one_of(("linear", "poisson"), family=self.family)
         one_of(EFFECTS, effects=self.effects)
@@ -172,9 +177,10 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             or self.family != "linear"
             or self.public_X is not None
             or self.per_record
+            or self.formula is not None
         ):
             raise InvalidValueError(
-                "Expected groups, family='linear', no public_X and no per_record with "
+                "Expected groups, family='linear', no public_X, no formula and no per_record with "
                 f"effects={self.effects!r}: it compares rows of the people whom groups name."
             )
         if self.rows_each is not None and (self.effects != "within" or self.rows_each < 2):

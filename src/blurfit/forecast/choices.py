@@ -332,7 +332,7 @@ def moved_by_liars(
         )
     count, schema = agreement.quorum, agreement.schema
     matrix = count * form.scale[:, None] * population.products * form.scale
-    told = units(schema, schema.target.name, [one.name for one in schema.features])
+    told = units(schema, schema.target.name, schema.default_predictors(schema.target.name))
     sums = JointSums(form.columns, form.constant, count, (matrix + matrix.T) / 2, 0.0)
     try:
         pull = Pull.of_line(sums.submodel(schema.target.name, told.names[1:]))

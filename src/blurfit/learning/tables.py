@@ -38,7 +38,7 @@ from scipy.special import chdtrc, fdtrc
 
 from blurfit.arrays import BoolArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError
-from blurfit.learning.sums import JointSums
+from blurfit.learning.sums import Blurred, JointSums, solved
 
 LEAST_CELL = 3.0  # noise deviations that a count must exceed before it is divided by
 
@@ -54,14 +54,6 @@ class Levels:
 
     def __len__(self) -> int:
         return len(self.names)
-
-
-@dataclass(frozen=True, eq=False)
-class Blurred:
-    """Numbers read out of the sums, and the covariance that the noise left in them."""
-
-    values: FloatArray
-    noise: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,31 +113,6 @@ class Test:
 
 
 # ---- reading
-
-
-def solved(
-    design: FloatArray, seen: FloatArray, variance: FloatArray, total: float | None = None
-) -> Blurred:
-    """Return the best linear estimate of x where design·x is seen with these noise variances.
-
-    Entries without noise (a variance of 0) hold exactly, as far as rounding goes; with `total`,
-    so does Σx = total.
-    """
-    size = design.shape[1]
-    # An exact entry counts as one of a millionth of the smallest noise there is.
-    noisy = variance[variance > 0]
-    least = float(noisy.min()) * 1e-12 if len(noisy) else 1.0
-    weights = 1 / np.sqrt(np.maximum(variance, least))
-    basis, start = np.eye(size), np.zeros(size)
-    if total is not None:
-        start = np.full(size, total / size)
-        basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
-    if not basis.shape[1]:
-        return Blurred(start, np.zeros((size, size)))
-    reduced = weights[:, None] * (design @ basis)
-    linear = basis @ np.linalg.pinv(reduced) * weights
-    found = start + linear @ (seen - design @ start)
-    return Blurred(found, (linear * variance) @ linear.T)
 
 
 def _margins(sums: JointSums, levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -91,7 +91,7 @@ from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
 
 MOST_NOISE = 0.3  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
-FAR, WIDE, EXCESS = 3.0, 2.0, 1.28  # signs of people whom the gauge did not see
+FAR, WIDE, EXCESS = 2.0, 2.0, 1.28  # signs of people whom the gauge did not see
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 
 
@@ -227,7 +227,7 @@ def _step_sums(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Submodel:
         gram=read.gram,
         cross=read.linear,
         square=float(sums.matrix[-1, -1]),
-        noise=Noise(variance, np.zeros(p + 2)),
+        noise=Noise(variance),
         deviation=sums.deviation,
     )
 

@@ -298,7 +298,7 @@ def on_curve(belief: Belief) -> Belief:
 def _known(belief: Belief) -> BoolArray:
     """Return which columns are yes and no, or levels: where their answers are is known."""
     kinds = belief.kinds or ("numeric",) * len(belief.mean)
-    return np.array([kind != "numeric" for kind in kinds])
+    return np.array([kind in ("sign", "level") for kind in kinds])
 
 
 def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -310,7 +310,7 @@ def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
     being the bound.
     """
     kinds = belief.kinds or ("numeric",) * len(belief.mean)
-    low = np.array([0.0 if kind == "level" else -1.0 for kind in kinds])
+    low = np.array([0.0 if kind in ("level", "hat") else -1.0 for kind in kinds])
     known = _known(belief)
     below, above = (np.maximum(one, 1e-4) for one in (belief.mean - low, 1 - belief.mean))
     variance = np.diagonal(belief.spread)
@@ -553,19 +553,19 @@ def bayes_step(sums: StepSums, prior: FloatArray) -> Step:
     """
     gram, kept = _denoised(sums)
     linear = sums.linear / sums.count
-    priors = _FACTORS[:, None, None] * prior
-    fixed = gram @ priors @ gram + (sums.linear_variance / sums.count**2) * np.eye(len(linear))
-    fixed += sums.dispersion * gram / sums.count
     weights, theta, second = read_linearly(
-        priors,
+        (np.zeros_like(prior), prior),
+        _FACTORS,
         gram,
         linear,
-        fixed,
+        np.full(len(linear), sums.linear_variance / sums.count**2),
+        np.full(len(_FACTORS), sums.dispersion / sums.count),
         lambda second: kept / sums.count**2 * sums.noise.sandwich(second),
         -(np.log(_FACTORS) ** 2) / 2,
+        with_second=True,
     )
     found = weights @ theta
-    spread = np.einsum("r,rjk->jk", weights, second) - np.outer(found, found)
+    spread = second - np.outer(found, found)
     return Step(found, (spread + spread.T) / 2, gram, float(weights @ _FACTORS))
 
 
@@ -717,7 +717,7 @@ def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         assert cut is not None
         gram = np.array(sums.matrix[:-1, :-1])
         gram[0, 0] = chart.constant**2 * sums.count * _weight(chart, sums, cut)
-        noise = Noise(variance, np.zeros(size))
+        noise = Noise(variance)
         expected = cut.weight * cut.spread
         seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
         left = min(max(seen, 0.1 * expected), 4 * expected) / cut.weight * chart.target_scale**2
@@ -727,7 +727,7 @@ def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
     order = [size - 1, *range(size - 1)]
-    noise = Noise(variance, np.zeros(size))
+    noise = Noise(variance)
     of_features, _ = chart.scale
     return StepSums(
         sums.count,

@@ -25,10 +25,9 @@ from functools import cached_property
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.held_waves import HeldWaves
-from blurfit.agreement.plan import Agreed, Plan
+from blurfit.agreement.plan import Agreed, HeldWaves, Plan
 from blurfit.agreement.proving import push_of_liars
-from blurfit.agreement.waves import kept_columns
+from blurfit.agreement.waves import kept_columns, model_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
@@ -205,7 +204,7 @@ def _model(course: Course) -> PublishedModel:
     return PublishedModel(
         agreement=whole or releases[-1].agreement,
         target=schema.target.name,
-        features=tuple(one.name for one in schema.features),
+        features=schema.default_predictors(schema.target.name),
         weights=_spread(plan, belief.coefficients)[None],
         count=releases[-1].count if whole else sum(release.count for release in releases),
         method=_method(plan, len(releases)),
@@ -288,7 +287,7 @@ def _inference(
     belief = course.beliefs[-1]
     if belief.line:
         found = replace(found, r_squared=belief.explained)
-    names = [one.name for one in plan.schema.features]
+    names = plan.schema.default_predictors(plan.schema.target.name)
     curve = not course.beliefs[-1].line
     told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
     matrix = told.matrix[:, _places(plan)]
@@ -396,11 +395,12 @@ def _pushed(course: Course) -> float:
 
 def _spread(plan: Waves, coefficients: FloatArray) -> FloatArray:
     """Coefficients for (1, v) with all columns of v: 0 for last levels."""
-    found = np.zeros(1 + sum(len(one.columns) for one in plan.schema.features))
+    found = np.zeros(1 + len(model_columns(plan.schema)))
     found[_places(plan)] = coefficients
     return found
 
 
 def _places(plan: Waves) -> list[int]:
     """Where in (1, v) the coefficients of a plan's maps are."""
-    return [0, *(1 + place for place in kept_columns(plan.schema))]
+    columns = model_columns(plan.schema)
+    return [0, *(1 + columns.index(place) for place in kept_columns(plan.schema))]

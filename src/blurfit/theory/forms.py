@@ -8,17 +8,20 @@ are in `blurfit.theory.coded`.
 z = (c, ω₁v₁, …, ω_kv_k): a public constant, and each column times a public weight. The columns of a
 number and of a sign have |v| ≤ 1; the levels of a categorical are one-hot, so that all of them
 together have norm 1, however many there are. A number that need not be said is a group of two, of
-which one is always 0: the number, and a level that is 1 for whoever does not say. In any group at
-most one column differs from 0, by at most 1. With one weight for each question, therefore,
+which one is always 0: the number, and a level that is 1 for whoever does not say; a number at each
+level of a choice is a group of which one is the number. In any such group at most one column
+differs from 0, by at most 1. Hats are at least 0 and sum to 1, so that Σv² ≤ (Σv)² = 1, and only
+two that are neighbours differ from 0. With one weight for each question, therefore,
 
     ‖u‖² = ‖(ω₁v₁, …)‖² ≤ ρ² = Σ ω² over questions,
 
 which is the bound that `blurfit.theory.moments` calibrates noise for.
 
 What is sent of zzᵀ is its upper triangle, row by row, without what everybody knows: the constant's
-own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group.
-Leaving entries out cannot raise the sensitivity. Where the number of people behind a sum is not
-public (`counted=False`, of which `blurfit.theory.coded` makes its forms), the first two are sent.
+own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group,
+but for neighbouring hats. Leaving entries out cannot raise the sensitivity. Where the number of
+people behind a sum is not public (`counted=False`, of which `blurfit.theory.coded` makes its
+forms), the first two are sent.
 
 **`TargetForm`** sends only the products with the target: d numbers a person instead of d²/2, beside
 public rows. Where rows of the features are public, Σyx (and Σy² for a number's spread) is all that
@@ -82,7 +85,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -95,8 +98,8 @@ from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensiti
 from blurfit.validate import one_of, positive, whole
 
 IndexArray = npt.NDArray[np.intp]
-ColumnKind = Literal["numeric", "sign", "level"]
-KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
+ColumnKind = Literal["numeric", "sign", "level", "hat"]
+KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 LEAST_BALANCE, LARGEST_BALANCE = 1.0, 1e6  # τ of a Newton map
 _FREE = 3.5  # b²/R² up to which y² costs nothing
 
@@ -150,10 +153,11 @@ def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class JointColumn:
-    """One column of z: v in [−1, 1] ("numeric"), ±1 ("sign") or 0/1 ("level" of the group's K).
+    """One column of z: v in [−1, 1] ("numeric"), ±1 ("sign"), 0/1 ("level" of the group's K), or a
+    share of 1 that two neighbours of the group have together ("hat").
 
-    `group` names the question that a level belongs to, and a number that need not be said: at most
-    one column of a group differs from 0, and all have one weight.
+    `group` names the question that a level or a hat belongs to, and a number that need not be said:
+    all its columns have one weight, and at most one of them differs from 0, or two hats.
     """
 
     name: str
@@ -164,11 +168,29 @@ class JointColumn:
     def __post_init__(self) -> None:
         positive(weight=self.weight)
         one_of(KINDS, kind=self.kind)
-        if {"level": self.group is None, "sign": self.group is not None}.get(self.kind):
+        needs_group = self.is_share and self.group is None
+        if needs_group or (self.kind == "sign" and self.group is not None):
             raise InvalidValueError(
-                f"Expected a group for a level, and none for a sign, got kind={self.kind!r}, "
-                f"group={self.group!r} of column {self.name!r}."
+                f"Expected a group for a level or a hat, and none for a sign, got kind="
+                f"{self.kind!r}, group={self.group!r} of column {self.name!r}."
             )
+
+    @property
+    def is_share(self) -> bool:
+        """Whether v is from 0 to 1: a level's, or a hat's."""
+        return self.kind in ("level", "hat")
+
+
+def public_zeros(columns: Sequence[JointColumn]) -> npt.NDArray[np.bool_]:
+    """Tell which products of the constant and the columns are 0 for everybody: of two of one group,
+    but for hats that are neighbours: (size, size).
+    """
+    groups = np.array([None, *(column.group for column in columns)], dtype=object)
+    hats = np.array([False, *(column.kind == "hat" for column in columns)])
+    found = (groups[:, None] == groups) & (groups != None)  # noqa: E711 - element by element
+    places = np.arange(len(groups))
+    beside = np.abs(places[:, None] - places) == 1
+    return np.asarray(found & (places[:, None] != places) & ~(beside & hats[:, None] & hats))
 
 
 class Form(ABC):
@@ -331,10 +353,9 @@ class JointForm(Form):
     @cached_property
     def _sent(self) -> tuple[IndexArray, IndexArray]:
         rows, columns = np.triu_indices(self.size)
-        groups = np.array([None, *(column.group for column in self.columns)], dtype=object)
         signs = np.array([True, *(column.kind == "sign" for column in self.columns)])
         known = (rows == columns) & signs[rows] & self.counted
-        known |= (rows != columns) & (groups[rows] == groups[columns]) & (groups[rows] != None)  # noqa: E711
+        known |= public_zeros(self.columns)[rows, columns]
         return fixed(rows[~known]), fixed(columns[~known])
 
     def _weights_of_groups(self) -> dict[str, set[float]]:

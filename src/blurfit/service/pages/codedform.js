@@ -15,7 +15,7 @@ export function verifyCoded(agreement) {
   const isAlone = mechanism === "moment" && wave === null && !sends && rows === null;
   demand(isAlone, "groups or weights", groups ?? weighting, "all products of one wave");
   const features = new Map(questionsOf(schema).slice(0, -1).map((one) => [one.name, one]));
-  const isList = (name) => features.get(name)?.kind === "categorical";
+  const isList = (name) => features.get(name)?.kind === "categorical" && !features.get(name).knots;
   if (groups !== undefined) {
     demand(isList(groups), "groups", groups, "a question with levels");
     const count = columnsFor(features.get(groups)).length;

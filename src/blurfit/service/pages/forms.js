@@ -67,18 +67,20 @@ export const NUDGE = 1 + 1e-12;
 
 /** {constant, columns, sent}: the columns of z after the constant, and the places [row, column] of
  * zzᵀ that are sent. Left out is what everybody knows: the constant's own entry, the squares of
- * signs (neither of a group or of weights), and the zeros between two columns of one question. */
+ * signs (neither of a group or of weights), and the zeros between two columns of one question, but
+ * for hats that are neighbours. */
 function productsOf(agreement) {
   const { weights } = agreement;
   const isCounted = !isCoded(agreement);
   const columns = multiplied(agreement).flatMap((question) => {
     const isCategorical = question.kind === "categorical";
-    const group = isCategorical || question.optional ? question.name : null;
+    const group = question.levels || question.optional ? question.name : null;
     const first = isLabel(question) && !question.optional ? "sign" : "numeric"; // unsaid is no sign
+    const level = question.knots ? "hat" : question.levels && !isCategorical ? "numeric" : "level";
     return columnsFor(question).map((name, i) => ({
       name,
       weight: weights[question.name],
-      kind: isCategorical || i > 0 ? "level" : first,
+      kind: isCategorical || i > 0 ? level : first,
       group,
     }));
   });
@@ -89,7 +91,9 @@ function productsOf(agreement) {
       const isKnown =
         column === row
           ? one.kind === "sign" && isCounted
-          : one.group !== null && one.group === all[column].group;
+          : one.group !== null &&
+            one.group === all[column].group &&
+            !(one.kind === "hat" && column === row + 1);
       if (!isKnown) sent.push([row, column]);
     }
   });

@@ -246,6 +246,8 @@ export default {
   "column.yesno": "{title} ({yes} oder {no})",
   derived: "{title} (berechnet aus {from}: {rule})",
   "derived.bands": "in Klassen mit den Grenzen {edges}",
+  "derived.curve": "wie nahe es an jedem der Werte {edges} liegt",
+  "derived.poly": "eine Kurve vom Grad {degree}",
   "derived.cross": "jedes Paar von Antworten",
   "derived.product": "eines mal das andere, jedes auf einer Skala von −1 bis 1",
   "derived.above": "ob es über {above} liegt",

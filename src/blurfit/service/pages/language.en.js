@@ -242,6 +242,8 @@ export default {
   "column.yesno": "{title} ({yes} or {no})",
   derived: "{title} (computed from {from}: {rule})",
   "derived.bands": "in bands that meet at {edges}",
+  "derived.curve": "how near it is to each of {edges}",
+  "derived.poly": "a curve of degree {degree}",
   "derived.cross": "each pair of answers",
   "derived.product": "one times the other, each on a scale from −1 to 1",
   "derived.above": "whether it is above {above}",

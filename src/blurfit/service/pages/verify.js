@@ -159,12 +159,11 @@ function verifyWeights(weights, questions) {
 
 /** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
  * it follows from the plan and the releases is checked by `plan.js`. */
-function verifyWave({ wave, public_rows: rows, sends, calibration, schema }) {
+function verifyWave({ wave, public_rows: rows, sends, calibration }) {
   demand(rows === null || isDigest(rows), "public_rows", rows, "a hash");
   demand(!sends || (rows !== null && wave === null), "sends", sends, "public rows, and one wave");
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map", "people"], "wave");
-  demand(!schema.features.some(isDerived), "features", "computed from answers", "asked, in waves");
   demand(isDigest(wave.plan), "plan", wave.plan, "a hash");
   whole("number of the wave", wave.number);
   const { follows, number, people } = wave;
@@ -178,7 +177,12 @@ function verifyWave({ wave, public_rows: rows, sends, calibration, schema }) {
 }
 
 function verifySchema(schema) {
-  exactly(schema, ["features", "target", "intercept", "targets", ...verifyAbout(schema)], "schema");
+  const sources = ["sources", "predictors"].filter((name) => name in schema);
+  const fields = ["features", "target", "intercept", "targets", ...sources];
+  exactly(schema, [...fields, ...verifyAbout(schema)], "schema");
+  const isList = (name) => Array.isArray(schema[name]) && schema[name].length > 0;
+  demand(sources.every(isList), "sources or predictors", "none", "lists");
+  schema.sources?.forEach((source) => verifyColumn(source, false));
   demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
   demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
   schema.features.forEach((feature) => isDerived(feature) || verifyColumn(feature, false));
@@ -186,8 +190,16 @@ function verifySchema(schema) {
   const asked = new Map(askedOf(schema).map((one) => [one.name, one]));
   schema.features.filter(isDerived).forEach((feature) => verifyDerived(feature, asked));
   const names = questionsOf(schema).map(({ name }) => name);
+  const named = [...names, ...(schema.sources ?? []).map(({ name }) => name)];
+  const used = schema.features.filter(isDerived).flatMap(({ of }) => of);
+  const isUsed = (schema.sources ?? []).every(({ name }) => used.includes(name));
+  demand(isUsed, "sources", "one", "questions that something is computed from");
+  const predicts = ({ of }) => of === undefined || ![of].flat().includes(schema.target.name);
+  const fitting = schema.features.filter(predicts).map(({ name }) => name);
+  const isFitting = (schema.predictors ?? []).every((name) => fitting.includes(name));
+  demand(isFitting, "predictors", schema.predictors, "features that do not follow from the target");
   const encoded = schema.target.kind === "categorical" ? columnsFor(schema.target) : [];
-  for (const all of [names, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
+  for (const all of [named, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
     demand(new Set(all).size === all.length, "names", all.join(", "), "different");
   }
   const { targets } = schema;
@@ -237,7 +249,7 @@ function verifyColumn(column, isTarget) {
 /** What is computed from answers, by a stated rule: of questions that everybody answers, within the
  * bounds of what can be answered. Mirrors `blurfit.schema.derived`. */
 function verifyDerived(column, asked) {
-  const { kind, name, of, edges, above, level } = column;
+  const { kind, name, of, edges, knots, degree, above, level } = column;
   const what = `column “${name}”`;
   demand(isWord(name), "name", name, "a word");
   const isPair = kind === "cross" || kind === "product";
@@ -254,8 +266,19 @@ function verifyDerived(column, asked) {
       edges.length > 0 &&
       finite(...edges) &&
       [source.lower, ...edges].every((one, i) => one < (edges[i] ?? source.upper)),
+    curve: () =>
+      areNumbers &&
+      Array.isArray(knots) &&
+      knots.length > 2 &&
+      finite(...knots) &&
+      knots.every((one, i) => one < (knots[i + 1] ?? Infinity)) &&
+      source.lower <= knots[0] &&
+      knots.at(-1) <= source.upper,
+    poly: () => areNumbers && Number.isInteger(degree) && 2 <= degree && degree <= 9,
     cross: () => of[0] !== of[1] && sources.every((one) => one.kind !== "numeric"),
-    product: () => areNumbers,
+    product: () =>
+      sources.some((one) => one.kind === "numeric" && !isLabel(one)) &&
+      !sources.some((one) => "above" in one),
     condition: () =>
       "level" in column
         ? source.kind === "categorical" && source.levels.includes(level)
@@ -265,7 +288,8 @@ function verifyDerived(column, asked) {
   demand(isKnown, `kind of ${what}`, kind, `numeric, binary, categorical, ${Object.keys(rules).join(", ")}`);
   demand(rules[kind](), `rule of ${what}`, canonical(column), "one that its questions allow");
   const whole = derived(column, asked);
-  const rule = { bands: ["edges"], condition: ["level" in column ? "level" : "above"] }[kind] ?? [];
+  const condition = ["level" in column ? "level" : "above"];
+  const rule = { bands: ["edges"], curve: ["knots"], poly: ["degree"], condition }[kind] ?? [];
   exactly(column, ["name", "kind", "of", ...rule, ...verifyWording(whole, what)], what);
 }
 

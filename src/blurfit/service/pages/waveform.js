@@ -6,7 +6,7 @@
 
 import { demand, exactly, finite } from "./checks.js";
 import { NUDGE } from "./forms.js";
-import { columnsFor, isLabel } from "./schema.js";
+import { columnsFor, isLabel, questionsOf } from "./schema.js";
 
 /** The form of a later wave. */
 export function waveForm({ schema, wave: { map } }) {
@@ -76,14 +76,19 @@ const OWN = {
   poisson: [...NEWTON, "count_bound", "curvature_bound", "gradient_bound"],
 };
 
-/** The places of the columns that maps speak of: all features', but a categorical's last level. */
-function keptColumns({ features }) {
+/** The places of the columns that maps speak of: all of the model's, but a categorical's last level.
+ * A plan has no columns that follow from others in another way. */
+function keptColumns(schema) {
+  const { predictors, sources = [], target } = schema;
+  const isSource = (name) => sources.some((one) => one.name === name);
+  const byItself = (of) => !of.includes(target.name) && (!of.length || of.some(isSource));
+  const predicts = ({ name, of = [] }) => predictors?.includes(name) ?? byItself([of].flat());
   let at = 0;
-  return features.flatMap((feature) => {
+  return questionsOf(schema).slice(0, -1).flatMap((feature) => {
     const width = columnsFor(feature).length;
     const start = at;
     at += width;
-    const kept = width - (feature.kind === "categorical" ? 1 : 0);
+    const kept = predicts(feature) ? width - (feature.kind === "categorical" ? 1 : 0) : 0;
     return Array.from({ length: kept }, (_, i) => start + i);
   });
 }

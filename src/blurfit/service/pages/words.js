@@ -230,12 +230,13 @@ function describeColumn(column, schema) {
 
 /** What a column is computed from, and how. */
 function derivedInWords(column, schema) {
-  const { kind, edges, above, level } = column;
+  const { kind, edges, knots, degree, above, level } = column;
   const sources = [column.of].flat().map((name) => askedOf(schema).find((one) => one.name === name));
   const from = sources.map(titleOf).join(t("and"));
   const rule = kind === "condition" ? (level === undefined ? "above" : "level") : kind;
   const values = {
-    edges: edges?.map((edge) => number(edge)).join(", "),
+    edges: (edges ?? knots)?.map((edge) => number(edge)).join(", "),
+    degree,
     above: above === undefined ? null : measured(sources[0], above),
     level: level === undefined ? null : answerOf(sources[0], level),
   };
