@@ -21,7 +21,7 @@ All of it comes from the law that the gauge told, so it holds for people as the 
 a few people far out do, fewer than its noise, it cannot tell. Where contributors send once there is
 no gauge, and the law is an assumption.
 
-**People whom the gauge did not see** (`may_hide`). Where bounds allow features three times as far
+**People whom the gauge did not see** (`may_hide`). Where bounds allow features or errors twice as far
 out as r, nothing released limits what a few people there do to least squares, except wave 1, which
 cuts nobody. So no errors of later waves are told where there is a sign of such people: features
 spread at least twice as widely as Gaussian ones where most people are (`tail_of`), for what goes on
