@@ -241,12 +241,15 @@ class Schema:
 
     def question(self, name: str) -> Question:
         """Return the question of that name."""
-        for one in (*self.questions, *self.sources):
-            if one.name == name:
-                return one
+        if name in self._by_name:
+            return self._by_name[name]
         raise InvalidValueError(
             f"Expected {name!r} to be one of the columns {listed(q.name for q in self.questions)}."
         )
+
+    @cached_property
+    def _by_name(self) -> dict[str, Question]:
+        return {one.name: one for one in (*self.questions, *self.sources)}
 
     def columns_of(self, names: Iterable[str]) -> list[str]:
         """Name the columns that some questions become, one after the other."""
