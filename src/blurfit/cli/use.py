@@ -163,7 +163,7 @@ def table(
     if picture is not None:
         common.save_picture(found.plot, picture)
     if out is not None:
-        found.to_csv(out)
+        found.save(out)
     step = "`blurfit table --help` tells what else can be asked; `blurfit fit` makes models."
     return Answer(found.to_facts(), str(found), step)
 

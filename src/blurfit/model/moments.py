@@ -23,6 +23,8 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums
 from blurfit.messages.signing import Signature
+from blurfit.model.answers import Answers
+from blurfit.model.effects import standardised
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, fit_public, path
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel
@@ -264,6 +266,10 @@ class PublishedMoments(PublishedFile, Asked):
         from blurfit.model.groups import ByGroup
 
         return ByGroup.of(self)
+
+    def standardised(self, formula: str | None = None, **options: Any) -> Answers:
+        """Return coefficients in units of spread: `blurfit.model.effects.standardised`."""
+        return standardised(self, self.formula(formula), **options)
 
     # ---- files
 
