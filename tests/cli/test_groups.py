@@ -64,14 +64,24 @@ def test_from_a_file_of_questions_to_a_report(blurfit) -> None:
     assert shown.stdout.count("female") >= 3
     report = blurfit("fit", "m.json", "pay ~ age", "--gap", "female", "male")
     assert "share of female in the lowest quarter" in report.stdout
-    asked = ("fit", "m.json", "pay ~ age", "--gap", "female", "male", "--json", "--out", "gap.csv")
+    asked = (
+        "fit",
+        "m.json",
+        "pay ~ age",
+        "--gap",
+        "female",
+        "male",
+        "--json",
+        "--table",
+        "gap.csv",
+    )
     facts = json.loads(blurfit(*asked).stdout)
     parts = {row["part"]: row for row in facts["rows"]}
     rest = parts["unexplained"]
     assert abs(rest["estimate"] + 4) < 4 * rest["standard_error"]
     assert (blurfit.folder / "gap.csv").read_text().startswith("part,")
     refused = blurfit("fit", "m.json", "--by-group", "--uneven")
-    assert "Expected --by-group or --gap without" in refused.stderr
+    assert "Expected --by-group or --gap with a formula" in refused.stderr
 
 
 def test_two_databases_publish_sums_of_groups() -> None:
