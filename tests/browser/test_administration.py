@@ -5,6 +5,7 @@ import io
 import re
 from contextlib import ExitStack
 
+import openpyxl
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -137,6 +138,56 @@ def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) 
     schema = service.store.collection(fingerprint).agreement.schema
     assert schema.target.levels == ("red", "green", "none")
     assert schema.features[0].optional
+
+
+def test_questions_from_an_xlsform_in_two_languages(admin, service, tmp_path) -> None:
+    """The service reads the file; what is to be predicted is chosen, and texts are typed twice."""
+    book = openpyxl.Workbook()
+    sheets = {
+        "survey": [
+            [
+                "type",
+                "name",
+                "label::English (en)",
+                "label::Deutsch (de)",
+                "constraint",
+                "required",
+            ],
+            ["integer", "age", "Your age", "Ihr Alter", ". >= 18 and . <= 90", "yes"],
+            ["select_one yn", "owner", "Do you own your home?", "Eigenheim?", "", "yes"],
+            ["integer", "rooms", "Rooms", "Zimmer", ". >= 1 and . <= 30", "yes"],
+        ],
+        "choices": [
+            ["list_name", "name", "label::English (en)", "label::Deutsch (de)"],
+            ["yn", "yes", "yes", "ja"],
+            ["yn", "no", "no", "nein"],
+        ],
+    }
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(tmp_path / "form.xlsx")
+    admin.get_by_label("Or take the questions from an XLSForm").set_input_files(
+        tmp_path / "form.xlsx"
+    )
+    expect(admin.get_by_text("3 questions were read from the file.")).to_be_visible()
+    admin.locator("#form-target").select_option("age")
+    admin.get_by_label("Languages").fill("en, de")
+    admin.get_by_label("Title (English)").fill("Homes")
+    admin.get_by_label("Title (Deutsch)").fill("Wohnen")
+    admin.get_by_role("button", name="See the form").click()
+    expect(admin.get_by_role("dialog").get_by_label("Rooms")).to_be_visible()
+    admin.get_by_role("dialog").get_by_role("button", name="Back").click()
+    admin.get_by_role("button", name="Open this survey").click()
+    expect(admin.get_by_text("The survey is open.")).to_be_visible()
+    name = admin.locator("#message a").get_attribute("href").removeprefix("/c/")
+    schema = service.store.collection(name).agreement.schema
+    assert schema.target.name == "age"
+    assert schema.about.title.in_language("de") == "Wohnen"
+    assert schema.features[-1].wording.question.in_language("de") == "Zimmer"
+    admin.get_by_role("button", name="Type the questions instead").click()
+    expect(admin.get_by_role("group", name="What is to be predicted")).to_be_visible()
 
 
 def test_counts_are_live_and_a_collection_can_be_paused_and_closed(
@@ -353,6 +404,7 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         entry.get_by_role("button", name="Close…").click()
         sure = there.get_by_role("dialog", name="Close this survey")
         expect(sure).to_contain_text("Office has 0. University has 0. Nobody can")
+        expect(entry).to_contain_text("Office has as many.")
         # and from then on for whom it waits
         sure.get_by_label("I know that this cannot be undone").check()
         sure.get_by_role("button", name="Close it").click()

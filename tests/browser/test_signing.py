@@ -171,9 +171,24 @@ def test_the_model_says_who_signed_it(visit, service, agreement, people) -> None
         document = route.fetch().json()
         route.fulfill(json=document | {"count": document["count"] + 1})
 
+    expect(page.locator("#table li")).to_have_count(1)
+    expect(page.get_by_role("columnheader", name="std. error")).to_be_visible()
     visitor.context.route("**/model", change)
     page.reload()
     expect(page.locator("#signed")).to_contain_text("NOT signed by the service")
+    visitor.context.unroute_all()
+
+    def forge(route) -> None:
+        text = route.fetch().text()
+        route.fulfill(body=text.replace("0.", "0.1"), content_type="application/json")
+
+    visitor.context.route("**/tables*", forge)  # nor are forged tables and errors shown
+    visitor.context.route("**/estimates", forge)
+    page.reload()
+    expect(page.locator("#downloads")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="for prediction")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="std. error")).to_have_count(0)
+    expect(page.locator("#tables")).to_be_hidden()
 
 
 def test_two_databases_sign_and_both_are_asked(new_tab, survey, fill_in) -> None:

@@ -236,7 +236,7 @@ function drawn(rows, questions, asked) {
     const told = (value) => (isNumber ? measured(column, value, 3) : percent(value));
     const [low, high] = isNumber ? [column.lower, column.upper] : [0, 1];
     return h("li",
-      h("span.what", h("b", { dir: "auto" }, parts.join(", ") || t("tables.everybody"))),
+      h("span.what", h("b", { dir: "auto" }, parts.filter(Boolean).join(", ") || t("tables.everybody"))),
       intervalPlot({ value: estimate, lower, upper }, low, high),
       h("span.much", h("b", told(estimate)), h("span.hint", ` ${t("bounds", { lower: told(lower), upper: told(upper) })}`)),
     );
