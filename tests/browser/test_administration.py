@@ -15,7 +15,6 @@ from blurfit.learning.outlook import outlook
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
-from support.looks import NARROW, WIDE, look_at
 
 from .conftest import Visitor
 
@@ -412,26 +411,3 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         expect(entry.get_by_role("button", name="Let Office publish…")).to_have_count(0)
         there.goto(f"{second_url}/collections/{agreement.fingerprint}")
         expect(there.get_by_text("It waits for Office")).to_be_visible()
-
-
-def test_looks(visit, service, survey) -> None:
-    """Without serious problems of accessibility, and without scrolling sideways."""
-    agreement = Agreement.propose(survey("seen income"), epsilon=1, delta=1e-6, quorum=30)
-    service.open(agreement)
-    plan = Plan.propose(survey("seen in waves"), waves=2, epsilon=1, delta=1e-6, quorum=100)
-    service.store.open(plan)
-    page = visit(viewport={"width": 320, "height": 800}).go("/admin")
-    enter(page, service.token)
-    expect(page.locator("#expected p").first).to_be_visible()
-    page.get_by_label("People needed").fill("8")
-    page.get_by_label("ε of what is published").fill("0")
-    expect(page.get_by_text("Enter a number above 0, such as 1.")).to_be_visible()
-    look_at(page, "administration-5-problems", NARROW)
-    page.get_by_label("ε of what is published").fill("5")
-    expect(page.locator(".warning").first).to_be_visible()
-    page.get_by_text("More choices").click()
-    page.get_by_label("Two databases, of which neither").check()
-    look_at(page, "administration-6-choices", (375, "dark"), WIDE)
-    entry = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
-    entry.get_by_role("button", name="Invite…").click()
-    look_at(page, "administration-7-invite", (375, "dark"))

@@ -1,10 +1,10 @@
-"""How pages look and load: every page in both languages, pictures, accessibility, size, keyboard.
+"""How pages look and load: every page in both languages, pictures, accessibility, size.
 
 `make pictures` keeps a picture of each at 320 and 1280 px, light and dark, in build/screenshots.
 """
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from blurfit import Agreement, perturb_table
 from blurfit.agreement.plan import Plan
@@ -197,24 +197,3 @@ def test_the_policy_holds_in_the_browser(visit, collections) -> None:
     assert refused == ["script", "html", "elsewhere"]
     visitor.watch.complaints.clear()  # the three attempts
     visitor.watch.requests[:] = [url for url in visitor.watch.requests if "example.org" not in url]
-
-
-def pressed(page: Page, *keys: str) -> None:
-    for key in keys:
-        if key.isdigit():
-            page.keyboard.type(key)
-        else:
-            page.keyboard.press(key)
-
-
-def test_contribute_by_keyboard_alone(visit, service, collections) -> None:
-    agreement = collections["yearly income"]
-    page = visit().go(f"/c/{agreement.fingerprint}")
-    page.get_by_label("age", exact=True).focus()
-    pressed(
-        page, "42", "Tab", "Space", "Tab", "Space", "ArrowRight", "Tab", "50000", "Tab", "Enter"
-    )
-    expect(page.get_by_role("heading", name="What will leave this device")).to_be_focused()
-    pressed(page, "Tab", "Tab", "Enter")  # past the numbers, to the button
-    expect(page.get_by_role("heading", name="Thank you")).to_be_focused()
-    assert service.count(agreement) == 1

@@ -59,7 +59,7 @@ def test_what_is_asked_of_some_is_hidden_from_the_others(visit, service, run) ->
     assert found == (on_grid(agreement, record) / steps(agreement)).tolist()
 
 
-def test_rules_that_python_refuses_the_page_refuses(run) -> None:
+def test_rules_that_python_refuses_the_page_refuses(verdicts) -> None:
     honest = Agreement.propose(asked("Rules"), **PROMISE).to_dict()
     rules = ["nobody = yes", "parent < yes", "parent = maybe", "school = yes", "children", 3, ""]
     given = []
@@ -69,13 +69,7 @@ def test_rules_that_python_refuses_the_page_refuses(run) -> None:
         given.append(document)
         with pytest.raises(BlurfitError):
             Agreement.from_dict(document)
-    body = """
-        return Promise.all(given.map(async (agreement) => {
-          const fingerprint = await checks.fingerprintOf(agreement);
-          try { await verify.verify({...agreement, fingerprint}, fingerprint); return "accepted"; }
-          catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
-        }));"""
-    assert run("verify checks", body, [honest, *given]) == ["accepted", *["refused"] * len(rules)]
+    assert verdicts([honest, *given]) == ["accepted", *["refused"] * len(rules)]
 
 
 def test_who_is_not_meant_is_told_so(visit, service) -> None:
