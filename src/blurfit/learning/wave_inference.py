@@ -21,12 +21,12 @@ All of it comes from the law that the gauge told, so it holds for people as the 
 a few people far out do, fewer than its noise, it cannot tell. Where contributors send once there is
 no gauge, and the law is an assumption.
 
-**People whom the gauge did not see** (`may_hide`). Where bounds allow features three times as far
-out as r, nothing released limits what a few people there do to least squares, except wave 1, which
-cuts nobody. So no errors of later waves are told where there is a sign of such people: features
+**People whom the gauge did not see** (`may_hide`). Where bounds allow features or errors twice as
+far out as r or R, nothing released limits what a few people there do to least squares, except wave
+1, which cuts nobody. So no errors of later waves are told where there is a sign of such people: features
 spread at least twice as widely as Gaussian ones where most people are (`tail_of`), for what goes on
 beyond the noise does not end there; or wave 1 saw more energy and larger errors than the law has,
-(z_E + z_g)/√2 > 1.28, about one time in ten by noise alone. Three, twice and one in ten were chosen
+(z_E + z_g)/√2 > 1.28, about one time in ten by noise alone. Twice, twice and one in ten were chosen
 on generated populations. Then wave 1's errors are told, or none. A sign is no proof, and a few
 people leave none: 80 of 8,000 at ε = 1 were noticed in a third of the fits.
 
@@ -91,7 +91,7 @@ from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
 
 MOST_NOISE = 0.3  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
-FAR, WIDE, EXCESS = 3.0, 2.0, 1.28  # signs of people whom the gauge did not see
+FAR, WIDE, EXCESS = 2.0, 2.0, 1.28  # signs of people whom the gauge did not see
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 
 
@@ -184,7 +184,7 @@ def may_hide(belief: Belief, chart: WaveMap, sums: WaveSums) -> bool:
     law, seen = belief.law, belief.seen
     if not isinstance(chart, ResidualMap) or law is None or seen is None:
         return False
-    if law.features[-1] <= FAR * chart.radius:
+    if law.features[-1] <= FAR * chart.radius and law.errors[-1] <= FAR * chart.bound:
         return False
     cut = cut_of(belief, chart, sums)
     energy, of_energy = seen.energy(chart.whitening)
