@@ -294,6 +294,8 @@ class _Whitener:
         s = a / np.maximum(np.sqrt(squares), a)
         e = (b / chart.bound) * np.clip(s * error, -chart.bound, chart.bound)
         self.gram += self._gram(x, s * s * counted)
+        if chart.robust:
+            self.squares += self._gram(x, (s * e / b) ** 2 * counted)
         self.linear += np.dot(s * e * counted, x)
         self.errors += float(np.dot(e * counted, e))
 
@@ -305,12 +307,13 @@ class _Whitener:
         order = [*range(p + 1)] if isinstance(self.form.chart, NewtonMap) else [p, *range(p)]
         at = np.ix_(order, order)
         gram, linear, squares = ((self.gram + self.gram.T) / 2)[at], self.linear[order], None
+        if self.form.chart.robust:
+            squares = ((self.squares + self.squares.T) / 2)[at]
         if isinstance(self.form.chart, NewtonMap):
-            if self.form.chart.robust:
-                squares = ((self.squares + self.squares.T) / 2)[at]
             return self.form.take(gram, linear, squares)
         ends = np.append(linear, self.errors)  # the constant comes first, the error last
-        return self.form.take(np.block([[gram, linear[:, None]], [ends[None]]]))
+        whole = np.block([[gram, linear[:, None]], [ends[None]]])
+        return self.form.take(whole, squares=squares)
 
     def _gram(self, x: FloatArray, weight: FloatArray) -> FloatArray:
         """Σ weight·xxᵀ."""
