@@ -1,8 +1,8 @@
 """How many submissions a second the service takes, server and load generator on one machine.
 
-`python benchmarks/collect.py`: d = 14, 28 numbers a submission (`input`) and 119 (`moment`), one at
-a time and a hundred at a time, as JSON and as bytes, durably on SQLite; beside the same server that
-reads, checks and throws away, and beside a plain FastAPI service that commits each request.
+`python benchmarks/collect.py`: d = 14, 119 numbers a submission, one at a time and a hundred at a
+time, as JSON and as bytes, durably on SQLite; beside the same server that reads, checks and throws
+away, and beside a plain FastAPI service that commits each request.
 """
 
 import asyncio
@@ -29,26 +29,17 @@ SCHEMA = Schema(features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Num
 SERVER = {"http": "httptools", "access_log": False, "log_level": "warning"}
 
 
-def agreement(mechanism: Any) -> Agreement:
+def agreement() -> Agreement:
     """What everything here is collected under."""
-    terms: dict[str, Any] = {"weight_bound": 3.0} if mechanism == "input" else {}
-    return Agreement.propose(
-        SCHEMA,
-        epsilon=1,
-        delta=1e-6,
-        quorum=32768,
-        mechanism=mechanism,
-        admission="anyone",
-        **terms,
-    )
+    return Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=32768, admission="anyone")
 
 
 # ---- servers, each in a process of its own
 
 
-def serve(kind: str, mechanism: str, place: str, port: int) -> None:
+def serve(kind: str, place: str, port: int) -> None:
     """Run one of the servers."""
-    agreed = agreement(mechanism)
+    agreed = agreement()
     if kind == "fastapi":
         app = plain_fastapi(agreed, place)
     else:
@@ -197,15 +188,15 @@ LOADS = (
 )
 
 
-def measure(folder: str, mechanism: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...]]:
-    """Rows of the table for one mechanism; servers take turns, and the best round counts."""
-    agreed = agreement(mechanism)
+def measure(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...]]:
+    """Rows of the table; servers take turns, and the best round counts."""
+    agreed = agreement()
     for load in LOADS:
         count = int(load.count * fraction)
         best = {"durable": 0.0, "discard": 0.0}
         for _ in range(rounds):
             for kind in best:
-                with running(__file__, folder, kind, mechanism) as port:
+                with running(__file__, folder, kind) as port:
                     seconds, _ = run(
                         send(
                             port,
@@ -215,35 +206,34 @@ def measure(folder: str, mechanism: str, rounds: int, fraction: float) -> Iterat
                     )
                 best[kind] = max(best[kind], count / seconds)
         share = best["durable"] / best["discard"]
-        yield mechanism, load.name, f"{best['durable']:,.0f}", "discard", f"{share:.2f}"
+        yield load.name, f"{best['durable']:,.0f}", "discard", f"{share:.2f}"
         if load.at_once == 1:
-            yield latency(folder, mechanism, load, best["durable"] / 2)
+            yield latency(folder, load, best["durable"] / 2)
 
 
-def latency(folder: str, mechanism: str, load: Load, rate: float) -> tuple[str, ...]:
+def latency(folder: str, load: Load, rate: float) -> tuple[str, ...]:
     """p99 where half as many come as could."""
     pause = load.connections / rate
-    with running(__file__, folder, "durable", mechanism) as port:
-        made = requests(agreement(mechanism), int(rate * 3), load.at_once, load.kind)
+    with running(__file__, folder, "durable") as port:
+        made = requests(agreement(), int(rate * 3), load.at_once, load.kind)
         seconds, latencies = run(send(port, made, load.connections, pause))
     middle, high = np.percentile(latencies, [50, 99]) * 1e3
     words = f"{load.name}, at {len(made) / seconds:,.0f} a second"
-    return mechanism, words, f"p50 {middle:.1f} ms", "p99", f"{high:.1f} ms"
+    return words, f"p50 {middle:.1f} ms", "p99", f"{high:.1f} ms"
 
 
 def against_fastapi(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...]]:
     """Bytes to our service against JSON to a plain one that commits each request."""
-    agreed = agreement("input")
+    agreed = agreement()
     best = {"durable": 0.0, "fastapi": 0.0}
     for _ in range(rounds):
         for kind, media, most in (("durable", BINARY, 30_000), ("fastapi", JSON, 4000)):
             count = int(most * fraction)
-            with running(__file__, folder, kind, "input") as port:
+            with running(__file__, folder, kind) as port:
                 seconds, _ = run(send(port, requests(agreed, count, 1, media), 128))
             best[kind] = max(best[kind], count / seconds)
     ratio = best["durable"] / best["fastapi"]
     yield (
-        "input",
         "FastAPI, one commit a request",
         f"{best['fastapi']:,.0f}",
         "ours, bytes",
@@ -259,20 +249,19 @@ def run(work: Any) -> Any:
 
 
 @click.command()
-@click.option("--serve", "server", nargs=4, hidden=True)
+@click.option("--serve", "server", nargs=3, hidden=True)
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--fraction", default=1.0, show_default=True, help="Send so much of each load.")
-def main(server: tuple[str, str, str, str] | None, rounds: int, fraction: float) -> None:
+def main(server: tuple[str, str, str] | None, rounds: int, fraction: float) -> None:
     """Measure, and print a table."""
     if server:
-        serve(server[0], server[1], server[2], int(server[3]))
+        serve(server[0], server[1], int(server[2]))
         return
     rows: list[tuple[str, ...]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for mechanism in ("input", "moment"):
-            rows += measure(folder, mechanism, rounds, fraction)
+        rows += measure(folder, rounds, fraction)
         rows += against_fastapi(folder, rounds, fraction)
-    table("Collecting", ("mechanism", "what", "submissions a second", "against", "ratio"), rows)
+    table("Collecting", ("what", "submissions a second", "against", "ratio"), rows)
 
 
 if __name__ == "__main__":

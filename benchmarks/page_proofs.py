@@ -20,10 +20,10 @@ from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
 from proofs import DATABASES, SCHEMA
 
-MODULES = ("proving", "prio3", "short", "field64", "turboshake", "radius", "chisquare")
+MODULES = ("proving", "prio3", "field64", "turboshake")
 CHECK = """async (agreement) => {
   const [{ proved }, { provingOf }] = await Promise.all(
-    ["shares", "proving"].map((name) => import(`/pages/${name}.js`)));
+    ["submission", "proving"].map((name) => import(`/pages/${name}.js`)));
   provingOf(agreement);
   globalThis.prove = (identifier, numbers) =>
     proved(agreement, agreement.fingerprint, { identifier: Uint8Array.from(identifier), numbers });

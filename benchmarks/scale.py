@@ -38,16 +38,16 @@ ROWS, DIMENSION = 2**21, 14
 AT_ONCE = 2**18
 
 
-def agreement(quorum: int, d: int = DIMENSION) -> Agreement:
-    """Under which everything here is collected: d numbers in q, and d in p."""
+def agreement(quorum: int, d: int = DIMENSION, mechanism: str = "input") -> Agreement:
+    """Under which everything here is collected: in files by d numbers in q, and d in p."""
     features = [Numeric(f"x{i}", 0, 1) for i in range(d - 1)]
     return Agreement.propose(
         Schema(features=features, target=Numeric("y", 0, 1)),
         epsilon=1,
         delta=1e-6,
         quorum=quorum,
-        mechanism="input",
-        weight_bound=3.0,
+        mechanism=mechanism,
+        weight_bound=3.0 if mechanism == "input" else None,
     )
 
 
@@ -162,7 +162,7 @@ def memory(folder: Path, exponents: list[int]) -> Iterator[str]:
 
 def publishing(folder: Path, rounds: int, rows: int) -> Iterator[Row]:
     """Publishing reads sums; beside reading the numbers of every submission from SQLite."""
-    agreed = agreement(rows)
+    agreed = agreement(rows, mechanism="moment")
     place = store_full(folder / "collection.db", agreed, rows)
     with Store(place) as store:
         reading, _, once = best_times(
@@ -196,7 +196,8 @@ def read_everything(place: Path) -> int:
 def forget(place: Path) -> None:
     """As if nothing had been published, for another round."""
     with closing(sqlite3.connect(place, isolation_level=None)) as file:
-        file.execute("UPDATE collections SET state = 'collecting', model = NULL, moments = NULL")
+        file.execute("UPDATE waves SET state = 'collecting', model = NULL, moments = NULL")
+        file.execute("UPDATE courses SET state = 'collecting'")
 
 
 def bulk(folder: Path, rows: int) -> Iterator[Row]:

@@ -21,7 +21,7 @@ def test_generated_people_get_a_model(two_databases, waves, capsys, tmp_path) ->
     people = 6000 if waves and not two_databases else 2000
     demo.main(tmp_path, people, two_databases=two_databases, waves=waves)
     told = " ".join(capsys.readouterr().out.split())
-    rival = "one database" if two_databases else "in one wave" if waves else "input"
+    rival = "in one wave" if waves and not two_databases else "one database"
     constant = "always the same" if waves else "always the mean"
     for words in ("synthetic", "no privacy", rival, constant, "Privacy statement"):
         assert words in told
@@ -40,26 +40,29 @@ def test_generated_people_get_a_model(two_databases, waves, capsys, tmp_path) ->
         assert (tmp_path / "demo.png").stat().st_size > 10_000
 
 
-def test_people_come_a_model_follows_and_each_page_answers_when_it_is_opened():
-    ended, pages = threading.Event(), []
+def test_people_come_and_a_model_follows_when_the_visitor_says_so() -> None:
+    ended, publish, pages = threading.Event(), threading.Event(), []
     console = Console(record=True, width=200, file=io.StringIO())
 
     def opened(address: str) -> None:
         with urllib.request.urlopen(address) as answer:
             pages.append((address, answer.status))
-        if len(pages) == 2:
-            ended.set()
+        (ended if len(pages) == 2 else publish).set()
 
-    demo.quickstart(SCHEMA, PEOPLE, 0, console=console, ended=ended, opened=opened)
+    events = {"publish": publish, "ended": ended}
+    demo.quickstart(SCHEMA, PEOPLE, 0, console=console, opened=opened, **events)
     told = console.export_text()
     assert [status for _, status in pages] == [200, 200]
     assert all(address in told for address, _ in pages)
     assert re.search(r"^submissions: +1,000 ", told, re.MULTILINE)
+    assert len(set(re.findall(r"http://127\.0\.0\.1:\d+", told))) == 2
 
 
-def test_whoever_ends_it_early_waits_for_nothing():
+def test_nothing_closes_by_itself_and_whoever_ends_it_waits_for_nothing() -> None:
     ended, pages = threading.Event(), []
-    ended.set()
     quiet = Console(quiet=True)
-    demo.quickstart(SCHEMA, PEOPLE, 3600, console=quiet, ended=ended, opened=pages.append)
+    timer = threading.Timer(3, ended.set)  # long after all have come
+    timer.start()
+    events = {"publish": threading.Event(), "ended": ended}
+    demo.quickstart(SCHEMA, PEOPLE, 0, console=quiet, opened=pages.append, **events)
     assert len(pages) == 1

@@ -39,7 +39,7 @@ _HOMES = {
     "blurfit.model.model": "PublishedModel",
     "blurfit.model.moments": "PublishedMoments",
     "blurfit.model.release": "learn",
-    "blurfit.schema.derived": "Bands Condition Cross Product",
+    "blurfit.schema.derived": "Bands Condition Cross Curve Poly Product",
     "blurfit.schema.schema": "Binary Categorical Numeric Schema",
     "blurfit.schema.wording": "About Wording",
     "blurfit.store.store": "Store",

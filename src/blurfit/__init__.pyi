@@ -44,6 +44,8 @@ from blurfit.model.release import learn as learn
 from blurfit.schema.derived import Bands as Bands
 from blurfit.schema.derived import Condition as Condition
 from blurfit.schema.derived import Cross as Cross
+from blurfit.schema.derived import Curve as Curve
+from blurfit.schema.derived import Poly as Poly
 from blurfit.schema.derived import Product as Product
 from blurfit.schema.schema import Binary as Binary
 from blurfit.schema.schema import Categorical as Categorical

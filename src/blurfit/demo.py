@@ -1,13 +1,16 @@
 """Demonstrations: generated people agree, blur, send and get a model. Nothing here is real data.
 
-`blurfit demo` is one play for one or two databases, in one wave or in several: services on this
+`blurfit demo` is one play for two databases or one, in one wave or in several: services on this
 machine collect over HTTP, and the published model is compared with what else could be had.
 
-`blurfit quickstart` is a running service whose collection fills up before your eyes, slowly enough
-to watch. At the quorum the model is published. Anyone at the browser may take part, and nothing is
-kept afterwards.
+`blurfit quickstart` runs two databases, each a process with a store and a port of its own, whose
+survey fills up slowly enough to watch. Whoever is at the browser may take part: nothing is closed
+or published before they say so, and nothing is kept afterwards.
 """
 
+import re
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +31,7 @@ from blurfit.arrays import FloatArray
 from blurfit.contributor.blur import perturb_table, share
 from blurfit.contributor.client import PAUSE, Client
 from blurfit.contributor.noise import new_groups
-from blurfit.errors import NotCertifiedError
+from blurfit.errors import NotCertifiedError, ServiceError
 from blurfit.messages.shares import Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_markdown
@@ -78,6 +81,47 @@ def running(*names: str) -> Iterator[list[Running]]:
         yield found
 
 
+@contextmanager
+def running_apart(*names: str) -> Iterator[list[Running]]:
+    """Run `blurfit serve` for each name, in a process of its own; their stores do not stay."""
+    found, started = [], []
+    with tempfile.TemporaryDirectory() as place:
+        folder, secret = Path(place), Path(place) / "peer.txt"
+        tokens.write_token(secret, tokens.new_token())
+        try:
+            for number, name in enumerate(names):
+                token = folder / f"token{number}.txt"
+                options = {
+                    "store": f"sqlite:///{folder / str(number)}.db",
+                    "port": "0",
+                    "admin-token-file": token,
+                    "peer-token-file": secret,
+                    "requests-per-second": "0",
+                }
+                typed = (str(word) for key, one in options.items() for word in (f"--{key}", one))
+                log = folder / f"{number}.log"
+                with log.open("w") as errors:
+                    process = subprocess.Popen(
+                        [sys.executable, "-m", "blurfit", "serve", *typed],
+                        stdout=subprocess.PIPE,
+                        stderr=errors,
+                        text=True,
+                        start_new_session=True,  # Ctrl-C is for this process, which ends the others
+                    )
+                started.append(process)
+                assert process.stdout is not None
+                greeting = re.match(r"Serving at (\S+)", process.stdout.readline())
+                if greeting is None:
+                    raise ServiceError(f"The service of {name} did not start: {log.read_text()}")
+                found.append(Running(name, greeting[1], tokens.read_token(token)))
+            yield found
+        finally:
+            for process in started:
+                process.terminate()
+            for process in started:
+                process.communicate()
+
+
 def open_at(agreed: Agreed, services: Sequence[Running]) -> None:
     """Let each administrator open it, in the role that it names their database for."""
     roles: tuple[Role, ...] = ("first", "second") if len(services) > 1 else ("whole",)
@@ -105,7 +149,7 @@ def main(
     contributors: int = CONTRIBUTORS,
     console: Console | None = None,
     *,
-    two_databases: bool = False,
+    two_databases: bool = True,
     waves: bool = False,
 ) -> None:
     """Play contributors, databases and a model's user, and show what each of them sees."""
@@ -127,12 +171,13 @@ def main(
             f"Both databases serve the same model, from {model.count:,} people. Neither has seen a "
             "record.\n"
         )
-    name, rival = _rival(schema, contributors, two_databases=two_databases, waves=waves)
-    with running(NAMES[0]) as services:
-        whole: list[FloatArray] = []
-        other = _collect(console, rival, inside, services, whole)
-    mine = "two databases" if two_databases else "in waves" if waves else "moment"
-    models = {mine: model, name: other}
+    mine = "two databases" if two_databases else "in waves" if waves else "one database"
+    models, whole = {mine: model}, list[FloatArray]()
+    if two_databases or waves:
+        other = _proposed(schema, contributors, waves=waves and two_databases)
+        with running(NAMES[0]) as services:
+            name = "one database" if two_databases else "in one wave"
+            models[name] = _collect(console, other, inside, services, whole)
     console.print(_compared(schema, inside, outside, models), "")
     console.print(str(model.summary()), markup=False, highlight=False, soft_wrap=True)
     console.print("", Markdown(as_markdown(model)), "")
@@ -161,19 +206,6 @@ def _proposed(
     if waves:
         return Plan.propose(schema, waves="auto", quorum=contributors, **terms)
     return Agreement.propose(schema, quorum=min(QUORUM, contributors), proofs=False, **terms)
-
-
-def _rival(
-    schema: Schema, contributors: int, *, two_databases: bool, waves: bool
-) -> tuple[str, Agreed]:
-    """Return what else could be agreed on: one database, one wave, or the other mechanism."""
-    if two_databases:
-        return "one database", _proposed(schema, contributors, waves=waves)
-    terms: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "admission": "anyone"}
-    if waves:
-        return "in one wave", Plan.propose(schema, waves=1, quorum=contributors, **terms)
-    terms |= {"quorum": min(QUORUM, contributors), "mechanism": "input", "weight_bound": 3.0}
-    return "input", Agreement.propose(schema, **terms)
 
 
 def _introduction(people: Census, agreed: Agreed, services: Sequence[Running]) -> str:
@@ -291,7 +323,7 @@ def _weights(
 
 
 def _units(schema: Schema) -> Units:
-    return units(schema, schema.target.name, [feature.name for feature in schema.features])
+    return units(schema, schema.target.name, schema.default_predictors(schema.target.name))
 
 
 def _coefficients(schema: Schema, weights: Mapping[str, FloatArray]) -> Table:
@@ -352,50 +384,87 @@ def quickstart(
     seconds: float,
     *,
     console: Console,
+    publish: threading.Event,
     ended: threading.Event,
     opened: Callable[[str], object],
 ) -> None:
-    """Serve, let people come, publish, and go on serving until `ended` is set.
+    """Serve, let people come, publish when told to, and go on serving until `ended` is set.
 
     Args:
         schema: the questions.
         crowd: the answers of those who come by themselves; as many are the quorum.
-        seconds: how long that takes.
+        seconds: how long that takes at least.
         console: where the addresses are printed.
+        publish: is set to close the survey and publish its model.
         ended: is set to stop.
         opened: is called with the address of each page when there is something to see on it.
     """
     people = len(next(iter(crowd.values())))
-    agreement = Agreement.propose(
-        schema, epsilon=EPSILON, delta=DELTA, quorum=people, admission="anyone"
-    )
-    with running("this machine") as (service,), service.administer() as database:
-        database.open(agreement)
-        url, fingerprint = service.url, agreement.fingerprint
+    with running_apart(*NAMES) as services:
+        agreement = Agreement.propose(
+            schema,
+            epsilon=EPSILON,
+            delta=DELTA,
+            quorum=people,
+            admission="anyone",
+            databases=[(one.name, one.url) for one in services],
+        )
+        open_at(agreement, services)
+        first, fingerprint = services[0], agreement.fingerprint
+        join = f"{first.url}/c/{fingerprint}"
         lines = [
-            f"[bold]{people:,} people who do not exist answer a survey, and you may join them."
-            "[/bold]",
-            f"  watch it fill      {url}/collections/{fingerprint}",
-            f"  take part          {url}/c/{fingerprint}",
-            f"  administer it      {url}/admin",
-            f"  with the token     {service.token}",
+            f"[bold]{people:,} generated people answer a survey, and so can you.[/bold]",
+            "Each answer is split between two databases, neither of which can read it:",
+            *(f"  {one.name:<19}{one.url}" for one in services),
+            "",
+            f"  take part          {join}",
+            f"  watch it fill      {first.url}/collections/{fingerprint}",
+            f"  administer it      {first.url}/admin",
+            f"  with the token     {first.token}",
             "Everything runs on this machine, and is gone when you press Ctrl-C.\n",
         ]
         console.print("\n".join(lines), highlight=False, soft_wrap=True)
-        opened(f"{url}/collections/{fingerprint}")
-        with bar(console) as progress, Client(url) as client:
-            task = progress.add_task("People send what they blurred", total=people)
-            size = -(-people // ARRIVALS)
-            for start in range(0, people, size):
-                batch = {name: some[start : start + size] for name, some in crowd.items()}
-                client.submit(perturb_table(agreement, batch))
-                progress.advance(task, min(size, people - start))
-                if ended.wait(seconds / ARRIVALS):
-                    return
-        model = database.publish(agreement)
+        opened(join)
+        _arrive(console, agreement, crowd, seconds, ended)
+        console.print(
+            f"All of them have come. Take part at {join}, if you like; nothing closes before you "
+            "say so.\n[bold]Press Enter here to close the survey and publish its model.[/bold]",
+            highlight=False,
+            soft_wrap=True,
+        )
+        with first.administer() as database:
+            while not (ended.is_set() or publish.wait(0.5)):
+                if database.status(agreement)["state"] not in ("collecting", "paused"):
+                    break  # closed on the page for administrators
+        if ended.is_set():
+            return
+        console.print("The databases check everybody's proof, and add up ...", highlight=False)
+        model = published_by(agreement, services)
         console.print(str(model.summary()), markup=False, highlight=False, soft_wrap=True)
-        page = f"{url}/m/{fingerprint}"
+        page = f"{first.url}/m/{fingerprint}"
         told = f"\nThe model's page: {page}\nCtrl-C ends the quickstart."
         console.print(told, highlight=False, soft_wrap=True)
         opened(page)
         ended.wait()
+
+
+def _arrive(
+    console: Console,
+    agreement: Agreement,
+    crowd: Mapping[str, Any],
+    seconds: float,
+    ended: threading.Event,
+) -> None:
+    """Let people come, each with a share for each database and a proof, until all have or `ended`
+    is set.
+    """
+    people = len(next(iter(crowd.values())))
+    size = -(-people // ARRIVALS)
+    with bar(console) as progress, Client.of(agreement) as client:
+        task = progress.add_task("People send what they blurred", total=people)
+        for start in range(0, people, size):
+            batch = {name: some[start : start + size] for name, some in crowd.items()}
+            client.submit(share(agreement, batch))
+            progress.advance(task, min(size, people - start))
+            if ended.wait(seconds / ARRIVALS):
+                return

@@ -19,7 +19,7 @@ def test_the_words_name_the_premise(admission) -> None:
     agreement = Agreement.propose(SCHEMA, **PROMISE, admission=admission)
     words = premise_in_words(agreement)
     assert "2,000" in words
-    assert ("nobody can check" in words) is (admission == "anyone")
+    assert ("Nobody can check" in words) is (admission == "anyone")
     assert ("invited" in words) is (admission == "invited")
     assert ("submissions" in counted_in_words(admission, 5)) is (admission == "anyone")
 

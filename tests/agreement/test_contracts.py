@@ -35,11 +35,11 @@ def test_what_input_cannot_do_is_refused() -> None:
 
 def test_a_form_needs_weights_or_a_map() -> None:
     weights = Agreement.propose(SCHEMA, **TERMS).weights
-    form = form_of(SCHEMA, weights, None)
+    form = form_of(SCHEMA, weights, None, Terms.of(**TERMS))
     assert isinstance(form, JointForm)
     assert largest_scale(form) == 1.0
     with pytest.raises(InvalidValueError, match="a wave with a map"):
-        form_of(SCHEMA, None, None)
+        form_of(SCHEMA, None, None, Terms.of(**TERMS))
 
 
 def test_public_rows_give_the_target_the_weight_of_all_the_rest() -> None:

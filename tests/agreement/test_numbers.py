@@ -127,13 +127,13 @@ def test_weights_that_arithmetic_would_choke_on_are_refused(weight: float) -> No
 
 def test_weights_survive_their_document_by_name() -> None:
     found = PublicWeights(0.5, (1.0, 2.0, 1.0, 4.0))
-    entry = found.to_dict(SCHEMA)
+    entry = found.to_dict(SCHEMA.questions)
     assert entry == {"(intercept)": 0.5} | OURS
     shuffled = dict(reversed(entry.items()))
-    assert PublicWeights.from_dict(shuffled, SCHEMA) == found
+    assert PublicWeights.from_dict(shuffled, SCHEMA.questions) == found
     for wrong in (OURS, entry | {"height": 1.0}, {}):
         with pytest.raises(InvalidValueError, match="a weight for each"):
-            PublicWeights.from_dict(wrong, SCHEMA)
+            PublicWeights.from_dict(wrong, SCHEMA.questions)
 
 
 def replaced(**changes) -> Terms:

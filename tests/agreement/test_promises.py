@@ -45,7 +45,7 @@ def test_two_databases_never_hide_the_condition() -> None:
 def test_releases_and_relations() -> None:
     assert releases_in_words(ModelGuarantee(1, 1e-6, "replace", 1)) == "one model, once"
     assert "any number" in releases_in_words(ModelGuarantee(1, 1e-6, "replace", "any"))
-    assert "replace her record" in relation_in_words("replace")
+    assert "record were replaced" in relation_in_words("replace")
     assert "blanked out" in relation_in_words("zero-out")
 
 

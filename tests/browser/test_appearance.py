@@ -34,7 +34,7 @@ def collections(service, survey, people) -> dict[str, Agreement]:
         ("yearly income", 0, {"local_epsilon": 1, "local_delta": 1e-6}),
         ("daily income", 1400, {}),
         ("hourly income", 6000, {}),
-        ("weekly income", 2000, {"mechanism": "input", "weight_bound": 1.0}),
+        ("weekly income", 2000, {}),
     ):
         promise = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "admission": "anyone"}
         made[name] = Agreement.propose(survey(name), **promise | options)

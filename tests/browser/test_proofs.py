@@ -27,7 +27,7 @@ SHARES = """async ([agreement, identifier, numbers, random]) => {
 }"""
 CHECK = """async (given) => {
   const { verify } = await import("/pages/verify.js");
-  const { fingerprintOf } = await import("/pages/canonical.js");
+  const { fingerprintOf } = await import("/pages/checks.js");
   given.fingerprint = await fingerprintOf(given);
   try { await verify(given, given.fingerprint); return null; } catch (e) { return e.message; }
 }"""

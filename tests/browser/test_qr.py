@@ -14,20 +14,17 @@ def test_codes_are_segnos(run) -> None:
         for length in FULL.values()
     ]
     given = [[text, one.mask] for text, one in made]
-    answers = run("qr", "return given.map((one) => qr.qrMatrix(...one));", given)
-    for found, (_, expected), version in zip(answers, made, FULL, strict=True):
-        assert found["version"] == expected.version == version
-        assert found["matrix"] == [[bool(one) for one in row] for row in expected.matrix]
-
-
-def test_a_link_takes_the_smallest_version_and_the_mask_of_least_penalty(run) -> None:
-    text = LINK[:139]
-    found = run("qr", "return qr.qrMatrix(given);", text)
-    assert found["version"] == segno.make(text, error="m", boost_error=False).version
-    assert found["mask"] in range(8)
-
-
-def test_a_picture_has_a_quiet_zone(run) -> None:
-    svg = run("qr", "return qr.qrCode(given);", "https://first.example/")
-    assert svg.startswith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="-4 -4 ')
-    assert svg.count("h1v1h-1z") > 100
+    body = """
+        const { correction: { M }, generate, mode } = await import("/pages/lean-qr.js");
+        const options = {modes: [mode.ascii], minCorrectionLevel: M, maxCorrectionLevel: M};
+        return given.map(([text, mask]) => {
+          const code = generate(text, {...options, mask});
+          const places = [...Array(code.size).keys()];
+          const picture = inviting.picturesque(code);
+          return [places.map((y) => places.map((x) => code.get(x, y))), picture];
+        });"""
+    for (found, svg), (_, expected) in zip(run("inviting", body, given), made, strict=True):
+        assert found == [[bool(one) for one in row] for row in expected.matrix]
+        size = len(found) + 8  # a quiet zone of four modules
+        assert f'viewBox="-4 -4 {size} {size}"' in svg
+        assert svg.count("h1v1h-1z") == sum(map(sum, found))

@@ -137,7 +137,7 @@ def test_one_of_two_databases_that_withdraws_is_enough(run) -> None:
         "signatures": [SIGNER.sign(one).signature for one in told],
     }
     found = run(
-        "withdraw",
+        "outbox",
         """
         const before = globalThis.fetch;
         const outcomes = [];
@@ -148,7 +148,7 @@ def test_one_of_two_databases_that_withdraws_is_enough(run) -> None:
             const said = { withdrawn: 1, new: 1, signature: given.signatures[place] };
             return new Response(JSON.stringify(said));
           };
-          outcomes.push((await withdraw.withdraw(given.record)).ok ?? false);
+          outcomes.push((await outbox.withdraw(given.record)).ok ?? false);
         }
         globalThis.fetch = before;
         return outcomes;

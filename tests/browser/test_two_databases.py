@@ -193,7 +193,7 @@ def test_other_agreements_are_refused(run, two, change) -> None:
     given = json.loads(two[0].to_json())
     script = """async (given) => {
         const { verify } = await import("/pages/verify.js");
-        const { fingerprintOf } = await import("/pages/canonical.js");
+        const { fingerprintOf } = await import("/pages/checks.js");
         given.fingerprint = await fingerprintOf(given);
         try { await verify(given, given.fingerprint); return null; } catch (e) { return e.message; }
     }"""

@@ -162,7 +162,7 @@ def test_the_map_is_total(run, agreements) -> None:
 
 VERDICTS = """
     return Promise.all(given.map(async (agreement) => {
-      const fingerprint = await canonical.fingerprintOf(agreement);
+      const fingerprint = await checks.fingerprintOf(agreement);
       try { await verify.verify({...agreement, fingerprint}, fingerprint); return "accepted"; }
       catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
     }));"""
@@ -173,7 +173,7 @@ def test_what_the_page_accepts_of_waves_python_accepts(run, agreements) -> None:
     given: list[dict[str, Any]] = []
     for name in ("number 2", "label 3", "count 3", "hostile logistic", "shared poisson"):
         given += mutations(agreements[name], 100)
-    answers = run("verify canonical", VERDICTS, given)
+    answers = run("verify checks", VERDICTS, given)
     assert set(answers) <= {"accepted", "refused"}
     accepted = [one for one, verdict in zip(given, answers, strict=True) if verdict == "accepted"]
     for document in accepted:
@@ -218,7 +218,7 @@ def test_forged_waves_are_refused_by_both(run, agreements) -> None:
         forge(name, lambda one: one["wave"]["map"].update(radius=0.9))
         forge(name, lambda one: one["wave"]["map"].update(robust=1))
     forge("label 3", lambda one: one["wave"]["map"].update(balance=4.6))
-    assert set(run("verify canonical", VERDICTS, forged)) == {"refused"}
+    assert set(run("verify checks", VERDICTS, forged)) == {"refused"}
 
 
 @pytest.mark.statistical
@@ -247,7 +247,7 @@ FOLLOWS = """
       try {
         const wave = JSON.parse(agreement);
         await verify.verify(wave, wave.fingerprint);
-        await plan.follows(JSON.parse(text), releases, wave);
+        await waves.follows(JSON.parse(text), releases, wave);
         return "follows";
       } catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
     }));"""
@@ -270,17 +270,17 @@ def test_every_wave_follows_and_its_map_is_taken_as_announced(run, task) -> None
     body = """
         const agreement = JSON.parse(given.agreement);
         await verify.verify(agreement, agreement.fingerprint);
-        return plan.follows(JSON.parse(given.plan), given.releases, agreement);"""
+        return waves.follows(JSON.parse(given.plan), given.releases, agreement);"""
     for place in range(len(chosen)):
         agreement = found[place].agreement
-        told = run("verify plan", body, given_to(chosen, found[:place], agreement))
+        told = run("verify waves", body, given_to(chosen, found[:place], agreement))
         maps = [one.agreement.wave.chart.to_dict() for one in found[1 : place + 1]]
         assert told == maps
     chart, marks = agreement.wave.chart, agreement.wave.follows
     nudged = replace(chart.whitening, mean=chart.whitening.mean * 1.01)
     other = chosen.following(marks, replace(chart, whitening=nudged))
     follows(chosen, found[:place], other)
-    assert run("verify plan", FOLLOWS, [given_to(chosen, found[:place], other)]) == ["follows"]
+    assert run("verify waves", FOLLOWS, [given_to(chosen, found[:place], other)]) == ["follows"]
 
 
 def test_a_wave_that_does_not_follow_is_refused(run) -> None:
@@ -330,7 +330,7 @@ def test_a_wave_that_does_not_follow_is_refused(run) -> None:
     changed = given_to(chosen, (first, second), agreement)
     changed["releases"][1] = changed["releases"][1].replace('"count": ', '"count": 1')
     given.append(changed)
-    verdicts = run("verify plan", FOLLOWS, given)
+    verdicts = run("verify waves", FOLLOWS, given)
     assert verdicts == ["follows"] + ["refused"] * (len(given) - 1)
 
 

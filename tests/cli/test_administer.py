@@ -49,7 +49,7 @@ def test_a_collection_from_open_to_publish(
     assert "Collecting from anyone: 0 submissions have come, 20 more are needed." in opened.stdout
     page = f"{service.url}/c/{agreed.fingerprint}"
     assert f"The page for contributors: {page}\n" in opened.stdout
-    assert "nobody can check that" in opened.stdout
+    assert "Nobody can check that" in opened.stdout
     assert "Next: share that link" in opened.stderr
     again = blurfit("open", "agreement.json", *as_administrator, "--json")
     told = json.loads(again.stdout)
@@ -98,7 +98,7 @@ def test_a_closed_collection_is_closed_for_good(
     (blurfit.folder / "people.csv").write_text("age,income\n1,2\n")
     late = blurfit("contribute", "agreement.json", "people.csv", *asked)
     assert late.returncode == 4
-    assert "The collection is closed" in late.stderr
+    assert "The collection has closed" in late.stderr
     again = blurfit("close", "agreement.json", *as_administrator, "--json")
     assert json.loads(again.stdout) == database.status(agreed)
     assert database.status(agreed)["state"] == "closed"

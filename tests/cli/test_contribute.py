@@ -60,7 +60,10 @@ def test_a_bad_row_is_exit_code_2_and_nothing_is_sent(blurfit, collection, datab
         file.write("old,420\n")
     result = blurfit("contribute", "agreement.json", "people.csv", *asked)
     assert result.returncode == 2
-    assert f"Row {ROWS} has a value of 'age' which" in " ".join(result.stderr.split())
+    assert (
+        f"Row {ROWS + 2} of 'people.csv' (the heading is row 1) has a value of 'age'"
+        in " ".join(result.stderr.split())
+    )
     assert "Traceback" not in result.stderr
     assert database.status(collection)["count"] == 0
 

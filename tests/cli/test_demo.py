@@ -4,9 +4,9 @@ from blurfit import PublishedModel
 
 
 def test_the_example(blurfit) -> None:
-    result = blurfit("demo", "--two-databases", "--contributors", "2000", "--out", "demo", "--json")
+    result = blurfit("demo", "--contributors", "2000", "--out", "demo", "--json")
     assert result.returncode == 0, result.stderr
-    played = {"contributors": 2000, "two_databases": True, "waves": False, "out": "demo"}
+    played = {"contributors": 2000, "databases": 2, "waves": False, "out": "demo"}
     assert json.loads(result.stdout) == played
     assert "Both databases serve the same model" in " ".join(result.stderr.split())
     assert (blurfit.folder / "demo" / "demo.png").stat().st_size > 10_000

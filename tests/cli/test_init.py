@@ -1,7 +1,12 @@
 """The example that everyone starts with is one that works."""
 
 import json
+from types import SimpleNamespace
 
+from click.testing import CliRunner
+
+from blurfit import Binary, Categorical, Numeric
+from blurfit.cli import main
 from blurfit.cli.agree import PEOPLE, read_proposal
 
 
@@ -43,3 +48,44 @@ def test_from_a_survey_that_exists(blurfit) -> None:
     (blurfit.folder / "again.json").write_text(shown.stdout)
     assert blurfit("init", "again", "--from", "again.json").returncode == 0
     assert read_proposal(blurfit.folder / "again" / "schema.toml").schema == plan.schema
+
+
+PEOPLE_CSV = "alter;region;kind;name;lohn\n31;nord;ja;Ada;1.030,50\n;süd;nein;Bo;2.500\n"
+
+
+def test_from_a_table_of_people_bounds_are_typed_and_never_read(blurfit) -> None:
+    rows = "".join(f"4{i % 10};nord;ja;P{i};{i}\n" for i in range(30))
+    (blurfit.folder / "people.csv").write_text(PEOPLE_CSV + rows, encoding="utf-8-sig")
+    typed = ("init", "made", "--from", "people.csv", "--target", "lohn")
+    refused = blurfit(*typed)
+    assert refused.returncode == 2
+    for words in ("add --bounds alter LOWEST HIGHEST", "add --levels region A,B,…"):
+        assert words in refused.stderr
+    assert not (blurfit.folder / "made").exists()
+    known = ("--bounds", "alter", "0", "120", "--bounds", "lohn", "0", "9000")
+    done = blurfit(*typed, *known, "--levels", "region", "nord, süd, west")
+    assert done.returncode == 0, done.stderr
+    assert "Left out: 'name', which is text." in done.stdout
+    schema = read_proposal(blurfit.folder / "made" / "schema.toml").schema
+    assert schema.features == (
+        Numeric("alter", 0, 120, optional=True),
+        Categorical("region", ["nord", "süd", "west"]),
+        Binary("kind"),
+    )
+    assert schema.target == Numeric("lohn", 0, 9000)
+
+
+def test_what_is_missing_is_asked_for_at_a_terminal(blurfit, monkeypatch) -> None:
+    (blurfit.folder / "people.csv").write_text("age,sex,note\n31,f,1\n44,m,2\n")
+    with monkeypatch.context() as patch:
+        patch.chdir(blurfit.folder)
+        terminal = SimpleNamespace(isatty=lambda: True)
+        patch.setattr("blurfit.cli.agree.sys", SimpleNamespace(stdin=terminal))
+        told = "old\n120 0\n0 120\nf, m, x\n\nage\n"
+        done = CliRunner().invoke(main, ("init", "made", "--from", "people.csv"), input=told)
+    assert done.exit_code == 0, done.output
+    assert "is private" in done.stderr
+    assert "31" not in done.stderr
+    schema = read_proposal(blurfit.folder / "made" / "schema.toml").schema
+    assert schema.features == (Categorical("sex", ["f", "m", "x"]),)
+    assert schema.target == Numeric("age", 0, 120)

@@ -8,7 +8,7 @@ import pytest
 
 from blurfit import Agreement, InvalidValueError
 from blurfit.cli._common import Administered
-from blurfit.cli.administer import _both, read, written
+from blurfit.cli.administer import _both, _theirs, read, written
 from support.stores import SCHEMA
 
 PAGE = "https://first.example/c/" + "ab" * 32
@@ -47,3 +47,17 @@ def test_joined_in_the_order_of_the_databases(tmp_path) -> None:
     alone = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
     with pytest.raises(InvalidValueError, match="only one database"):
         _both(alone, Administered("https://first.example", 1.0, own), other)
+
+
+def test_invitations_of_the_other_database_are_read_whole_or_not_at_all(tmp_path) -> None:
+    file, addresses = tmp_path / "theirs.txt", ["https://first.example", "https://second.example"]
+    file.write_text("one\nother\n")
+    assert _theirs(file, addresses, addresses[1], 2) == ["one", "other"]
+    for own, count, text in (
+        (addresses[0], 3, "one\nother\n"),
+        (addresses[0], 2, "one,two\nother,more\n"),
+        ("https://third.example", 2, "one\nother\n"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InvalidValueError, match="Expected"):
+            _theirs(file, addresses, own, count)

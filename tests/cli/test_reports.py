@@ -65,7 +65,7 @@ TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}
     ("mechanism", "releases"), [("input", "one model, once"), ("moment", "any number of models")]
 )
 def test_relation_quorum_and_releases_are_told(neighbours, mechanism, releases) -> None:
-    relation = {"replace": "replace her record", "zero-out": "be blanked out"}[neighbours]
+    relation = {"replace": "record were replaced", "zero-out": "were blanked out"}[neighbours]
     terms = TERMS | {"mechanism": mechanism, "neighbours": neighbours}
     if mechanism == "input":
         terms["weight_bound"] = 1.0

@@ -11,8 +11,9 @@ FLAGS = {
     "weights": "weight",
     "admission": "anyone",
     "signing_keys": "signing-key",
+    "factors": "factor",
 }
-SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True}
+SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True, "--diaries": True}
 
 
 @click.command()
@@ -40,6 +41,9 @@ def test_every_term_can_be_typed() -> None:
         "local_delta": ("1e-5", 1e-5),
         "public_rows": ("ab12", "ab12"),
         "sends": ("targets", "targets"),
+        "groups": ("region", "region"),
+        "overlap": ("0.5", 0.5),
+        "weighting": ("stratum", "stratum"),
         "colluders": ("0.2", 0.2),
         "constant": ("0.5", 0.5),
         "loss": ("logistic", "logistic"),
@@ -59,6 +63,7 @@ def test_every_term_can_be_typed() -> None:
     }
     words += [*SWITCHES, "--anyone", "--weight", "age", "2", "--weight", "sex", "1"]
     words += ["--signing-key", "a1", "--signing-key", "b2"]
+    words += ["--factor", "urban", "1", "--factor", "rural", "0.4"]
     words += ["--database", "A", "https://a.example", "--database", "B", "https://b.example"]
     assert eval(run(*words).output) == {
         **{name: value for name, (_, value) in typed.items()},
@@ -66,7 +71,8 @@ def test_every_term_can_be_typed() -> None:
         "admission": "anyone",
         "weights": {"age": 2.0, "sex": 1.0},
         "signing_keys": ("a1", "b2"),
+        "factors": (("urban", 1.0), ("rural", 0.4)),
         "databases": (("A", "https://a.example"), ("B", "https://b.example")),
     }
-    others = {*switched, "admission", "weights", "databases", "signing_keys"}
+    others = {*switched, "admission", "weights", "databases", "signing_keys", "factors"}
     assert {*typed, *others} == set(Terms.__struct_fields__)

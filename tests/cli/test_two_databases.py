@@ -64,8 +64,15 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
             assert "The other database gives out its own" in opened
             done("invite", *options, "--count", "1", "--out", f"{role}-invitations.txt")
         again = blurfit("open", *as_first, "--as", "first")
-        assert "--both OTHER-TOKEN-FILE --count N --links" in again.stderr
+        assert "--join second-invitations.txt --links --out links.txt" in again.stderr
         joined = ["--count", "2", "--links", "--out", "joined.txt"]
+        assert "Expected --join FILE or --both" in done("invite", *as_first, *joined, code=2)
+        done("invite", *as_second, "--count", "2", "--out", "theirs.txt")
+        done("invite", *as_first, *joined, "--join", "theirs.txt")
+        links = (blurfit.folder / "joined.txt").read_text().split()
+        theirs = (blurfit.folder / "theirs.txt").read_text().split()
+        assert sorted(link.split(",")[1] for link in links) == sorted(theirs)
+        (blurfit.folder / "joined.txt").unlink()
         done("invite", *as_first, *joined, "--both", "second.txt")
         everyone = ["--count", "30", "--out", "everyone.txt", "--both", "second.txt"]
         done("invite", *as_first, *everyone)
@@ -103,7 +110,9 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
 def test_a_peer_token_must_be_a_good_one(blurfit, done) -> None:
     (blurfit.folder / "peer.txt").write_text("short\n")
     assert "at least 32" in done("serve", "--peer-token-file", "peer.txt", code=2)
-    assert done("serve", "--peer-token-file", "none.txt", code=2)
+    with blurfit.serving("--peer-token-file", "new.txt", "--store", "sqlite:///new.db") as served:
+        assert "new.txt is new: give a copy" in served.said
+    assert len((blurfit.folder / "new.txt").read_text().strip()) == 43
 
 
 def test_two_files_of_invitations(blurfit, done) -> None:

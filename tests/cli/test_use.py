@@ -158,6 +158,7 @@ def test_the_statement_in_every_form(blurfit, number) -> None:
         "epsilon": promise.epsilon,
         "delta": promise.delta,
         "neighbours": "replace",
+        "unit": "record",
         "releases": promise.releases,
         "models": 1,
         "caveats": [],

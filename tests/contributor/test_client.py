@@ -98,10 +98,8 @@ def require_each_row_once(
 # ---- one record
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_a_record_is_blurred_sent_and_receipted(url, store, network, mechanism: str) -> None:
-    terms = {"weight_bound": 2.0} if mechanism == "input" else {}
-    agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism, **terms)
+def test_a_record_is_blurred_sent_and_receipted(url, store, network) -> None:
+    agreement = Agreement.propose(SCHEMA, **PROMISE)
     store.open(agreement)
     with connected(url + "/", network) as client:
         by_fingerprint = client.contribute(agreement.fingerprint, RECORD)

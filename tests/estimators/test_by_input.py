@@ -6,7 +6,7 @@ import pytest
 from blurfit import Binary, Numeric, Schema
 from blurfit.estimators import InputPerturbationClassifier, InputPerturbationRegressor
 from blurfit.estimators.mechanisms import clean_input_totals
-from blurfit.estimators.passes import joint_totals
+from blurfit.estimators.passes import Rows
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.gaussian import mu_of
 
@@ -29,7 +29,7 @@ def test_one_pass_is_the_sum_of_what_each_row_would_send(place: int, intercept: 
     encoded = np.column_stack(
         [one.scale(answers) for one, answers in zip(TARGETS, ANSWERS, strict=True)]
     )
-    found = clean_input_totals(agreement, joint_totals(ROWS, encoded, COLUMNS), len(ROWS), place)
+    found = clean_input_totals(agreement, Rows(ROWS, encoded, COLUMNS).joint, len(ROWS), place)
     records = dict(zip("abc", ROWS.T, strict=True)) | {target.name: ANSWERS[place]}
     q, p = np.split(agreement.exact(records), 2, axis=1)
     upper = np.triu_indices(q.shape[1])

@@ -9,6 +9,7 @@ from blurfit import Categorical, Numeric, Schema
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
 from blurfit.estimators.base import Signal
 from blurfit.estimators.mechanisms import clean_moment_totals
+from blurfit.estimators.passes import Rows
 from blurfit.simulation.sampler import exact_totals
 
 COLUMNS = (Numeric("a", -1, 3), Numeric("b", 0, 10), Numeric("c", -5, 5))
@@ -24,7 +25,7 @@ def table(values, answers) -> dict[str, np.ndarray]:
 def test_one_pass_is_the_sum_of_what_each_row_would_send() -> None:
     schema = Schema(COLUMNS, TARGET)
     agreement = MomentPerturbationRegressor().agreement_for(schema, len(ROWS))
-    found = clean_moment_totals(agreement, ROWS, Signal(TARGET, ANSWERS).encoded)
+    found = clean_moment_totals(agreement, Rows(ROWS, Signal(TARGET, ANSWERS).encoded, COLUMNS))
     expected = agreement.exact(table(ROWS, ANSWERS)).sum(axis=0)
     assert (found.count, found.fingerprint) == (300, agreement.fingerprint)
     np.testing.assert_allclose(found.sums, expected, rtol=1e-11, atol=1e-10)
@@ -38,7 +39,7 @@ def test_all_classes_are_columns_of_one_release() -> None:
     places = np.random.default_rng(2).integers(0, 3, 300)
     agreement = MomentPerturbationClassifier().agreement_for(Schema(COLUMNS, target), 300)
     levels = np.array(target.levels)[places]
-    found = clean_moment_totals(agreement, ROWS, Signal(target, places).encoded)
+    found = clean_moment_totals(agreement, Rows(ROWS, Signal(target, places).encoded, COLUMNS))
     expected = agreement.exact(table(ROWS, levels)).sum(axis=0)
     np.testing.assert_allclose(found.sums, expected, rtol=1e-11, atol=1e-10)
     assert (agreement.epsilon, agreement.delta) == (1.0, 1e-6)  # no budget is split
@@ -60,7 +61,9 @@ def test_the_targets_weight_beside_public_rows_makes_the_noise_on_its_products_l
     assert weights["y"] == pytest.approx(radius, rel=1e-12)
     assert weights["y"] == pytest.approx(best, rel=2e-3)
     agreement = estimator.agreement_for(schema, 10_000)
-    assert agreement.weights.to_dict(schema) == {"(intercept)": terms["constant"]} | weights
+    assert (
+        agreement.weights.to_dict(schema.questions) == {"(intercept)": terms["constant"]} | weights
+    )
 
 
 def test_what_leaves_is_the_release_and_every_model_follows_from_it() -> None:

@@ -1,5 +1,8 @@
 """One pass against the schema's own encoding, row by row."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,9 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from blurfit.estimators import passes as module
-from blurfit.estimators.passes import joint_totals
+from blurfit.estimators.passes import Rows, reaches_all
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit.theory.forms import wave_form
+from blurfit.theory.maps import (
+    GaugeMap,
+    LogisticNewton,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    Whitening,
+)
 
 
 def reference(values, targets, columns):
@@ -41,7 +53,7 @@ def test_against_the_schemas_encoding(monkeypatch, layout, rows) -> None:
     }[layout]
     given_values.setflags(write=layout != "read-only")
     before = given_values.copy()
-    found = joint_totals(given_values, targets, columns).matrix(rows)
+    found = Rows(given_values, targets, columns).joint.matrix(rows)
     np.testing.assert_allclose(
         found, reference(values, targets, columns), rtol=1e-12, atol=1e-12 * rows
     )
@@ -55,9 +67,9 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch) -> None:
         generator.standard_normal((200_000, 2)),
     )
     found = []
-    for threads in (1, 3, None):
-        monkeypatch.setattr(module.os, "cpu_count", lambda threads=threads: threads)
-        found.append(joint_totals(values, targets, columns_of(6)).matrix(200_000))
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(module, "usable_cores", lambda threads=threads: threads)
+        found.append(Rows(values, targets, columns_of(6)).joint.matrix(200_000))
     for other in found[1:]:
         assert np.array_equal(found[0], other)
 
@@ -65,7 +77,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch) -> None:
 def test_wide_tables() -> None:
     generator = np.random.default_rng(0)
     values, targets = generator.standard_normal((700, 80)), generator.standard_normal((700, 1))
-    found = joint_totals(values, targets, columns_of(80)).matrix(700)
+    found = Rows(values, targets, columns_of(80)).joint.matrix(700)
     np.testing.assert_allclose(found, reference(values, targets, columns_of(80)), atol=1e-9)
 
 
@@ -87,7 +99,7 @@ def test_levels_and_signs_in_any_order(order) -> None:
         ]
     )
     targets = generator.uniform(-1, 1, (1000, 2))
-    found = joint_totals(np.asarray(values, order=order), targets, columns).matrix(1000)
+    found = Rows(np.asarray(values, order=order), targets, columns).joint.matrix(1000)
     table = {"a": np.array(["x", "y", "z"])[values[:, 0].astype(int)], "b": values[:, 1]}
     table |= {"c": values[:, 2], "d": values[:, 3]}
     v = vectors.values(Schema(columns, Numeric("t", 0, 1)), table, ["a", "b", "c", "d"])
@@ -99,8 +111,8 @@ def test_levels_and_signs_in_any_order(order) -> None:
 def test_any_real_type_without_a_copy_of_the_table(dtype) -> None:
     values = np.random.default_rng(0).integers(0, 2, (500, 2)).astype(dtype)
     columns = [Numeric("a", -1, 3), Numeric("b", 0, 0.5)]
-    found = joint_totals(values, np.zeros((500, 0)), columns).matrix(500)
-    expected = joint_totals(values.astype(np.float64), np.zeros((500, 0)), columns).matrix(500)
+    found = Rows(values, np.zeros((500, 0)), columns).joint.matrix(500)
+    expected = Rows(values.astype(np.float64), np.zeros((500, 0)), columns).joint.matrix(500)
     assert np.array_equal(found, expected)
 
 
@@ -109,11 +121,109 @@ def test_no_value_adds_more_than_one(values) -> None:
     """Whatever the data are, each |z| ≤ 1 to the last bit: privacy rests upon it."""
     columns = [Numeric("a", -1e-300, 1e300), Numeric("b", 1e9, 1e9 + 1)]
     for row in values:
-        gram = joint_totals(row[None], np.zeros((1, 0)), columns).gram
+        gram = Rows(row[None], np.zeros((1, 0)), columns).joint.gram
         assert (np.abs(gram) <= 1.0).all()
 
 
 def test_narrow_bounds_far_from_zero_lose_no_digits() -> None:
     far = Numeric("a", 2.0**40, 2.0**40 + 1)
-    found = joint_totals(np.array([[2.0**40 + 0.75]]), np.zeros((1, 0)), [far])
+    found = Rows(np.array([[2.0**40 + 0.75]]), np.zeros((1, 0)), [far]).joint
     assert found.gram.tolist() == [[0.25]]
+
+
+# ---- later waves, against what each row would send (`WaveForm.products`)
+
+
+def a_map(kind: str, p: int, radius: float):
+    """A map of p columns, of any kind: W is triangular, and far from diagonal."""
+    generator = np.random.default_rng(p)
+    matrix = np.tril(generator.normal(0, 0.5 / p, (p, p))) + 1.5 * np.eye(p)
+    beta = generator.normal(0, 0.5 / np.sqrt(p), p)
+    white = Whitening(generator.uniform(-0.2, 0.2, p), matrix, beta, 0.1)
+    if kind == "residual":
+        return ResidualMap(white, radius=radius, scale=0.4, bound=1.5)
+    if kind == "gauge":
+        return GaugeMap(white, 0.4, [0.5, 1.0, 1.5, 3.0], [0.3, 1.0, 9.0], joint=p % 2 == 0)
+    loss = LogisticNewton() if kind == "label" else PoissonNewton.of(5.0, 2.0, 3.0)
+    return NewtonMap(white, loss, radius=radius, robust=kind == "label")
+
+
+def sent(chart, rows: Rows) -> np.ndarray:
+    """Return the sum of what each row sends, encoded by the schema and mapped by itself."""
+    columns = rows.columns
+    table = {column.name: rows.values[:, place] for place, column in enumerate(columns)}
+    names = [column.name for column in columns]
+    v = vectors.values(Schema(columns, Numeric("y", -1, 1)), table, names)
+    kept = tuple(range(v.shape[1]))[: chart.whitening.dimension]
+    form = wave_form(chart, tuple(f"v{i}" for i in range(v.shape[1] + 1)), kept)
+    return form, form.products(np.column_stack([v, rows.targets[:, 0]])).sum(axis=0)
+
+
+@pytest.mark.parametrize("kind", ["residual", "gauge", "label", "count"])
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("radius", [1.2, 50.0])
+@pytest.mark.parametrize(("rows", "p"), [(9000, 5), (600, 150)])
+def test_later_waves_are_the_sum_of_what_each_row_sends(kind, outside, radius, rows, p) -> None:
+    """Some weights are below 1 at the smaller radius, and none by public facts at the larger; with
+    150 columns W is multiplied by parts. (Rows of people: `test_people`.)
+    """
+    generator = np.random.default_rng(0)
+    columns = columns_of(p)
+    low, high = (np.array([getattr(one, end) for one in columns]) for end in ("lower", "upper"))
+    middle, half = (low + high) / 2, (high - low) / 2
+    values = middle + (1.5 if outside else 0.999) * half * generator.uniform(-1, 1, (rows, p))
+    y = generator.uniform(-1, 1, (rows, 1))
+    target = np.sign(y) if kind == "label" else y
+    chart = a_map(kind, p, radius)
+    table = Rows(values, target, columns)
+    form, expected = sent(chart, table)
+    found = [table.sums(form)]
+    assert table.joint.gram.shape == (p, p)  # now it is known what is inside
+    assert (table.inside, table.direct) == (not outside, not outside)
+    assert reaches_all(chart) == (kind != "gauge" and radius == 50)
+    found.append(table.sums(form))
+    found.append(Rows(np.asfortranarray(values), target, columns, inside=not outside).sums(form))
+    for one in found:
+        np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+def test_levels_are_whitened_where_they_are() -> None:
+    """Columns of a block are in another order than those of the schema."""
+    generator = np.random.default_rng(0)
+    columns = [Categorical("a", ["x", "y", "z"]), Numeric("b", 0, 2), Binary("c")]
+    values = np.column_stack(
+        [generator.integers(0, 3, 800), generator.uniform(0, 2, 800), generator.integers(0, 2, 800)]
+    )
+    target = generator.uniform(-1, 1, (800, 1))
+    rows = Rows(values, target, columns)
+    table = {"a": np.array(["x", "y", "z"])[values[:, 0].astype(int)]}
+    table |= {"b": values[:, 1], "c": values[:, 2]}
+    v = vectors.values(Schema(columns, Numeric("y", -1, 1)), table, ["a", "b", "c"])
+    for radius in (1.2, 50.0):
+        form = wave_form(a_map("residual", 4, radius), tuple("xyzbct"), (0, 1, 3, 4))
+        assert len(rows.joint.total) == 5
+        assert not rows.direct
+        expected = form.products(np.column_stack([v, target])).sum(axis=0)
+        np.testing.assert_allclose(rows.sums(form), expected, rtol=1e-12, atol=1e-10)
+
+
+def test_one_record_stays_in_the_ball_where_every_weight_is_known_to_be_one() -> None:
+    """At the corner that is farthest, with the least radius that reaches it."""
+    chart = a_map("residual", 5, 1.0)
+    white = chart.whitening
+    farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / np.sqrt(5)
+    form = wave_form(replace(chart, radius=float(farthest)), tuple("abcdet"), (0, 1, 2, 3, 4))
+    assert reaches_all(form.chart)
+    assert not reaches_all(replace(chart, radius=float(farthest) * (1 - 1e-6)))
+    columns = [Numeric(name, 3, 7) for name in "abcde"]
+    for corner in itertools.product((3.0, 7.0), repeat=5):
+        rows = Rows(np.array([corner]), np.array([[1.0]]), columns)
+        assert rows.joint.matrix(1).shape == (7, 7)
+        assert np.sqrt(rows.sums(form) ** 2 @ form.counts) <= form.bound
+
+
+def test_narrow_bounds_far_from_zero_are_not_folded() -> None:
+    rows = Rows(np.array([[2.0**40 + 0.75]]), np.zeros((1, 1)), [Numeric("a", 2**40, 2**40 + 1)])
+    assert rows.joint.total.tolist() == [0.5]
+    assert rows.inside
+    assert not rows.direct

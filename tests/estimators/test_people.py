@@ -6,15 +6,15 @@ import pytest
 import sklearn
 from sklearn.model_selection import cross_validate
 
-from blurfit import Budget, InvalidValueError, Numeric
-from blurfit.errors import NotPrivateWarning
+from blurfit import Binary, Budget, Categorical, InvalidValueError, Numeric
+from blurfit.errors import InfeasibleError, NotPrivateWarning
 from blurfit.estimators import (
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
     mechanisms,
 )
-from blurfit.estimators.people import People
+from blurfit.estimators.people import People, arranged
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.schema.schema import Schema
 
@@ -32,26 +32,37 @@ def visits(people: int = 300, seed: int = 0, most: int = 8):
     return X[order], y[order], whose[order]
 
 
+def clean(agreement, X, encoded, people):
+    """Return what is summed of everybody's rows, before any noise."""
+    rows = mechanisms.Rows(X, encoded, agreement.schema.features, people)
+    return mechanisms.clean_moment_totals(agreement, rows)
+
+
 def regressor(**parameters) -> MomentPerturbationRegressor:
     return MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1), **parameters)
 
 
-def test_what_is_summed_is_the_mean_of_what_each_row_would_send() -> None:
-    """By the route of contributors, row by row, in the first wave and under every later map."""
+def test_what_is_summed_is_what_each_person_would_send() -> None:
+    """By the route of contributors, one by one, in the first wave and under every later map."""
     X, y, whose = visits()
     with pytest.warns(NotPrivateWarning, match="random_state"):
         model = regressor(waves=4, epsilon=50.0, random_state=0).fit(X, y, groups=whose)
     schema, people = model.agreement_.schema, People.of(whose, len(X))
     table = {f"x{i}": X[:, i] for i in range(3)} | {"target": y}
     signal = mechanisms.Signal(schema.target, y)
+    single = {name: column[:50] for name, column in table.items()}
     assert set(model.plan_.kinds) == {"joint", "gauge", "residual"}
     for release in model.releases_:
         assert release.agreement.diaries
         assert release.count == 300
-        exact = release.agreement.exact(table)
-        expected = sum(exact[whose == one].mean(axis=0) for one in range(300))
-        found = mechanisms.clean_moment_totals(release.agreement, X, signal.encoded, people)
+        expected = release.agreement.exact(table, people.codes).sum(axis=0)
+        found = clean(release.agreement, X, signal.encoded, people)
         np.testing.assert_allclose(found.sums, expected, atol=1e-9)
+        alone = release.agreement.exact(single, np.arange(50))
+        np.testing.assert_allclose(alone, release.agreement.exact(single), atol=1e-12)
+    first = model.releases_[0].agreement
+    mean = first.exact(table)[whose == 5].mean(axis=0)
+    np.testing.assert_allclose(first.exact(table, people.codes)[5], mean)
 
 
 @pytest.mark.parametrize("kind", ["number", "label", "count"])
@@ -82,7 +93,7 @@ def test_a_person_moves_every_wave_by_no_more_than_one_row_may(kind) -> None:
         answers = y > 0 if kind == "label" else y.astype(float)
         encoded = mechanisms.Signal(target, answers).encoded
         people = People.of(whose, len(X))
-        return mechanisms.clean_moment_totals(agreement, X, encoded, people).sums
+        return clean(agreement, X, encoded, people).sums
 
     for release in model.releases_:
         form = release.agreement.form
@@ -126,9 +137,9 @@ def test_blurred_person_by_person() -> None:
     model = regressor(epsilon=1e4, waves=1, per_record=True).fit(X, y, groups=whose)
     people = People.of(whose, len(X))
     signal = mechanisms.Signal(model.agreement_.schema.target, y)
-    clean = mechanisms.clean_moment_totals(model.agreement_, X, signal.encoded, people).sums
+    exact = clean(model.agreement_, X, signal.encoded, people).sums
     sd = model.moments_.deviation
-    assert np.abs(model.moments_.sums - clean).max() < 6 * sd
+    assert np.abs(model.moments_.sums - exact).max() < 6 * sd
     assert model.moments_.count == 300
 
 
@@ -181,3 +192,126 @@ def test_groups_are_routed() -> None:
         model = regressor(random_state=0, waves=1).set_fit_request(groups=True)
         found = cross_validate(model, X, y, cv=3, params={"groups": whose}, return_estimator=True)
     assert all(one.agreement_.diaries for one in found["estimator"])
+
+
+# ---- within and between people
+
+
+def confounded(people: int = 4000, seed: int = 0, rows: int = 6):
+    """Return rows whose slope is 0.5 within people, and nearer to 1.5 between them."""
+    generator = np.random.default_rng(seed)
+    own = generator.uniform(-0.5, 0.5, people)
+    x = own[:, None] + generator.uniform(-0.4, 0.4, (people, rows))
+    other = generator.uniform(-1, 1, (people, rows))
+    noise = generator.normal(0, 0.05, (people, rows))
+    y = np.clip(0.5 * (x - own[:, None]) + own[:, None] - 0.2 * other + noise, -1, 1)
+    X = np.column_stack([x.ravel(), other.ravel()])
+    return X, y.ravel(), np.repeat(np.arange(people), rows)
+
+
+@seeded
+@pytest.mark.parametrize(
+    ("effects", "slope"), [("within", 0.5), ("between", 0.94), ("pooled", 0.8)]
+)
+def test_effects_answer_different_questions(effects, slope) -> None:
+    X, y, whose = confounded()
+    model = regressor(epsilon=8.0, effects=effects, random_state=1).fit(X, y, groups=whose)
+    first, second = model.estimates()[1:]
+    assert abs(first.value - slope) < 0.03
+    assert abs(second.value + 0.2) < 4 * second.standard_error + 0.005
+    assert model.agreement_.quorum == 4000
+    np.testing.assert_allclose(model.coef_, [first.value, second.value], atol=0.05)
+    assert model.predict([[0.5, 0.0]]).shape == (1,)
+
+
+@seeded
+def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
+    """The worst pair is known: two people who alternate between opposite ends, at right angles."""
+    X, y, whose = confounded(people=50)
+    model = regressor(epsilon=8.0, effects="within", waves=1, random_state=1)
+    model.fit(X, y, groups=whose)
+    agreement = model.agreement_
+    form = agreement.form
+    names = ["a", "b", "y"]
+    ends = np.array([[1.0, 1, 1], [-1, -1, -1]])  # rows of (x, other, y), at the ends of bounds
+    generator = np.random.default_rng(0)
+    people = [ends, *(np.sign(generator.normal(size=(rows, 3))) for rows in (2, 2, 3, 4, 8) * 8)]
+    people += [generator.uniform(-1, 1, (rows, 3)) for rows in (2, 3, 9)]
+
+    def sent(rows):
+        whose = People(np.zeros(len(rows), dtype=int), 1)
+        columns = [Numeric(name, -1, 1) for name in names]
+        table, _, target, answers, whose = arranged(
+            "within", whose, rows[:, :2], columns[:2], columns[2], rows[:, 2]
+        )
+        signal = mechanisms.Signal(target, answers, whose.reach)
+        return clean(agreement, table, signal.encoded, whose).sums
+
+    numbers = np.array([sent(rows) for rows in people])
+    apart = np.sqrt((numbers[:, None] - numbers) ** 2 @ form.counts)
+    weights = np.array([column.weight for column in form.columns])
+    signs = np.array(np.meshgrid([1], [1, -1], [1, -1])).reshape(3, -1).T
+    lines = [np.outer(sign * weights, sign * weights) for sign in signs]
+    worst = max(np.linalg.norm(one - other) for one in lines for other in lines)
+    assert apart.max() == pytest.approx(worst, rel=1e-5)  # the corners of the hull
+    assert apart.max() <= np.sqrt(2) * form.radius**2 <= form.reach("replace").sums
+    assert np.sqrt(numbers**2 @ form.counts).max() <= form.reach("zero-out").sums
+
+
+@seeded
+def test_rows_that_are_independent_count() -> None:
+    X, y, whose = confounded(people=1000)
+    settings = {"epsilon": 8.0, "effects": "within", "waves": 4, "random_state": 1}
+    one = regressor(**settings).fit(X, y, groups=whose).estimates()[1]
+    all_of_them = regressor(rows_each=6, **settings).fit(X, y, groups=whose).estimates()[1]
+    assert all_of_them.value == one.value
+    assert all_of_them.sampling_error == pytest.approx(one.sampling_error / np.sqrt(5))
+    assert all_of_them.privacy_error == one.privacy_error
+
+
+@pytest.mark.parametrize(
+    ("parameters", "grouped", "words"),
+    [
+        ({"effects": "within"}, False, "Expected groups"),
+        ({"effects": "fixed"}, True, "effects='fixed'"),
+        ({"effects": "within", "family": "poisson"}, True, "family='linear'"),
+        ({"effects": "between", "per_record": True}, True, "no per_record"),
+        ({"rows_each": 3}, True, "effects='within'"),
+        ({"effects": "within", "rows_each": 1}, True, "at least 2"),
+    ],
+)
+def test_effects_that_cannot_be_had_are_refused(parameters, grouped, words) -> None:
+    X, y, whose = confounded(people=20)
+    with pytest.raises(InvalidValueError, match=words):
+        regressor(**parameters).fit(X, y, groups=whose if grouped else None)
+
+
+def test_nobody_differs_from_themselves_with_one_row() -> None:
+    X, y, _ = confounded(people=20, rows=1)
+    with pytest.raises(InfeasibleError, match="everyone has one"):
+        regressor(effects="within").fit(X, y, groups=np.arange(20))
+
+
+@seeded
+def test_levels_and_signs_within_people() -> None:
+    """Those who move from north to south earn more by 0.3, whoever moves."""
+    generator = np.random.default_rng(0)
+    whose = np.repeat(np.arange(3000), 4)
+    frame = pd.DataFrame(
+        {
+            "region": generator.choice(["north", "south"], len(whose)),
+            "married": generator.integers(0, 2, len(whose)),
+        }
+    )
+    pay = 0.3 * (frame["region"] == "south") - 0.1 * frame["married"]
+    pay += generator.uniform(-0.3, 0.3, 3000)[whose]
+    schema = Schema(
+        [Categorical("region", ["north", "south"]), Binary("married")], Numeric("pay", -1, 1)
+    )
+    model = MomentPerturbationRegressor(
+        bounds=schema, effects="within", epsilon=8.0, random_state=0
+    ).fit(frame, pay, groups=whose)
+    assert [one.name for one in model.estimates()[1:]] == ["region=south", "married"]
+    np.testing.assert_allclose(model.coef_, [0.3, -0.1], atol=0.02)
+    moved = model.predict(pd.DataFrame({"region": ["south", "north"], "married": [0, 0]}))
+    assert moved[0] - moved[1] == pytest.approx(0.3, abs=0.02)

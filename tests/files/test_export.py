@@ -51,7 +51,7 @@ def test_a_closed_collection_is_written_whole(place, agreement, tmp_path) -> Non
 
 
 def test_a_closed_collection_is_handed_over(place, agreement, tmp_path) -> None:
-    """Its model comes from that file from then on, whichever the mechanism."""
+    """Its model comes from that file from then on."""
     with Store(place) as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
         store.close_collection(agreement.fingerprint)
@@ -66,13 +66,12 @@ def test_a_closed_collection_is_handed_over(place, agreement, tmp_path) -> None:
 
 
 def test_a_published_collection_says_which_model(place, agreement, tmp_path) -> None:
-    moments = agreement.mechanism == "moment"
     with Store(place) as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
         model = store.publish(agreement)
         export(store, agreement.fingerprint, tmp_path / "a.parquet")
         assert store.model(agreement.fingerprint) == model.to_json()
-        sums = store.moments_text(agreement.fingerprint) if moments else None
+        sums = store.moments_text(agreement.fingerprint)
     expected = Release(model.to_json(), sums).mark()
     assert read(tmp_path / "a.parquet", agreement)[0] == expected
 

@@ -29,7 +29,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.service.server import in_a_thread
 from blurfit.store.backup import backup, restore
 from blurfit.theory.forms import pack
-from support.stores import PEOPLE, propose
+from support.stores import PEOPLE, either_mechanism, propose
 
 LATE = {"age": np.array([55.0]), "income": np.array([44.0])}
 
@@ -72,6 +72,7 @@ def shown(path: Path, agreement) -> str:
     return text
 
 
+@either_mechanism
 def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
     """Their difference is the late person's own submission, with her noise alone."""
     with Writer(tmp_path / "a.parquet", agreement.layout) as writer:
@@ -96,11 +97,11 @@ def test_publish_export_and_learn_with_one_more(store, agreement, late, tmp_path
         learn(agreement, tmp_path)
     assert not list(tmp_path.glob("*.json")), "and nothing is recorded"
     assert learn(agreement, tmp_path / "a.parquet").to_json() == published.to_json()
-    if agreement.mechanism == "moment":
-        text = store.moments_text(agreement.fingerprint)
-        assert shown(tmp_path, agreement) == text, "the very same sums"
+    text = store.moments_text(agreement.fingerprint)
+    assert shown(tmp_path, agreement) == text, "the very same sums"
 
 
+@either_mechanism
 def test_learn_twice_with_two_receipts(agreement, late, tmp_path) -> None:
     lake = folder(tmp_path / "lake")
     with Writer(lake / "a.parquet", agreement.layout) as writer:
@@ -118,6 +119,7 @@ def test_learn_twice_with_two_receipts(agreement, late, tmp_path) -> None:
     assert len(texts) == 1, "beside the files, and in both receipts"
 
 
+@either_mechanism
 def test_a_receipt_that_was_given_stays_with_its_files(agreement, late, tmp_path) -> None:
     """Copied to another folder, files can still be recognised by who keeps one receipt."""
     lake, copy = folder(tmp_path / "lake"), folder(tmp_path / "copy")
@@ -131,6 +133,7 @@ def test_a_receipt_that_was_given_stays_with_its_files(agreement, late, tmp_path
     assert not list(copy.glob("*.json"))
 
 
+@either_mechanism
 def test_a_file_beside_those_of_a_release(agreement, late, tmp_path) -> None:
     """Not with them, not alone, and not together with a folder of its own."""
     lake, other = folder(tmp_path / "lake"), folder(tmp_path / "other")
@@ -165,6 +168,7 @@ def test_a_published_collection_beside_another(agreement, tmp_path) -> None:
 # ---- ways that need no copy by hand
 
 
+@either_mechanism
 def test_a_url_with_one_folder_and_then_with_another(agreement, late, tmp_path) -> None:
     """Seen before: receipts in both folders, none for the URL, and two models."""
     a, b, lake = (folder(tmp_path / name) for name in ("a", "b", "lake"))
@@ -250,6 +254,7 @@ def test_of_two_exports_at_once_one_is_written(place, agreement, tmp_path, monke
     assert [one.name for one in tmp_path.glob("*a.parquet*")] == ["a.parquet"]
 
 
+@either_mechanism
 @pytest.mark.parametrize("how", ["moved", "renamed", "linked", "copied"])
 def test_a_file_away_from_its_receipt(agreement, late, tmp_path, how) -> None:
     """A file of a release is known wherever it is: alone and with others it is refused."""

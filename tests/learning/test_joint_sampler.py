@@ -31,9 +31,9 @@ def sums_of(count: int, mu: float, seed: int) -> JointSums:
 
 def draw_noise(noise: Noise, generator: np.random.Generator) -> np.ndarray:
     """One E of this law: entries that are public have no noise, and some are tied."""
-    size = len(noise.ties)
+    size = len(noise.variance)
     upper = np.triu(generator.normal(size=(size, size)) * np.sqrt(noise.variance))
-    for row in np.flatnonzero(noise.ties):  # one noise is behind both, times their deviations
+    for _, row, _, _ in noise.pairs:  # one noise is behind both, times their deviations
         ratio = noise.variance[row, row] / noise.variance[0, row]
         upper[row, row] = upper[0, row] * np.sqrt(ratio)
     return upper + np.triu(upper, 1).T
@@ -46,7 +46,8 @@ def test_noise_has_the_variances_and_ties_that_it_was_given() -> None:
     np.testing.assert_allclose(drawn.var(axis=0), noise.variance, rtol=0.12, atol=1e-12)
     np.testing.assert_allclose(drawn, drawn.transpose(0, 2, 1))
     tied = np.mean(drawn[:, 0, 3] * drawn[:, 3, 3])
-    assert tied == pytest.approx(noise.ties[3], rel=0.12)
+    assert noise.pairs.tolist() == [[0, 3, 3, 3]]
+    assert tied == pytest.approx(noise.covariances[0], rel=0.12)
 
 
 def bootstrap(sums: Submodel, draws: int, generator: np.random.Generator) -> np.ndarray:

@@ -21,7 +21,7 @@ def sums_of(
         COUNT,
         COUNT * gram + blur,
         COUNT * gram @ theta + generator.normal(size=d) * noise,
-        Noise(variance, np.zeros(d)),
+        Noise(variance),
         noise**2,
         float(gram[1, 1]),
         dispersion=1e-9,

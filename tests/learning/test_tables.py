@@ -148,7 +148,7 @@ def test_intervals_cover_and_tests_reject_as_often_as_they_say(noise: float) -> 
     for _ in range(trials):
         sums = sums_of(people(count, generator), noise, generator)
         blurred = tables.table(sums, REGION, SCHOOL)
-        cells = tables.shares(blurred, count)
+        cells = tables.shares(blurred)
         found = {
             "cells": cells,
             "rows": tables.within(cells, np.kron(np.eye(3), np.ones((1, 4)))),
@@ -176,7 +176,7 @@ def test_intervals_cover_and_tests_reject_as_often_as_they_say(noise: float) -> 
 def test_what_the_noise_hides_is_refused() -> None:
     generator = np.random.default_rng(5)
     sums = sums_of(people(60, generator), 40.0, generator)
-    cells = tables.shares(tables.table(sums, REGION, SCHOOL), 60)
+    cells = tables.shares(tables.table(sums, REGION, SCHOOL))
     with pytest.raises(InfeasibleError, match="join rare levels"):
         tables.within(cells, np.kron(np.eye(3), np.ones((1, 4))))
     with pytest.raises(InfeasibleError, match="larger epsilon"):

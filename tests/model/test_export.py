@@ -94,3 +94,23 @@ def test_onnx_predicts_the_same(kind: str) -> None:
         expected = found.predict(PEOPLE).tolist()
         words = [str(int(one)) if isinstance(one, bool) else one for one in expected]
         assert [str(one) for one in predicted.tolist()] in (words, [str(one) for one in expected])
+
+
+def test_what_is_not_said_has_a_coefficient_of_its_own_everywhere() -> None:
+    features = [replace(one, optional=True) for one in FEATURES]
+    agreement = Agreement.propose(Schema(features, INCOME), epsilon=1, delta=1e-6, quorum=100)
+    weights = np.array([[0.1, 0.4, -0.2, 0.3, 0.15, -0.1, 0.05, 0.2, -0.3]])
+    names = tuple(one.name for one in features)
+    found = PublishedModel(
+        agreement, "income", names, weights, count=150, method="by hand", link="linear"
+    )
+    people = pd.DataFrame(
+        {"age": [10.0, None, 120.0], "married": [0, 1, None], "sex": ["f", None, "x"]}
+    )
+    expected = found.predict(people)
+    told = people.assign(sex=people["sex"].where(people["sex"].notna(), ""))
+    np.testing.assert_allclose(found.to_sklearn().predict(told), expected)
+    session = onnxruntime.InferenceSession(found.to_onnx(), providers=["CPUExecutionProvider"])
+    columns = {name: told[[name]].to_numpy(np.float32) for name in ("age", "married")}
+    predicted = session.run(None, columns | {"sex": told[["sex"]].to_numpy(object)})[0]
+    np.testing.assert_allclose(predicted.ravel(), expected, rtol=1e-4)

@@ -5,7 +5,8 @@ import pytest
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.inference import infer
-from blurfit.model.fitting import Formula, fit, in_units, path
+from blurfit.model.fitting import fit, in_units, path
+from blurfit.schema.formulas import Formula
 from blurfit.schema.vectors import units
 from support.joint_release import SCHEMA, people, release
 

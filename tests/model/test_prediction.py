@@ -5,9 +5,10 @@ import pytest
 
 from blurfit import InfeasibleError
 from blurfit.agreement.agreement import Agreement
-from blurfit.model.model import in_own_units, predicted, probabilities
+from blurfit.model.model import predicted, probabilities
 from blurfit.model.release import published
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit.schema.vectors import units, values
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 INCOME = Numeric("income", 0, 200_000)
@@ -46,8 +47,10 @@ def test_the_largest_score_of_a_row_is_the_class() -> None:
 def test_features_return_to_the_users_units() -> None:
     schema = Schema(FEATURES, INCOME)
     table = {"age": [20.0, 60.0], "married": [0, 1], "sex": ["m", "f"]}
-    found = in_own_units(schema, ["age", "married", "sex"], ["sex=m", "age", "married"], table)
-    np.testing.assert_allclose(found, [[1, 20, 0], [0, 60, 1]])
+    told = units(schema, "income", ["sex", "age", "married"])
+    found = told.rows(values(schema, table, ["sex", "age", "married"]))
+    assert told.names == ("(intercept)", "sex=m", "age", "married")
+    np.testing.assert_allclose(found, [[1, 1, 20, 0], [1, 0, 60, 1]], atol=1e-12)
 
 
 @pytest.mark.parametrize("approximation", ["taylor", "chebyshev"])

@@ -39,15 +39,15 @@ def test_every_question_has_its_columns() -> None:
 
 def test_a_label_is_a_sign_and_a_categorical_target_has_classes() -> None:
     label = Schema([Numeric("age", 0, 1)], Numeric("income", 0, 10).above(5))
-    assert joint_form(label, 1.0, [0.5, 0.5]).columns[1].kind == "sign"
+    assert joint_form(label.questions, 1.0, [0.5, 0.5]).columns[1].kind == "sign"
     classes = Schema([Numeric("age", 0, 1)], Categorical("party", ["a", "b", "c"]))
-    form = joint_form(classes, 1.0, [0.5, 0.5])
+    form = joint_form(classes.questions, 1.0, [0.5, 0.5])
     assert [column.group for column in form.columns] == [None, "party", "party", "party"]
 
 
 def test_weights_are_one_for_each_question() -> None:
     with pytest.raises(InvalidValueError, match="4 weights, one for each of"):
-        joint_form(SCHEMA, 1.0, [0.5, 0.5])
+        joint_form(SCHEMA.questions, 1.0, [0.5, 0.5])
 
 
 @pytest.mark.parametrize("reference", [None, "west"])

@@ -89,13 +89,10 @@ def test_one_wave_from_opening_to_statement(http, agreement) -> None:
         assert words in statement.text
     refused(http.get(f"{path}/statement", params={"format": "pdf"}), 400, "invalid", "pdf")
     moments = http.get(f"{path}/moments")
-    if agreement.mechanism == "moment":
-        found = PublishedMoments.from_json(moments.content)
-        assert found.fit().to_json() == http.get(f"{path}/model").text
-        assert found.fit(target="age", ridge=0.1).count == 41, "further models are free"
-        assert http.get(f"{path}/releases").text == f"[{moments.text}]"
-    else:
-        refused(moments, 404, "not-published", "never shown")
+    found = PublishedMoments.from_json(moments.content)
+    assert found.fit().to_json() == http.get(f"{path}/model").text
+    assert found.fit(target="age", ridge=0.1).count == 41, "further models are free"
+    assert http.get(f"{path}/releases").text == f"[{moments.text}]"
     assert send(http, path, one.to_bytes()).status_code == 200  # who was not sure may ask again
     late = perturb(agreement, {"age": 1, "income": 2})
     refused(send(http, path, late.to_bytes()), 409, "closed", "Nothing was kept")

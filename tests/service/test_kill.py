@@ -88,12 +88,9 @@ def test_killed_while_collecting(place, tmp_path) -> None:
         assert model.weights.tolist() == learn(agreement, totals).weights.tolist()
 
 
-@pytest.mark.parametrize(
-    ("place", "mechanism"), [("sqlite", "moment"), ("postgresql", "input")], indirect=["place"]
-)
-def test_killed_while_publishing(place, tmp_path, mechanism) -> None:
+def test_killed_while_publishing(place, tmp_path) -> None:
     """Either it never happened, or it happened once: the first model that anyone saw stays."""
-    agreement = propose(mechanism=mechanism)
+    agreement = propose()
     generator = np.random.default_rng(3)
     service = Serving(place, tmp_path)
     service.start()
@@ -134,14 +131,13 @@ def test_killed_while_publishing(place, tmp_path, mechanism) -> None:
         assert PublishedModel.from_json(seen.pop().decode()).count == 2000
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
 @pytest.mark.parametrize("meanwhile", [False, True], ids=["then", "meanwhile"])
-def test_killed_while_learning(place, tmp_path, mechanism, meanwhile) -> None:
+def test_killed_while_learning(place, tmp_path, meanwhile) -> None:
     """The set was fixed before: whoever publishes again, then or meanwhile, does so from that set.
 
     As long as one service learns it stores what comes to other collections.
     """
-    agreement, other = propose(mechanism=mechanism), propose(mechanism=mechanism, epsilon=99)
+    agreement, other = propose(), propose(epsilon=99)
     learning, continuing = (Serving(place, tmp_path / name) for name in ("one", "other"))
     for one in (learning, continuing):
         one.folder.mkdir()

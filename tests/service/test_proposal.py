@@ -26,7 +26,6 @@ CHOICES = {"schema": SCHEMA.to_dict(), "epsilon": 1, "delta": 1e-6, "quorum": 20
     "options",
     [
         {},
-        {"mechanism": "input", "weight_bound": 2.0, "l2": 1.5},
         {"constant": 0.5, "weights": {"age": 1.0, "married": 0.5, "income": 0.8}},
         {
             "databases": [
@@ -34,7 +33,7 @@ CHOICES = {"schema": SCHEMA.to_dict(), "epsilon": 1, "delta": 1e-6, "quorum": 20
                 {"name": "Clinic", "url": "https://second.example"},
             ]
         },
-        {"mechanism": "input", "weight_bound": 1.0, "neighbours": "zero-out"},
+        {"neighbours": "zero-out"},
         {"local_epsilon": 2.0, "local_delta": 1e-7},
     ],
 )
@@ -64,7 +63,7 @@ def test_it_is_what_python_makes(options) -> None:
         ({"quorum": 10**30}, "quorum"),
         ({"quorum": 2**53 + 1}, "quorum"),
         ({"quorum": 0}, "quorum"),
-        ({"weight_bound": 1e-320, "mechanism": "input"}, ""),
+        ({"weight_bound": 2.0, "mechanism": "input"}, "Collect it in files"),
     ],
 )
 def test_a_wrong_choice_is_named_or_taken(change, words) -> None:

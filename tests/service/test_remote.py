@@ -1,5 +1,6 @@
 """The administrator's and the user's side, against a real service over a real connection."""
 
+import json
 import socket
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ from blurfit.errors import (
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.service import remote
+from blurfit.service.administration import agreed_from
 from blurfit.service.app import Service
 from blurfit.service.remote import RemoteDatabase
 from blurfit.service.server import in_a_thread
@@ -29,9 +31,6 @@ SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20}
 AGREEMENT = Agreement.propose(SCHEMA, **PROMISE, admission="anyone")
 INVITED = Agreement.propose(SCHEMA, **PROMISE)
-INPUT = Agreement.propose(
-    SCHEMA, **PROMISE, mechanism="input", weight_bound=2.0, admission="anyone"
-)
 PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
 TOKEN = new_token()
 
@@ -108,12 +107,18 @@ def test_moments_are_those_that_the_model_was_learned_from(database, store) -> N
     assert found.fit().to_json() == model.to_json()
 
 
-def test_moments_of_an_input_collection_are_never_shown(database, store) -> None:
-    database.open(INPUT)
-    store.add(INPUT, perturb_table(INPUT, PEOPLE))
-    database.publish(INPUT)
-    with pytest.raises(NotPublishedError, match="never shown"):
-        database.moments(INPUT)
+def test_input_is_collected_in_files_alone(database, store) -> None:
+    choices = {"mechanism": "input", "weight_bound": 2.0, "admission": "anyone"}
+    by_input = Agreement.propose(SCHEMA, **PROMISE, **choices)
+    for refusing in (
+        lambda: database.open(by_input),
+        lambda: store.open(by_input),
+        lambda: store.add(by_input, perturb_table(by_input, PEOPLE)),
+        lambda: agreed_from(json.dumps(PROMISE | choices | {"schema": SCHEMA.to_dict()}).encode()),
+    ):
+        with pytest.raises(InfeasibleError, match="Collect it in files"):
+            refusing()
+    assert store.statuses() == []
 
 
 def test_below_the_quorum_nothing_is_published_and_collecting_goes_on(database, store) -> None:
@@ -172,7 +177,7 @@ def test_without_the_administrators_token_nothing_is_done(url, store, token) -> 
     store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
     with RemoteDatabase(url, token=token) as database:
         for attempt in (
-            lambda: database.open(INPUT),
+            lambda: database.open(INVITED),
             lambda: database.invite(AGREEMENT, 1),
             lambda: database.close_collection(AGREEMENT),
             lambda: database.publish(AGREEMENT),
@@ -182,7 +187,7 @@ def test_without_the_administrators_token_nothing_is_done(url, store, token) -> 
             assert refusal.value.status == 401
         assert database.status(AGREEMENT)["state"] == "collecting"  # anyone may know
         with pytest.raises(UnknownCollectionError):
-            database.status(INPUT)
+            database.status(INVITED)
 
 
 def test_a_service_that_is_not_there_is_named() -> None:

@@ -129,7 +129,7 @@ def test_only_some_scripts_draw_randomness_and_only_the_systems() -> None:
     for name, text in scripts().items():
         assert "Math.random" not in text, name
         if "getRandomValues" in text:
-            assert name in {"noise.js", "outbox.js", "inviting.js", "lot.js", "signing.js"}
+            assert name in {"noise.js", "outbox.js", "inviting.js", "waves.js", "signing.js"}
 
 
 def test_no_text_becomes_html() -> None:
@@ -142,9 +142,9 @@ def test_only_some_scripts_keep_anything_on_the_device() -> None:
     for name, text in scripts().items():
         assert not re.search(r"indexedDB|\.cookie", text), name
         if "localStorage" in text:
-            assert name in {"outbox.js", "ledger.js", "lot.js"}
+            assert name in {"outbox.js", "ledger.js", "waves.js"}
         if "sessionStorage" in text:
-            assert name in {"drafts.js", "language.js"}
+            assert name in {"survey.js", "language.js"}
 
 
 def test_the_wheel_carries_the_pages(tmp_path: Path) -> None:

@@ -184,49 +184,19 @@ def test_published_once_and_closed(agreement, place) -> None:
         assert kept.count(agreement) == 59
 
 
-def test_moments_are_shown_for_moment_alone_and_once_published(agreement, place) -> None:
+def test_moments_are_shown_once_published(agreement, place) -> None:
     batch = perturb_table(agreement, PEOPLE)
     with Store(place) as kept:
         kept.add(agreement, batch)
         with pytest.raises(NotPublishedError):
             kept.moments(agreement)
         model = kept.publish(agreement)
-        if agreement.mechanism == "input":
-            with pytest.raises(NotPublishedError, match="never shown"):
-                kept.moments(agreement)
-            return
         shown = kept.moments(agreement)
         assert shown.fingerprint == agreement.fingerprint
         expected = totals_of(agreement, batch)
         assert (shown.count, shown.sums.tolist()) == (40, expected.sums.tolist())
         assert shown.fit().to_json() == model.to_json()
         assert shown.to_json() == kept.moments_text(agreement.fingerprint)
-
-
-def test_a_model_that_cannot_be_had_is_refused_for_ever(place) -> None:
-    # q̃ = 0 from everyone leaves no curvature but the ridge, which takes the noise's share away.
-    agreement = Agreement.propose(
-        SCHEMA,
-        epsilon=5,
-        delta=1e-3,
-        quorum=200,
-        mechanism="input",
-        weight_bound=2.0,
-        local_epsilon=4,
-        local_delta=1e-3,
-    )
-    assert agreement.calibration.ridge < 0
-    identifiers = np.random.default_rng(0).integers(0, 256, (200, 16), dtype=np.uint8)
-    same = Submissions(identifiers, agreement.fingerprint, np.zeros((200, agreement.width)))
-    with Store(place) as kept:
-        assert kept.add(agreement, same) == 200
-        with pytest.raises(InfeasibleError, match="No model can be published"):
-            kept.publish(agreement)
-        assert kept.status(agreement.fingerprint).state == "closed"
-        with pytest.raises(ClosedError):
-            kept.add(agreement, perturb_table(agreement, PEOPLE))
-        with pytest.raises(InfeasibleError, match="No model can be published"):
-            kept.publish(agreement)
 
 
 def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:

@@ -93,20 +93,6 @@ def test_people_who_differ_honestly_by_when_they_come_raise_it_too() -> None:
     assert "as long as when somebody comes has nothing to do with what they answer" in found.told
 
 
-def test_input_is_compared_by_what_it_adds_up() -> None:
-    agreement = Agreement.propose(
-        SCHEMA, **PROMISE, quorum=2000, mechanism="input", weight_bound=2.0
-    )
-    first, second = (perturb_table(agreement, people(1500, seed=s)).numbers for s in (1, 2))
-    assert not look(agreement, first, second).disagree
-    d = SCHEMA.dimension
-    signs = np.random.default_rng(1).choice([-1.0, 1.0], (1500, 1))
-    step = agreement.grid.quadratic
-    small = np.trunc(signs * second[:, :d] / 2 / step) * step
-    lied = np.hstack([small, second[:, d:]])
-    assert look(agreement, first, lied).disagree, "q counts by its square, whatever its sign"
-
-
 def test_of_very_many_numbers_combinations_are_compared() -> None:
     schema = Schema([Numeric(f"x{k}", 0, 1) for k in range(22)], Numeric("y", 0, 1))
     agreement = Agreement.propose(schema, **PROMISE, quorum=2000)

@@ -18,6 +18,8 @@ from support import postgres
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 # For what a service decides before it asks its store: it decides alike whatever that is.
 whatever_it_keeps = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+# For what is collected in files, as `input` alone is.
+either_mechanism = pytest.mark.parametrize("agreement", ["moment", "input"], indirect=True)
 PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
 
 
@@ -52,9 +54,10 @@ def place(request) -> str:
     return request.getfixturevalue("places").fresh()
 
 
-@pytest.fixture(params=["moment", "input"])
+@pytest.fixture
 def agreement(request) -> Agreement:
-    return propose(mechanism=request.param)
+    """By `moment`, which stores collect, unless a test asks for `input`."""
+    return propose(mechanism=getattr(request, "param", "moment"))
 
 
 def propose(**changes) -> Agreement:
@@ -73,9 +76,5 @@ def arrival(table: Submissions, invitations: Sequence[bytes] = ()) -> Arrival:
 def totals_of(agreement: Agreement, *tables: Submissions) -> Totals:
     """What some submissions come to, by a plain way: exact sums of fractions, rounded once."""
     numbers = [[Fraction(one) for one in row] for table in tables for row in table.numbers.tolist()]
-    if agreement.mechanism == "input":
-        d = agreement.schema.dimension
-        upper = [(i, j) for i in range(d) for j in range(i, d)]
-        numbers = [[*(row[i] * row[j] for i, j in upper), *row[d:]] for row in numbers]
     sums = [float(sum(column)) for column in zip(*numbers, strict=True)]
     return Totals(len(numbers), np.array(sums), agreement.fingerprint)

@@ -1,4 +1,4 @@
-"""The proof of the certified theorem, step by step (docs/certified.md), on random instances."""
+"""The proof of the certified theorem, step by step (lab/docs/certified.md), on random instances."""
 
 import math
 

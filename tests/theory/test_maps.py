@@ -257,3 +257,62 @@ def test_a_newton_map_refuses_radii_and_squares_out_of_range() -> None:
             NewtonMap(white, LogisticNewton(), **wrong)
     with pytest.raises(InvalidValueError, match="squared slopes"):
         NewtonMap(white, LogisticNewton(4.9), robust=True)
+
+
+# ---- several rows of one person, cut together
+
+
+@pytest.mark.parametrize("whitening", hostile_whitenings())
+def test_rows_of_a_person_stay_in_the_ball_together(whitening: Whitening) -> None:
+    chart = ResidualMap(whitening, radius=1.3, scale=1e-6, bound=2.0)
+    rows = np.array(list(itertools.product(WILD, WILD)))
+    generator = np.random.default_rng(0)
+    for size in (1, 2, 3, 7, len(rows)):
+        for _ in range(12):
+            some = generator.permutation(len(rows))[:size]
+            z = chart.vectors(rows[some], generator.choice(WILD, size), together=True)
+            assert np.isfinite(z).all()
+            assert ((z[:, 0] >= 0) & (z[:, 0] <= chart.constant)).all()
+            features, errors = (z[:, 1:-1] ** 2).sum(axis=1), z[:, -1] ** 2
+            assert features.mean() <= chart.feature_weight**2 * (1 + 1e-12)
+            assert errors.mean() <= chart.target_weight**2 * (1 + 1e-12)
+
+
+def test_one_row_together_is_one_row() -> None:
+    chart = ResidualMap(Whitening([0.1, 0.0], np.tril(np.ones((2, 2))), [1.0, 0.5]), 0.7, 0.4, 1.1)
+    rows = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    for row in rows:
+        alone, together = (chart.vectors(row[None], [0.6], together=one) for one in (False, True))
+        np.testing.assert_allclose(together, alone, atol=1e-15)
+
+
+def test_two_people_are_as_far_apart_as_the_map_says_and_no_farther() -> None:
+    """A search over people at the edge of the ball finds √2(c² + 1) to five digits."""
+    chart = ResidualMap(Whitening(np.zeros(3), np.eye(3), np.zeros(3)), 0.3, 0.5, 0.4)
+
+    def apart(flat):
+        people = []
+        for one in flat.reshape(2, 3, 4):
+            edge = 0.3 * np.sqrt(3) / np.sqrt((one[:, :3] ** 2).sum(axis=1).mean())
+            z = chart.vectors(edge * one[:, :3], one[:, 3], together=True)
+            people.append(z.T @ z / 3)
+        return -float(np.linalg.norm(people[0] - people[1]))
+
+    generator = np.random.default_rng(1)
+    found = [
+        minimize(apart, 3 * generator.normal(size=24), method="BFGS", options={"maxiter": 300}).fun
+        for _ in range(8)
+    ]
+    assert -min(found) == pytest.approx(chart.sensitivity("replace"), rel=1e-5)
+    assert -min(found) <= chart.sensitivity("replace")
+
+
+def test_a_gauge_counts_a_person_once() -> None:
+    chart = GaugeMap(Whitening([0.0], [[2.0]], [1.0]), 0.5, [0.4, 1, 2], [1, 3], joint=True)
+    form = GaugeForm(chart, ("age", "income"), (0,))
+    rows = np.array([[0.75, 1.0], [-1.0, 1.0], [0.0, 0.1]])
+    sent = form.pooled(rows)
+    size, error = np.sqrt(np.mean([1.5**2, 4.0, 0.0])), np.sqrt(np.mean([0.25, 16.0, 0.04]))
+    (place,) = chart.bins(np.array([size]), np.array([error]))
+    assert sent.sum() == 1
+    assert sent[place[0]] == 1

@@ -36,6 +36,27 @@ _FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
     show_default=True,
     help="Where CSV files and pictures go.",
 )
+@click.option(
+    "--table",
+    "table_files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A table of your own (.csv, .xlsx, .parquet): compare methods on it instead of figures.",
+)
+@click.option(
+    "--schema",
+    "schema_files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Its schema (.toml), with public bounds; once for each --table, or once for all.",
+)
+@click.option(
+    "--rival",
+    "own",
+    multiple=True,
+    help="A method beside ours: a rival of the laboratory by its name, or module:Class.",
+)
+@click.option("--epsilon", "epsilons", default="0.3,1,3", show_default=True, help="With --table.")
 @click.option("--plot-only", is_flag=True, help="Only redraw, from existing CSV files.")
 @click.option(
     "--page",
@@ -53,13 +74,21 @@ def reproduce(
     out: Path,
     plot_only: bool,
     page: Path | None,
+    table_files: tuple[Path, ...],
+    schema_files: tuple[Path, ...],
+    own: tuple[str, ...],
+    epsilons: str,
     as_json: bool,
 ) -> None:
     """Run the paper's experiments, and what it claims and does not show: config → CSV → plot.
 
     NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise and target; all of them if none
-    is given. An interrupted run continues where it stopped.
+    is given. An interrupted run continues where it stopped. With --table, methods are compared on
+    tables of your own instead: ours by their defaults, and each --rival.
     """
+    if table_files:
+        _own_tables(table_files, schema_files, own, epsilons, trials, out, as_json=as_json)
+        return
     from blurfit_lab.experiments.cohort import Cohort
     from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, write_page
     from blurfit_lab.experiments.plots import draw
@@ -109,6 +138,40 @@ def reproduce(
     if as_json:
         files = {name: str(out / f"{name}.csv") for name in chosen}
         click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
+
+
+def _own_tables(
+    files: tuple[Path, ...],
+    schemas: tuple[Path, ...],
+    own: tuple[str, ...],
+    epsilons: str,
+    trials: int,
+    out: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Compare methods on tables, and write lines, a table and a picture."""
+    from blurfit_lab.experiments.contest import contest, load
+    from blurfit_lab.experiments.everywhere import METHODS
+
+    if len(schemas) not in (1, len(files)):
+        raise click.UsageError("Give one --schema for all tables, or one for each --table.")
+    each = schemas * len(files) if len(schemas) == 1 else schemas
+    crowds = [load(file, schema) for file, schema in zip(files, each, strict=True)]
+    out.mkdir(parents=True, exist_ok=True)
+    with watched("contest") as watch:
+        found = contest(
+            crowds,
+            [*METHODS, *own],
+            [float(one) for one in epsilons.split(",")],
+            trials,
+            out=out / "contest.jsonl",
+            progress=watch,
+        )
+    found.plot().savefig(out / "contest.png", dpi=130)
+    click.echo(found.to_frame().to_json(orient="records") if as_json else str(found))
+    wrote(out / "contest.jsonl")
+    wrote(out / "contest.png")
 
 
 def _numbers(text: str) -> list[int]:

@@ -38,11 +38,11 @@ from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
     LEAST_RATIO,
     MOST_RATIO,
-    Form,
     Grid,
     NumberRun,
     Objective,
     PublicWeights,
+    multiplied,
     promised_in_all,
 )
 from blurfit.agreement.proving import Proving
@@ -50,6 +50,7 @@ from blurfit.agreement.statement import caveats_of
 from blurfit.agreement.terms import (
     ADMISSIONS,
     Admission,
+    Factors,
     LaterTerms,
     Mechanism,
     Sends,
@@ -58,12 +59,14 @@ from blurfit.agreement.terms import (
     require_together,
 )
 from blurfit.agreement.waves import Lot, Wave, WaveDocument
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.json_reader import canonical, read_json
 from blurfit.messages.shares import ShareKind, ShareLayout
 from blurfit.messages.submissions import Layout
+from blurfit.schema.columns import Question
 from blurfit.schema.schema import Schema
+from blurfit.theory.forms import Form
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
@@ -289,6 +292,9 @@ class Agreement(Fingerprinted):
     adds noise of its own (`blurfit.theory.moments`); `proofs` whether contributors prove to
     the two databases that what they send is short.
     `sends` says whether products of all columns are sent, or only "targets": those with the target.
+    `groups` names the question by whose levels sums are kept apart, with the `overlap` of its code;
+    `weighting` the question that gives each person's weight, for a level by its `factors`
+    (`blurfit.theory.coded`).
     `signing_keys` are those of the service, or of each of the two, by which receipts and what is
     published are signed (`blurfit.messages.signing`). With `diaries` a person may have several
     rows, and sends their mean: what is promised of one row is then promised of all of them
@@ -312,6 +318,10 @@ class Agreement(Fingerprinted):
     database_noise: bool = False
     proofs: bool = False
     sends: Sends = "everything"
+    groups: str | None = None
+    overlap: float = 0.0
+    weighting: str | None = None
+    factors: Factors = ()
     signing_keys: tuple[str, ...] = ()
     diaries: bool = False
 
@@ -392,9 +402,17 @@ class Agreement(Fingerprinted):
         return self.perturbation.shows_sums
 
     @property
+    def questions(self) -> tuple[Question, ...]:
+        """Those whose columns are multiplied with each other, the target's last."""
+        return multiplied(self.schema, self)
+
+    @property
     def targets(self) -> Sequence[str]:
         """What may be predicted: any of the schema's targets, where all products are sent."""
-        return self.schema.targets if self.sends == "everything" else (self.schema.target.name,)
+        if self.sends != "everything":
+            return (self.schema.target.name,)
+        sent = {one.name for one in self.questions}
+        return tuple(name for name in self.schema.targets if name in sent)
 
     @property
     def trust(self) -> Trust:
@@ -505,9 +523,13 @@ class Agreement(Fingerprinted):
         """How many numbers a contributor sends."""
         return int(self.parts[-1].numbers.stop)
 
-    def exact(self, records: Any) -> FloatArray:
-        """Return what a record would send without any noise: (width,), or (n, width)."""
-        return self.perturbation.exact(self, records)
+    def exact(self, records: Any, people: IntArray | None = None) -> FloatArray:
+        """Return what a record would send without any noise: (width,), or (n, width).
+
+        `people` says whose row is whose, by numbers from 0 on: then it is what each person would
+        send, in that order.
+        """
+        return self.perturbation.exact(self, records, people)
 
     @cached_property
     def layout(self) -> Layout:
@@ -563,7 +585,7 @@ class Agreement(Fingerprinted):
             **self.STATED,
             schema=self.schema.to_dict(),
             mechanism=self.mechanism,
-            weights=None if self.weights is None else self.weights.to_dict(self.schema),
+            weights=None if self.weights is None else self.weights.to_dict(self.questions),
             objective=self.objective,
             calibration=self.calibration.to_dict(),
             grid=self.grid,
@@ -581,7 +603,9 @@ class Agreement(Fingerprinted):
             schema=schema,
             calibration=calibration.from_dict(document.calibration),
             grid=document.grid,
-            weights=None if weights is None else PublicWeights.from_dict(weights, schema),
+            weights=None
+            if weights is None
+            else PublicWeights.from_dict(weights, multiplied(schema, document)),
             objective=document.objective,
             databases=document.databases,
             wave=None if document.wave is None else Wave.read(document.wave),

@@ -26,20 +26,24 @@ from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
     LATTICE_SHARE,
     ROUNDING,
-    Form,
     Grid,
     NumberRun,
     Objective,
     PublicWeights,
     enlarged,
+    multiplied,
 )
-from blurfit.agreement.terms import Mechanism, Sends, Terms, require_together
+from blurfit.agreement.terms import LaterTerms, Mechanism, Terms, require_together
 from blurfit.agreement.waves import Wave
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.schema.columns import Numeric
+from blurfit.schema.derived import Curve
 from blurfit.schema.schema import Categorical, Schema
+from blurfit.schema.table import listed
 from blurfit.schema.vectors import joint_form, values
-from blurfit.theory.forms import TargetForm
+from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
+from blurfit.theory.forms import Form, JointForm, TargetForm
 from blurfit.theory.guarantees import rounded_up
 from blurfit.theory.input_calibration import InputCalibration, calibrate
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
@@ -78,8 +82,12 @@ class Perturbation(ABC):
         """Return the numbers that a contributor sends, in runs that share a grid."""
 
     @abstractmethod
-    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
-        """Return the numbers that records would send without any noise: (width,), or (n, width)."""
+    def exact(
+        self, agreement: "Agreement", records: Any, people: IntArray | None = None
+    ) -> FloatArray:
+        """Return the numbers that records, or people with several rows, would send without any
+        noise: (width,), or (n, width).
+        """
 
     @abstractmethod
     def mu(self, agreement: "Agreement") -> float | None:
@@ -126,7 +134,7 @@ class MomentPerturbation(Perturbation):
             weights = None
         else:
             weights = PublicWeights.chosen(schema, terms, kept_promise(terms), alone=wave is None)
-        form = form_of(schema, weights, wave, terms.sends)
+        form = form_of(schema, weights, wave, terms)
         proofs, shared = terms.proved if wave is None else False, bool(terms.databases)
         if stated is None:
             calibration = calibrate_moment(
@@ -150,12 +158,8 @@ class MomentPerturbation(Perturbation):
             "databases": terms.databases,
             "wave": wave,
             "public_rows": terms.public_rows,
-            "admission": terms.admission,
-            "database_noise": terms.database_noise,
+            **LaterTerms.of(terms),
             "proofs": proofs,
-            "sends": terms.sends,
-            "diaries": terms.diaries,
-            "signing_keys": terms.signing_keys,
         }
 
     def require(self, agreement: "Agreement") -> None:
@@ -191,9 +195,21 @@ class MomentPerturbation(Perturbation):
         )
         return (run,)
 
-    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
+    def exact(
+        self, agreement: "Agreement", records: Any, people: IntArray | None = None
+    ) -> FloatArray:
         """Return the form's products."""
-        return agreement.form.products(values(agreement.schema, records))
+        found = values(agreement.schema, records)
+        if people is None:
+            return agreement.form.products(found)
+        if not agreement.diaries:
+            raise InvalidValueError(
+                "Expected one row for each person: the agreement does not speak of several "
+                "(diaries=True)."
+            )
+        order = np.argsort(people, kind="stable")
+        ends = np.cumsum(np.bincount(people))[:-1]
+        return np.array([agreement.form.pooled(found[one]) for one in np.split(order, ends)])
 
     def mu(self, agreement: "Agreement") -> float | None:
         """Return μ of the sums."""
@@ -201,7 +217,7 @@ class MomentPerturbation(Perturbation):
 
     def form(self, agreement: "Agreement") -> Form:
         """Return the products of the columns, or what a later wave's map makes of them."""
-        return form_of(agreement.schema, agreement.weights, agreement.wave, agreement.sends)
+        return form_of(agreement.schema, agreement.weights, agreement.wave, agreement)
 
 
 class InputPerturbation(Perturbation):
@@ -214,7 +230,12 @@ class InputPerturbation(Perturbation):
     def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
         """Return the objective of the one model, the noise that the theorem asks for, its grid."""
         require_together(terms)
-        schema.refuse_derived("mechanism='input'")
+        if derived := [one.name for one in schema.features if one.of]:
+            raise InfeasibleError(
+                f"Expected no derived columns with mechanism='input', and got {listed(derived)}: "
+                "its one model is of all columns as they are, and its weight bound is for these. "
+                "Use mechanism='moment'."
+            )
         if isinstance(schema.target, Categorical):
             raise InfeasibleError(
                 "Expected a number or a label as the target with mechanism='input', and "
@@ -299,8 +320,12 @@ class InputPerturbation(Perturbation):
             run(d, grid.linear, grid.dither, noise.p_noise, setting.p_bound),
         )
 
-    def exact(self, agreement: "Agreement", records: Any) -> FloatArray:
+    def exact(
+        self, agreement: "Agreement", records: Any, people: IntArray | None = None
+    ) -> FloatArray:
         """Return q and p."""
+        if people is not None:
+            raise InvalidValueError("Expected one row for each person with mechanism='input'.")
         q, p, _ = agreement.loss.terms(*agreement.schema.encode(records))
         return np.concatenate([q, p], axis=-1)
 
@@ -337,18 +362,77 @@ def _refuse_other() -> Never:
     raise NotCertifiedError("Expected the noise of the mechanism that the agreement names.")
 
 
-def form_of(
-    schema: Schema, weights: PublicWeights | None, wave: Wave | None, sends: Sends = "everything"
-) -> Form:
-    """Return the products of all columns or of the target's, or what a later wave's map makes."""
-    if weights is not None:
-        whole = joint_form(schema, weights.constant, weights.columns)
-        if sends == "everything":
-            return whole
+def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None, agreed: Any) -> Form:
+    """Return the form of an agreement, or of the terms of one: decided here and nowhere else.
+
+    The products of all columns or of the target's; those of each group, or times a weight; or what
+    a later wave's map makes of a record.
+    """
+    if weights is None:
+        if wave is None:
+            raise InvalidValueError("Expected weights, or a wave with a map.")
+        return wave.form(schema)
+    coded = agreed.groups is not None or agreed.weighting is not None
+    asked = multiplied(schema, agreed)
+    whole = joint_form(asked, weights.constant, weights.columns, counted=not coded)
+    if coded:
+        return _coded(schema, whole, agreed)
+    if agreed.sends == "targets":
         return TargetForm(whole.constant, whole.columns, len(schema.target.columns))
-    if wave is None:
-        raise InvalidValueError("Expected weights, or a wave with a map.")
-    return wave.form(schema)
+    return whole
+
+
+def _coded(schema: Schema, inner: JointForm, agreed: Any) -> CodedForm:
+    """Return the form with groups, weights or both; refuse a question that cannot say them."""
+    columns = schema.columns_of(one.name for one in schema.questions)
+    at = {name: place for place, name in enumerate(columns)}
+    places: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ("weight",)
+    code = ONE
+    if agreed.groups is not None:
+        one = _asked(schema, agreed.groups, "groups")
+        if not isinstance(one, Categorical) or isinstance(one, Curve):
+            raise InvalidValueError(
+                f"Expected groups={agreed.groups!r} to be a question with levels: of a yes/no "
+                "declare a categorical one, of a number Bands."
+            )
+        places, labels = tuple(at[name] for name in one.columns), one.columns
+        code = Code.overlapping(len(places), agreed.overlap)
+    kept = tuple(at[column.name] for column in inner.columns)
+    return CodedForm(inner, kept, code, places, _weighting(schema, agreed, at), labels=labels)
+
+
+def _weighting(schema: Schema, agreed: Any, at: dict[str, int]) -> Weighting | None:
+    if agreed.weighting is None:
+        return None
+    one = _asked(schema, agreed.weighting, "weighting")
+    if not agreed.factors:
+        if not isinstance(one, Numeric) or one.optional or one.lower != 0:
+            raise InvalidValueError(
+                f"Expected weighting={agreed.weighting!r} to be a number with lower bound 0 that "
+                "everybody says, which is divided by its upper bound; or factors for its levels."
+            )
+        return Weighting((at[one.name],))
+    given, named = dict(agreed.factors), [level for level, _ in agreed.factors]
+    levels = () if isinstance(one, Curve) else getattr(one, "answers", ())
+    if not levels or sorted(named) != sorted(levels):
+        raise InvalidValueError(
+            f"Expected one factor for each level of weighting={agreed.weighting!r}, and got some "
+            f"for {listed(named)}."
+        )
+    places = tuple(at[name] for name in one.columns)
+    return Weighting(places, tuple(float(given[level]) for level in levels))
+
+
+def _asked(schema: Schema, name: str, term: str) -> Any:
+    """Return the feature that a term names."""
+    found = next((one for one in schema.features if one.name == name), None)
+    if found is None:
+        raise InvalidValueError(
+            f"Expected {term}={name!r} to be one of the features "
+            f"{listed(one.name for one in schema.features)}."
+        )
+    return found
 
 
 def largest_scale(form: Form) -> float:

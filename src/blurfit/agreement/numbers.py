@@ -63,7 +63,7 @@ paid for:
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,12 +72,11 @@ from msgspec import Struct
 from blurfit.agreement.terms import LOSSES, LossName, Terms
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.schema.columns import Numeric
+from blurfit.schema.columns import Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import kind_of
 from blurfit.theory.certified import spectrum_floor
-from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import APPROXIMATIONS, BEYOND, Approximation, ceiling
 from blurfit.theory.input_calibration import InputCalibration
@@ -255,8 +254,6 @@ def _least_curvature(calibration: InputCalibration) -> float:
 
 _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 
-Form = JointForm | WaveForm  # of everyone, or of a wave that follows another
-
 
 @dataclass(frozen=True, eq=False)
 class NumberRun:
@@ -313,6 +310,14 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
         return LogisticLoss(1.0, self.approximation, weight_bound)
 
 
+def multiplied(schema: Schema, agreed: Any) -> tuple[Question, ...]:
+    """Return the questions whose columns are multiplied with each other: all but the one that says
+    the group, and a number that is the weight itself.
+    """
+    apart = {agreed.groups, None if agreed.factors else agreed.weighting}
+    return tuple(one for one in schema.questions if one.name not in apart)
+
+
 @dataclass(frozen=True)
 class PublicWeights:
     """How much of a record's vector each column gets: c of the constant, and ω of each question."""
@@ -330,7 +335,7 @@ class PublicWeights:
         Defaults are stated in 28 bits. Noise is calibrated for the weights as they are stated,
         whatever they are.
         """
-        asked = schema.questions
+        asked = multiplied(schema, terms)
         if terms.weights is None:
             kinds = [kind_of(one) for one in asked[:-1]]
             if terms.public_rows is not None:
@@ -369,15 +374,15 @@ class PublicWeights:
                     f"{_LARGEST_WEIGHT:g}: only their ratios matter."
                 )
 
-    def to_dict(self, schema: Schema) -> dict[str, float]:
+    def to_dict(self, asked: Sequence[Question]) -> dict[str, float]:
         """By the names of the questions, the constant's as well."""
-        names = [INTERCEPT, *(one.name for one in schema.questions)]
+        names = [INTERCEPT, *(one.name for one in asked)]
         return dict(zip(names, (self.constant, *self.columns), strict=True))
 
     @classmethod
-    def from_dict(cls, weights: Mapping[str, Any], schema: Schema) -> "PublicWeights":
+    def from_dict(cls, weights: Mapping[str, Any], asked: Sequence[Question]) -> "PublicWeights":
         """Return the inverse of `to_dict`."""
-        names = [INTERCEPT, *(one.name for one in schema.questions)]
+        names = [INTERCEPT, *(one.name for one in asked)]
         if set(weights) != set(names):
             raise InvalidValueError(
                 f"Expected a weight for each of {listed(names)}, and got {listed(weights)}."

@@ -50,7 +50,14 @@ from blurfit.agreement.databases import Database
 from blurfit.agreement.mechanisms import MOMENT, kept_promise, local_delta
 from blurfit.agreement.numbers import Grid, PublicWeights
 from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, LaterTerms, Terms, require_together
-from blurfit.agreement.waves import Lot, Wave, honest_among, kept_columns, task_of
+from blurfit.agreement.waves import (
+    Lot,
+    Wave,
+    honest_among,
+    kept_columns,
+    refuse_repeats,
+    task_of,
+)
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.json_reader import read_json
 from blurfit.schema.schema import Schema
@@ -150,6 +157,7 @@ class Plan(Fingerprinted):
         if self.terms.proofs is None:  # which would be a second text
             raise InvalidValueError("Expected proofs to be true or false in a plan's terms.")
         require_together(self.terms, waves=True)
+        refuse_repeats(self.schema)
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
                 f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
@@ -366,7 +374,7 @@ class Plan(Fingerprinted):
             schema=self.schema.to_dict(),
             task=self.task,
             waves=tuple(map(PlannedWave, self.kinds, self.quorums, self.honest)),
-            weights=self.weights.to_dict(self.schema),
+            weights=self.weights.to_dict(self.schema.questions),
             calibration=self.calibration.to_dict(),
             grid=self.grid,
             **{name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)},
@@ -381,7 +389,7 @@ class Plan(Fingerprinted):
             document.task,
             tuple(one.kind for one in document.waves),
             tuple(one.quorum for one in document.waves),
-            PublicWeights.from_dict(document.weights, schema),
+            PublicWeights.from_dict(document.weights, schema.questions),
             MomentCalibration.from_dict(document.calibration),
             document.grid,
         )

@@ -120,7 +120,8 @@ def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> f
     release away from what the others' sums make of it, in the Frobenius norm.
 
     A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
-    everybody knows, of norm k: √(r² + k²) in all. Where products with the target alone are sent,
+    everybody knows, of norm k: √(r² + k²) in all. Sums of groups are added up with a gain f, by
+    which a push grows at most: √(f²r² + k²). Where products with the target alone are sent,
     sums are divided by the count, so that a liar also stands in for an average record, of norm at
     most R: r + R. With proofs the radius is rounded up (`blurfit.agreement.proving`). Without
     proofs nobody can measure what two databases hold, and there is no bound.
@@ -132,7 +133,7 @@ def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> f
     if isinstance(form, TargetForm):
         return share * count * (radius + part.bound)
     known = np.linalg.norm(form.matrix(np.zeros(form.width), 1))
-    return share * count * math.hypot(radius, float(known))
+    return share * count * math.hypot(form.gain * radius, float(known))
 
 
 def _radius(part: NumberRun, gamma: float) -> float:
@@ -162,7 +163,7 @@ PROOFS = 3
 ALGORITHM = 0xFFFFB1F1  # among those that the draft leaves to private use
 SOUNDNESS = -40.0  # log₂ of the probability that any lie is believed, at most
 PROVED_IN_WORDS = (
-    "Each contributor proves to both databases that what she sends is no longer than an honest "
+    "Each contributor proves to both databases that what they send is no longer than an honest "
     "submission, and they learn nothing else from the proof. Whoever does not is left out."
 )
 _HASHES, _SUBMISSIONS = 2.0**80, 2.0**32

@@ -225,8 +225,8 @@ def _together(kept: float, kept_back: float, models: int) -> float:
 
 _STRONG, _WEAK, _YARDSTICK = 1.0, 10.0, 1e-6
 _RELATION: dict[Neighbours, str] = {
-    "replace": "one person replace her record by any other",
-    "zero-out": "one person's answers be blanked out, while she still counts",
+    "replace": "one person's record were replaced by any other",
+    "zero-out": "one person's answers were blanked out, while they still count",
 }
 
 
@@ -247,12 +247,30 @@ def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
     return () if agreement.calibration.model.proved else (UNPROVED,)
 
 
+def coded_in_words(agreement: "Agreement") -> dict[str, str]:
+    """Return by what sums are kept apart, and how much each person counts, where that is agreed."""
+    found = {}
+    if agreement.groups is not None:
+        overlap = f" (overlap {agreement.overlap:g})" if agreement.overlap else ""
+        found["groups"] = (
+            f"sums are kept apart by {agreement.groups}{overlap}; which group somebody is in is "
+            "blurred like all else"
+        )
+    if agreement.weighting is not None:
+        rule = ", ".join(f"{level} {factor:g}" for level, factor in agreement.factors)
+        rule = rule or "divided by its upper bound"
+        found["weights"] = (
+            f"how much somebody counts follows from {agreement.weighting} ({rule}), and is "
+            "blurred like all else"
+        )
+    return found
+
+
 def relation_in_words(neighbours: Neighbours, *, diaries: bool = False) -> str:
-    """Return what one person may change, so that "should …" can stand before it."""
-    found = _RELATION[neighbours]
-    return (
-        found.replace("her record by any other", "all her rows by any others") if diaries else found
-    )
+    """Return what may change of one person, so that "if …" can stand before it."""
+    if diaries and neighbours == "replace":
+        return "all rows of one person were replaced by any others"
+    return _RELATION[neighbours]
 
 
 def releases_in_words(model: ModelGuarantee) -> str:
@@ -415,14 +433,14 @@ def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
     least = quorum or f"{agreement.honest:,}"
     if agreement.admission == "invited":
         people = (
-            f"This needs honest people, at least {least} of those who were invited: they added the "
-            "noise agreed on, and tell it to nobody."
+            f"This holds if at least {least} of the people who were invited follow the protocol: "
+            "they add the noise agreed on, and keep it to themselves."
         )
     else:
         people = (
-            f"{OPEN_TO_ANYONE} For one honest person this needs others who are honest too, {least} "
-            "with her, and nobody can check that: one sender with enough submissions of known "
-            "noise voids it."
+            f"{OPEN_TO_ANYONE} This holds only if at least {least} of the submissions are of real "
+            "people who keep their noise to themselves. Nobody can check that, and a flood of "
+            "fakes cancels it."
         )
     if not agreement.database_noise:
         return people
@@ -463,6 +481,7 @@ def as_html(agreement: "Agreement") -> str:
     rows = [
         ("asked", ", ".join(one.name for one in agreement.schema.questions)),
         ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
+        *coded_in_words(agreement).items(),
         *([("nothing is promised", " ".join(caveats))] if caveats else promised),
         ("fingerprint", agreement.fingerprint),
     ]

@@ -42,8 +42,9 @@ def require_rules(agreed: Any) -> None:
     require_together(agreed)
 
 
-def require_together(agreed: Any, *, waves: bool = False) -> None:
+def require_together(agreed: Any, *, waves: bool = False, served: bool = False) -> None:
     """Refuse what cannot be had together, of terms, an agreement or a plan: here and nowhere else.
+    `served` says that a store is to collect it.
 
     Two databases and several waves need sums that add and are published; proofs need two databases
     and have one wave so far; products with the target alone need public rows, and no later wave,
@@ -52,7 +53,14 @@ def require_together(agreed: Any, *, waves: bool = False) -> None:
     """
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
     targets = agreed.sends == "targets"
+    coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
+        (
+            by_input and served,
+            "mechanism='moment' at a service: what an `input` agreement promises rests on a proof "
+            "that no page can check, and its sums may not be shown. Collect it in files (`blurfit "
+            "contribute --out`, `blurfit learn`).",
+        ),
         (
             by_input and waves,
             "mechanism='moment' for waves: they learn from sums that are published.",
@@ -92,6 +100,24 @@ def require_together(agreed: Any, *, waves: bool = False) -> None:
         (
             targets and waves,
             "sends='everything' with waves: a wave's map follows from the features' own products.",
+        ),
+        (
+            coded and waves,
+            "no groups and no weighting with waves: a wave's map is for everybody alike, and says "
+            "nothing of groups or weights. Propose one wave.",
+        ),
+        (
+            coded and (by_input or targets or agreed.public_rows is not None),
+            "mechanism='moment', sends='everything' and no public rows with groups or weighting: "
+            "they are read from the products of all columns.",
+        ),
+        (
+            agreed.overlap != 0 and agreed.groups is None,
+            "groups with overlap: it is how far their codes overlap.",
+        ),
+        (
+            agreed.factors and agreed.weighting is None,
+            "weighting with factors: it names the question whose levels they belong to.",
         ),
     ):
         if together:
@@ -160,6 +186,7 @@ MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 Admission = Literal["invited", "anyone"]
 ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 Sends = Literal["everything", "targets"]
+Factors = tuple[tuple[str, float], ...]  # a level, and the weight of whoever has it
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 COLLUDERS, MOST_COLLUDERS = 0.1, 0.5  # of the people of any wave
@@ -176,6 +203,10 @@ class LaterTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     database_noise: bool = False
     proofs: bool = False
     sends: Sends = "everything"
+    groups: str | None = None
+    overlap: float = 0.0
+    weighting: str | None = None
+    factors: Factors = ()
     signing_keys: tuple[str, ...] = ()
     diaries: bool = False
 
@@ -213,14 +244,17 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = "moment"
     neighbours: Annotated[
         Neighbours,
-        Meta(description="What one person may change: replace her record, or blank it out."),
+        Meta(
+            description="What may change of one person: their record is replaced, or blanked out."
+        ),
     ] = "replace"
     local_epsilon: Annotated[
         float | None, Meta(description="A target ε for each single submission as well.")
     ] = None
     local_delta: Annotated[float | None, Meta(description="δ for a single submission.")] = None
     databases: Annotated[
-        tuple[Database, ...], Meta(description="Two databases, neither of which sees a submission.")
+        tuple[Database, ...],
+        Meta(description="Name and URL of each of two databases, neither of which sees an answer."),
     ] = ()
     admission: Annotated[
         Admission,
@@ -266,6 +300,35 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "from which a model follows only together with public rows. (moment)"
         ),
     ] = "everything"
+    groups: Annotated[
+        str | None,
+        Meta(
+            description="A question with levels, by which sums are kept apart: a model in each "
+            "group, and differences between groups. Which group somebody is in stays private. "
+            "(moment)"
+        ),
+    ] = None
+    overlap: Annotated[
+        float,
+        Meta(
+            description="With groups: 0 is best for each group and for differences, 0.5 for a "
+            "model of everybody together, from four groups on. (moment)"
+        ),
+    ] = 0.0
+    weighting: Annotated[
+        str | None,
+        Meta(
+            description="The question that gives each person's weight in all sums: a number from "
+            "0, divided by its upper bound, or levels with factors. (moment)"
+        ),
+    ] = None
+    factors: Annotated[
+        Factors,
+        Meta(
+            description="With weighting by a question with levels: the weight of each level, from "
+            "0 to 1. (moment)"
+        ),
+    ] = ()
     signing_keys: Annotated[
         tuple[str, ...],
         Meta(
@@ -343,10 +406,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @classmethod
     def of(cls, **choices: Any) -> "Terms":
-        """From whatever numbers Python has (NumPy's too), and databases as pairs."""
+        """From whatever numbers Python has (NumPy's too), and databases and factors as pairs."""
         plain = {name: _plain(value) for name, value in choices.items() if value is not None}
         plain["databases"] = databases_of(choices.get("databases") or ())
         plain["signing_keys"] = tuple(choices.get("signing_keys") or ())
+        factors = choices.get("factors") or ()
+        pairs = factors.items() if isinstance(factors, dict) else factors
+        plain["factors"] = tuple((level, _plain(value)) for level, value in pairs)
         try:
             return cls(**plain)
         except TypeError as error:
@@ -379,7 +445,10 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends", "diaries")
+MOMENT_TERMS = _defaults(
+    *("constant", "weights", "public_rows", "database_noise", "sends"),
+    *("diaries", "groups", "overlap", "weighting", "factors"),
+)
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )

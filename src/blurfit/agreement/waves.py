@@ -49,6 +49,7 @@ from msgspec import Struct
 from blurfit.errors import InvalidValueError, OtherGroupError
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import independent
 from blurfit.theory.forms import WaveForm, wave_form
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, map_from_dict
 from blurfit.theory.planning import StageKind, Task
@@ -222,22 +223,41 @@ def require_group(wave: Wave, groups: Sequence[int]) -> None:
         )
 
 
-def kept_columns(schema: Schema) -> tuple[int, ...]:
-    """Return the places of the columns that maps speak of: all features', but a categorical's last
-    level, which follows from the others.
+def model_columns(schema: Schema) -> tuple[int, ...]:
+    """Return the places among all columns of those that the schema's own model is of."""
+    places = {name: at for at, name in enumerate(schema.columns)}
+    names = schema.columns_of(schema.default_predictors(schema.target.name))
+    return tuple(places[name] for name in names)
+
+
+def refuse_repeats(schema: Schema) -> None:
+    """Refuse columns that follow from others, but for the last level of each categorical, which
+    every contributor's software leaves out.
     """
-    kept: list[int] = []
-    at = 0
-    for one in schema.features:
-        kept += range(at, at + len(one.columns) - isinstance(one, Categorical))
-        at += len(one.columns)
-    return tuple(kept)
+    names = schema.default_predictors(schema.target.name)
+    levels = [name for name in names if isinstance(schema.question(name), Categorical)]
+    if len(model_columns(schema)) - len(kept_columns(schema)) > len(levels):
+        raise InvalidValueError(
+            "Expected features in waves that do not follow from each other: put a question whose "
+            "curve, pairs or slopes are features among the `sources`, as these contain it."
+        )
+
+
+def kept_columns(schema: Schema) -> tuple[int, ...]:
+    """Return the places of the columns that maps speak of: all of the model's, but those that
+    follow from others, such as a categorical's last level.
+    """
+    names = schema.default_predictors(schema.target.name)
+    choices = [one for one in map(schema.question, names) if isinstance(one, Categorical)]
+    last = {one.name: one.columns[-1].removeprefix(f"{one.name}=") for one in choices}
+    _, left_out, _ = independent(schema, names, last)
+    places = enumerate(model_columns(schema), start=1)
+    return tuple(place for at, place in places if at not in left_out)
 
 
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
     """Return what a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
-    schema.refuse_derived("several waves")
     if isinstance(target, Categorical):
         raise InvalidValueError(
             f"Expected a number or a label as the target of waves, and {target.name!r} has "

@@ -42,7 +42,8 @@ from blurfit.progress import Progress, silent
 from blurfit.randomness import database
 from blurfit.simulation.sampler import input_totals, sampler_for, weights_of
 from blurfit.theory import forms
-from blurfit.theory.forms import JointForm, WaveForm
+from blurfit.theory.coded import CodedForm
+from blurfit.theory.forms import Form, JointForm, WaveForm
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.input_calibration import InputCalibration
 
@@ -238,6 +239,9 @@ def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
         form = agreement.form
         if isinstance(form, WaveForm):
             return farthest_under_a_map(form)
+        if isinstance(form, CodedForm):
+            return farthest_of_groups(form)
+        assert isinstance(form, JointForm)
         first, second = farthest_answers(form)
         return form.products(first), form.products(second)
     axis = np.zeros(agreement.schema.dimension)
@@ -254,7 +258,29 @@ def farthest_under_a_map(form: WaveForm) -> tuple[FloatArray, FloatArray]:
     corners hides records.
     """
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(_CORNERS, len(form.columns)))
-    sent = form.products(np.unique(signs, axis=0))
+    return _farthest_among(form, form.products(np.unique(signs, axis=0)))
+
+
+def farthest_of_groups(form: CodedForm) -> tuple[FloatArray, FloatArray]:
+    """Return what is sent of the two records that are farthest apart, among those with the answers
+    of `farthest_answers`, in each of two groups and with every weight.
+    """
+    rule = form.weighting
+    at = () if rule is None else rule.places
+    weights = np.eye(len(at)) if rule is None or rule.factors else np.array([[-1.0], [1.0]])
+    rows = []
+    for answers in farthest_answers(form.inner):
+        for group in form.groups[:2] or (None,):
+            for weight in weights if at else [np.zeros(0)]:
+                row = np.zeros(1 + max((*form.kept, *form.groups, *at)))
+                row[list(form.kept)] = answers
+                row[list(at)] = weight
+                row[list(form.groups)] = [float(one == group) for one in form.groups]
+                rows.append(row)
+    return _farthest_among(form, form.products(np.array(rows)))
+
+
+def _farthest_among(form: Form, sent: FloatArray) -> tuple[FloatArray, FloatArray]:
     scaled = sent * np.sqrt(form.counts)
     squares = np.einsum("ij,ij->i", scaled, scaled)
     apart = squares[:, None] + squares[None] - 2 * scaled @ scaled.T
@@ -307,11 +333,12 @@ def _questions(form: JointForm) -> list[list[int]]:
 
 def _answers(form: JointForm, block: list[int], record: FloatArray) -> FloatArray:
     """Return the record with every answer to one question, a row for each."""
-    if form.columns[block[0]].kind == "level":
+    if form.columns[block[0]].is_share:
         answers = np.eye(len(block))[:2]  # further levels are as far as the second
-    elif len(block) > 1:  # a number that need not be said
-        said = np.column_stack([_BETWEEN, np.zeros(len(_BETWEEN))])
-        answers = np.vstack([said, [0.0, 1.0]])
+    elif len(block) > 1:  # a number that need not be said, or at the levels of a choice
+        said = np.zeros((len(_BETWEEN), len(block)))
+        said[:, 0] = _BETWEEN
+        answers = np.vstack([said, np.eye(len(block))[1:]])
     elif form.columns[block[0]].kind == "sign":
         answers = np.array([[1.0], [-1.0]])
     else:
@@ -327,14 +354,14 @@ def _starts(form: JointForm, blocks: list[list[int]], first: FloatArray) -> Iter
     """
     opposite = first.copy()
     for block in blocks:
-        has_levels = form.columns[block[0]].kind == "level"
+        has_levels = form.columns[block[0]].is_share
         opposite[block] = _answers(form, block, first)[-1 if has_levels else 0, block]
         if form.columns[block[0]].kind == "sign":
             opposite[block] = -1.0
     yield opposite
     near, product = first.copy(), form.radius**2
     for block in sorted(blocks, key=lambda block: -form.columns[block[0]].weight):
-        has_levels = form.columns[block[0]].kind == "level"
+        has_levels = form.columns[block[0]].is_share
         turned = product - form.columns[block[0]].weight ** 2 * (1 if has_levels else 2)
         if abs(turned + form.constant**2) < abs(product + form.constant**2):
             near[block], product = opposite[block], turned

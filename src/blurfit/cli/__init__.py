@@ -96,8 +96,8 @@ serve: Run a database
   backup      Copy a store while it is in use, as of one moment, and check the copy.
   restore     Restore a store from a backup FILE, so that nothing can be published a second time.
   export      Write the submissions of a closed collection to a file, for `blurfit learn`.
-  quickstart  Run an example on this machine: watch it fill up, take part, read the model.
-  demo        Let generated people agree, blur, send and get a model.
+  quickstart  Run two databases and a survey on this machine: take part, and read the model.
+  demo        Let generated people share answers between two databases, and get a model.
 administer: Collect
   open        Start collecting under an AGREEMENT, or under a plan of waves.
   invite      Make one-time invitations for a collection or a plan, one for each person.

@@ -19,6 +19,7 @@ from blurfit.agreement.statement import (
     LOT_IN_WORDS,
     PUBLIC_ROWS_ASSUMED,
     caveats_of,
+    coded_in_words,
     either_in_words,
     guesses_from_submission,
     guesses_in_words,
@@ -98,6 +99,7 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
     elif not caveats:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
+    parts += [Text(f"{k.capitalize()}: {v}.") for k, v in coded_in_words(agreement).items()]
     if agreement.public_rows is not None:
         parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
     if agreement.signing_keys:
@@ -133,9 +135,10 @@ def doubts(agreement: "bf.Agreement") -> list[str]:
             "record would keep such a promise. A δ of 1e-6 or less is usual."
         )
     noise = agreement.calibration
+    columns = sum(len(one.columns) for one in agreement.questions)
     if (
         isinstance(noise, bf.MomentCalibration)
-        and information(quorum, noise.mu, len(agreement.form.columns)) < LITTLE_INFORMATION
+        and information(quorum, noise.mu, columns) < LITTLE_INFORMATION
     ):
         found.append(
             f"With {quorum:,} contributors the noise will hide most of what could be learned. "
@@ -184,7 +187,7 @@ def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
 
 def _promise(calibration: Calibration, model: bf.ModelGuarantee, *, diaries: bool = False) -> str:
     condition = (
-        f"should {relation_in_words(model.neighbours, diaries=diaries)}, provided that at least "
+        f"if {relation_in_words(model.neighbours, diaries=diaries)}, provided that at least "
         f"{calibration.quorum:,} honest records come in; for {releases_in_words(model)}."
     )
     if isinstance(calibration, bf.InputCalibration) and not model.proved:

@@ -1,9 +1,10 @@
 """What an administrator types: to collect, to steer what is under way, to invite, and to publish.
 
 Invitations are written bare or as links, as a table for mail merge, or as QR codes. With two
-databases a person needs an invitation from each. `--both` asks both services, with the tokens of
-both administrators, and joins the invitations in pairs, each pair in one link. Where nobody holds
-both tokens, each side makes its own, and the page for administrators joins the files.
+databases a person needs an invitation from each, and gets both in one link. Usually nobody holds
+both administrators' tokens: then one side writes its invitations to a file (`--tokens`), and the
+other joins them with its own (`--join`), as the page for administrators does. Whoever runs both
+services asks both at once (`--both`).
 
 An invitation to a plan of waves is for one group of people, which a lot decides
 (`blurfit.agreement.waves`): the table says which, so that each group can be written to in its turn.
@@ -23,7 +24,7 @@ from blurfit import dates, private_files
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
 from blurfit.cli._common import Administered, Answer
-from blurfit.cli.use import after_learning, refuse_moments_of_input, shown_model
+from blurfit.cli.use import after_learning, shown_model
 from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
 
@@ -91,11 +92,16 @@ def open_collection(
         f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {at.url}`."
     )
     if state["invited"]:
-        both = " --both OTHER-TOKEN-FILE" if agreed.databases else ""
-        step = (
-            f"`blurfit invite {agreement} {at}{both} --count N --links --out links.txt` writes a "
-            "link for each of N people."
-        )
+        typed = f"`blurfit invite {agreement} {at} --count {state['quorum']}"
+        links, theirs = "--links --out links.txt`", "second-invitations.txt"
+        step = f"{typed} {links} writes a link for each person."
+        if role == "second":
+            step = f"{typed} --out {theirs}`, and give that file to the first database."
+        elif role == "first":
+            step = (
+                f"get {theirs} from the second database, which says there how it is written; then "
+                f"{typed} --join {theirs} {links} writes a link for each person."
+            )
     return Answer(state | {"page": page}, words, step)
 
 
@@ -125,8 +131,19 @@ def status(agreement: Path, url: str, patience: float, token_file: Path | None) 
     reached = state["count"] >= state["quorum"] and not isinstance(agreed, bf.Plan)
     if not (reached and state["state"] == "collecting"):
         return Answer(state, words)
-    typed = f"{agreement} --to {url} --admin-token-file FILE"
-    return Answer(state, words, f"`blurfit publish {typed}`, or wait for more.")
+    token = f"--admin-token-file {token_file or 'token.txt'}"
+    step = f"`blurfit publish {agreement} --to {url} {token}`, or wait for more."
+    if agreed.databases:
+        step = f"{_publish_jointly(agreed, agreement)} Or wait for more."
+    return Answer(state, words, step)
+
+
+def _publish_jointly(agreed: "Agreed", agreement: Path) -> str:
+    """Say how two databases publish: each administrator has a token of their own, in token.txt."""
+    first, second = (
+        f"{agreement} --to {one.url} --admin-token-file token.txt" for one in agreed.databases
+    )
+    return f"`blurfit close {second}` at the second database, then `blurfit publish {first}`."
 
 
 @common.command("close", _AS_ADMINISTRATOR)
@@ -150,6 +167,8 @@ def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
     with at.database() as database:
         state = database.close_collection(agreed)
     step = f"`blurfit publish {agreement} {at}` learns and publishes."
+    if agreed.databases and state.get("awaits"):
+        step = f"the first database publishes: {_publish_jointly(agreed, agreement)}"
     return Answer(state, in_words(state), step)
 
 
@@ -177,10 +196,8 @@ def publish(
                     f"{in_words(state)} It publishes its model by itself after the last wave. To "
                     "end it now with the best model so far, add --early."
                 )
-        else:
-            refuse_moments_of_input(agreed, moments)
-            if agreed.sends != "everything":
-                return _publish_sums(database, agreed, moments or Path("moments.json"))
+        elif agreed.sends != "everything":
+            return _publish_sums(database, agreed, moments or Path("moments.json"))
         model = database.publish(agreed)
         if moments is not None:
             database.moments(agreed).save(moments)
@@ -363,10 +380,17 @@ svg {{width: 5cm; height: 5cm}}
 @click.option("--csv", "form", flag_value="csv", help="As a table of links, for mail merge.")
 @click.option("--qr", "form", flag_value="codes", help="As QR codes to print, in an HTML page.")
 @click.option(
+    "--join",
+    "other_file",
+    type=common.EXISTING_FILE,
+    help="With two databases: join each with one of the other database's, which this file holds as "
+    "its administrator wrote them (`blurfit invite`, as many).",
+)
+@click.option(
     "--both",
     "other_token_file",
     type=common.EXISTING_FILE,
-    help="Join each with one from the agreement's other database; this file holds the token of its "
+    help="With two databases: ask the other one as well; this file holds the token of its "
     "administrator.",
 )
 def invite(
@@ -375,6 +399,7 @@ def invite(
     count: int,
     out: Path,
     form: Form,
+    other_file: Path | None,
     other_token_file: Path | None,
 ) -> Answer:
     """Make one-time invitations for a collection or a plan, one for each person.
@@ -392,12 +417,23 @@ def invite(
         )
     if form == "codes":
         optional("segno")  # before any invitation is made
+    addresses = [one.url for one in agreed.databases]
+    own = at.url.rstrip("/")
+    if form != "tokens" and addresses and other_file is None and other_token_file is None:
+        raise InvalidValueError(
+            "Expected --join FILE or --both TOKEN-FILE for links: with two databases each person "
+            "needs an invitation from both, in one link. Let the other administrator run `blurfit "
+            f"invite … --count {count} --out theirs.txt`, and join that file."
+        )
+    theirs = None if other_file is None else _theirs(other_file, addresses, own, count)
     made: list[list[str]] = []
     shares: list[int] = []
     for place in [at] if other_token_file is None else _both(agreed, at, other_token_file):
         with place.database() as database:
             shares = shares or database.shares(agreed, count)
             made.append(database.invite(agreed, count, shares))
+    if theirs is not None:
+        made.insert(1 if own == addresses[0] else 0, theirs)
     lot = agreed.lot
     pairs = joined(made, lot)
     groups = [lot.group_of(hashed(first)) for first, *_ in pairs] if len(lot.people) > 1 else []
@@ -411,8 +447,9 @@ def invite(
     facts = {"count": count, "out": str(out)} | ({"groups": shares} if groups else {})
     if form != "tokens" and urlsplit(at.url).hostname in common.LOOPBACK:
         click.echo(
-            f"Warning: these links are to {at.url}, which only this machine can open. Make others "
-            "with --to and the service's public address.",
+            f"Warning: these links are to {at.url}, which only this machine can open. For phones, "
+            "run the service behind HTTPS (`blurfit serve --public-url`), and invite with --to and "
+            "that address.",
             err=True,
         )
     return Answer(facts, sentence)
@@ -455,6 +492,22 @@ def read(text: str) -> list[list[str]]:
 def _code(name: str, link: str) -> str:
     picture = optional("segno").make(link, error="m", micro=False).svg_inline(border=4)
     return f"<figure>{picture}<figcaption>{name}</figcaption></figure>"
+
+
+def _theirs(file: Path, addresses: Sequence[str], own: str, count: int) -> list[str]:
+    """Read the invitations of the other database, one for each of ours."""
+    if own not in addresses:
+        raise InvalidValueError(
+            f"Expected --to {own!r} to be one of the agreement's two databases with --join, and it "
+            f"has {list(addresses) or 'only one database'}."
+        )
+    found = read(file.read_text(encoding="utf-8"))
+    if len(found) != count or any(len(one) != 1 for one in found):
+        raise InvalidValueError(
+            f"Expected {str(file)!r} to hold {count:,} invitations of the other database, one in "
+            f"each line, and it holds {len(found):,}."
+        )
+    return [one for (one,) in found]
 
 
 def _both(agreed: "Agreed", at: Administered, other: Path) -> list[Administered]:

@@ -14,6 +14,7 @@ defaults.
 """
 
 import json
+import sys
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.forecast.choices import PublicForecast
+    from blurfit.schema.imports import Imported
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,10 @@ def read_proposal(path: Path) -> ProposalFile:
 
 # Terms that hold several things, each typed with an option of its own.
 _SEVERAL = {
-    "databases": ("--database", (str, str), "NAME URL", " Give it twice."),
-    "signing_keys": ("--signing-key", str, "KEY", " Then give it twice."),
+    "databases": ("--database", (str, str), "NAME URL", " Use it twice."),
+    "signing_keys": ("--signing-key", str, "KEY", " Then use it twice."),
     "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
+    "factors": ("--factor", (str, float), "LEVEL VALUE", " Give it for every level."),
 }
 
 # Terms of which only one choice is typed, because the other is what nothing typed means.
@@ -307,17 +310,40 @@ EXAMPLE = files("blurfit.cli").joinpath("survey/schema.toml")
     "--from",
     "source",
     type=common.EXISTING_FILE,
-    help="An existing survey: an XLSForm (.xlsx), a Table Schema or a Data Package (.json).",
+    help="What exists already: a table of people (.csv, .xlsx, .parquet), an XLSForm (.xlsx), a "
+    "Table Schema or a Data Package (.json).",
 )
 @click.option("--target", help="With --from: the question to predict.")
-def init(folder: Path, source: Path | None, target: str | None) -> Answer:
+@click.option(
+    "--bounds",
+    type=(str, float, float),
+    multiple=True,
+    metavar="NAME LOWEST HIGHEST",
+    help="With --from a table: what a number can be, known before anyone answers.",
+)
+@click.option(
+    "--levels",
+    type=(str, str),
+    multiple=True,
+    metavar="NAME A,B,…",
+    help="With --from a table: all choices that a question has.",
+)
+def init(
+    folder: Path,
+    source: Path | None,
+    target: str | None,
+    bounds: tuple[tuple[str, float, float], ...],
+    levels: tuple[tuple[str, str], ...],
+) -> Answer:
     """Write an example survey into a FOLDER: a schema to adapt, and people to try it with.
 
     The people are generated, so that you can try every command. With --from, the schema is that of
-    an existing survey, and no people are generated.
+    an existing survey or table, and no people are generated. Of a table, bounds are asked for: they
+    must be known before anyone answers, so they are never taken from the data.
     """
     if source is not None:
-        return _from_survey(folder, source, target)
+        known = {name: (low, high) for name, low, high in bounds}
+        return _from_existing(folder, source, target, known, dict(levels))
     if target is not None:
         raise InvalidValueError("Expected --from FILE with --target.")
     schema, people = folder / "schema.toml", folder / "people.csv"
@@ -344,11 +370,20 @@ _PROPOSED = """
 epsilon = 1.0           # the smaller, the stronger; 1 is usual
 delta = 1e-6            # the chance that the promise fails; far below one in the quorum
 quorum = 10000          # nothing is published from fewer honest people
+# Two databases that different people run: neither can read an answer. Without this line, one
+# database collects, and everybody has to trust whoever runs it.
+# databases = [["Office", "https://office.example"], ["University", "https://university.example"]]
 """
 
 
-def _from_survey(folder: Path, source: Path, target: str | None) -> Answer:
-    from blurfit.schema.imports import from_table_schema, from_xlsform
+def _from_existing(
+    folder: Path,
+    source: Path,
+    target: str | None,
+    bounds: dict[str, tuple[float, float]],
+    levels: dict[str, str],
+) -> Answer:
+    from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform
     from blurfit.schema.schema import to_toml
 
     schema = folder / "schema.toml"
@@ -356,17 +391,19 @@ def _from_survey(folder: Path, source: Path, target: str | None) -> Answer:
         raise InvalidValueError(
             f"Expected a folder without {schema}: nothing is overwritten. Name another folder."
         )
-    if source.suffix.lower() in (".xlsx", ".xlsm"):
+    kind = source.suffix.lower()
+    if kind in (".xlsx", ".xlsm") and is_xlsform(source):
         found = from_xlsform(source, target)
-    else:
+    elif kind == ".json":
         try:
             document = json.loads(source.read_bytes())
         except ValueError as error:
             raise InvalidValueError(
-                f"Expected {str(source)!r} to be an XLSForm (.xlsx), or a Table Schema in JSON: "
-                f"{error}."
+                f"Expected {str(source)!r} to be a Table Schema in JSON: {error}."
             ) from error
         found = from_table_schema(document, target)
+    else:
+        found = _from_table(source, target, bounds, levels)
     folder.mkdir(parents=True, exist_ok=True)
     head = f"# From {source.name}. Check every bound: it must be known before anyone answers.\n\n"
     schema.write_text(f"{head}{to_toml(found.schema)}\n{_PROPOSED}", encoding="utf-8")
@@ -377,6 +414,75 @@ def _from_survey(folder: Path, source: Path, target: str | None) -> Answer:
         f"Wrote {schema}, with {asked} questions from {source.name}.{words}",
         f"check {schema}, then `blurfit agree {schema}`.",
     )
+
+
+def _from_table(
+    source: Path,
+    target: str | None,
+    bounds: dict[str, tuple[float, float]],
+    levels: dict[str, str],
+) -> "Imported":
+    """Propose a question for each column; what must be public is typed, or asked for."""
+    from blurfit.schema.imports import SurveyReader, TableGlance
+    from blurfit.schema.wording import About
+
+    glance, reading = TableGlance.at(source), SurveyReader(f"The table {source.name!r}")
+    talks = sys.stdin.isatty()
+    if talks:
+        click.echo(
+            f"What you are shown of {source.name} is private. Bounds and choices become public: "
+            "give what is known before anyone answers. Enter alone leaves a column out.",
+            err=True,
+        )
+    for name, kind in glance.kinds.items():
+        unsaid = name in glance.gaps and name != target
+        if kind == "yes or no":
+            reading.columns.append(bf.Binary(name, unsaid))
+        elif kind == "number" or name in bounds:
+            found = bounds.get(name) or (_ask_bounds(name) if talks else None)
+            if found is not None:
+                reading.columns.append(bf.Numeric(name, *found, optional=unsaid))
+            elif not talks:
+                reading.lacks(name, f"is a number: add --bounds {name} LOWEST HIGHEST")
+        elif kind == "choice" or name in levels:
+            words = levels.get(name) or (_ask_levels(name, glance.choices[name]) if talks else "")
+            choices = [word.strip() for word in words.split(",") if word.strip()]
+            if choices:
+                reading.columns.append(bf.Categorical(name, choices, unsaid))
+            elif not talks:
+                reading.lacks(name, f"has choices: add --levels {name} A,B,…")
+        else:
+            reading.notes.append(f"Left out: {name!r}, which is text.")
+    names = [one.name for one in reading.columns]
+    if target is None and talks and names:
+        target = click.prompt("Which column is to be predicted", type=click.Choice(names), err=True)
+    return reading.finish(About(), target)
+
+
+def _ask_bounds(name: str) -> tuple[float, float] | None:
+    """Ask until two numbers are typed, or nothing."""
+    while True:
+        words = click.prompt(
+            f"{name}: lowest and highest value that anyone could have, such as 0 120",
+            default="",
+            show_default=False,
+            err=True,
+        ).split()
+        if not words:
+            return None
+        try:
+            lower, upper = map(float, words)
+        except ValueError:
+            click.echo("Two numbers, please, with a space between them.", err=True)
+            continue
+        if lower < upper:
+            return lower, upper
+        click.echo("The first must be less than the second.", err=True)
+
+
+def _ask_levels(name: str, found: list[str]) -> str:
+    told = f"{name}: all choices that there are, with commas ({', '.join(found)} occur)"
+    return str(click.prompt(told, default="", show_default=False, err=True))
 
 
 def made_up_people(count: int, seed: int) -> dict[str, Any]:

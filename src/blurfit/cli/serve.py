@@ -4,12 +4,14 @@ look after a store, and examples that run on this machine alone.
 
 import datetime as dt
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.resources import as_file
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -113,6 +115,11 @@ def key_in(
     "?password_file=/path at its end, that file holds the password."
 )
 @common.with_default("--host", "127.0.0.1", "The address to listen on.")
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="The address at which people reach the service, https://…: through a proxy, say.",
+)
 @common.with_default(
     "--port", 8000, "The port; 0 for any that is free.", type=click.IntRange(0, 65535)
 )
@@ -122,8 +129,9 @@ def key_in(
 @click.option("--new-admin-token", is_flag=True, help="Replace the administrator's token.")
 @click.option(
     "--peer-token-file",
-    type=common.EXISTING_FILE,
-    help="A secret shared with the service of an agreement's other database.",
+    type=common.ANY_FILE,
+    help="A secret shared with the service of an agreement's other database; written at the first "
+    "start, and copied to the other.",
 )
 @click.option(
     "--share-key-file",
@@ -197,9 +205,17 @@ def serve(
         submissions_per_second=submissions_per_second,
     )
     refuse_unless_possible(workers, place)
-    peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
+    peer_token, shared = None, ""
+    if peer_token_file is not None:
+        if not peer_token_file.exists():
+            tokens.write_token(peer_token_file, tokens.new_token())
+            shared = (
+                f" {peer_token_file} is new: give a copy to whoever runs the other database, who "
+                "starts with it."
+            )
+        peer_token = tokens.read_token(peer_token_file)
     with bf.Store(place) as store:
-        said = appoint(store, token_file, replace=new_admin_token)
+        said = appoint(store, token_file, replace=new_admin_token) + shared
         share_key = None
         if share_key_file is not None:
             share_key, told = share_key_in(share_key_file)
@@ -251,6 +267,7 @@ def run(
     workers: int = 1,
     tls_certificate: str | None = None,
     tls_key: str | None = None,
+    public_url: str | None = None,
     trusted_proxies: str = "",
     access_log: bool = False,
     log_format: "Style" = "text",
@@ -291,6 +308,11 @@ def run(
         config.load()
         return config
 
+    if public_url is not None and urlsplit(public_url).scheme != "https":
+        raise InvalidValueError(
+            f"Expected --public-url {public_url!r} to begin with https://: browsers blur on no "
+            "page that others could change on its way."
+        )
     if bool(tls_certificate) != bool(tls_key):
         raise InvalidValueError("Expected --tls-certificate and --tls-key together.")
     try:
@@ -305,7 +327,7 @@ def run(
         words = f"Cannot listen on {host}:{port}; try another --port."
         raise InvalidValueError(f"{words} ({error.strerror or error})") from error
     port = sockets[0].getsockname()[1]
-    _announce(host, port, said, signs, token_file, tls=bool(tls_certificate))
+    _announce(host, port, said, signs, token_file, public_url, tls=bool(tls_certificate))
     for number in (signal.SIGINT, signal.SIGTERM):  # a script's shell may have ignored the first
         signal.signal(number, signal.default_int_handler)
     reloads = [signal.SIGHUP] if tls_certificate and hasattr(signal, "SIGHUP") else []
@@ -334,12 +356,23 @@ async def _nobody(*_: Any) -> None:
 
 
 def _announce(
-    host: str, port: int, said: str, signs: str, token_file: Path | None, *, tls: bool
+    host: str,
+    port: int,
+    said: str,
+    signs: str,
+    token_file: Path | None,
+    public_url: str | None,
+    *,
+    tls: bool,
 ) -> None:
     """Say where the service is, and what to do next."""
     name = f"[{host}]" if ":" in host else host
-    address = f"{'https' if tls else 'http'}://{name}:{port}"
-    click.echo(f"Serving at {address} : open it in a browser. For programs: {address}/openapi.json")
+    here = f"{'https' if tls else 'http'}://{name}:{port}"
+    address = (public_url or here).rstrip("/")
+    behind = f", which a proxy passes on to {here}" if public_url else ""
+    click.echo(
+        f"Serving at {address}{behind} : open it in a browser. For programs: {address}/openapi.json"
+    )
     click.echo(said)
     kept = "" if token_file else "put the token into a file of yours, token.txt; then "
     typed = f"--to {address} --admin-token-file {token_file or 'token.txt'}"
@@ -527,10 +560,10 @@ def export(agreement: Path, place: str, out: Path) -> Answer:
 # ---- examples
 
 
-@click.command(epilog="Example: blurfit quickstart --people 2000 --seconds 20")
+@click.command(epilog="Example: blurfit quickstart --people 1000 --seconds 10")
 @common.with_default(
     "--people",
-    20_000,
+    2_000,
     "How many generated people take part; this is also the quorum.",
     type=click.IntRange(1000, 100_000),
 )
@@ -538,10 +571,11 @@ def export(agreement: Path, place: str, out: Path) -> Answer:
     "--seconds", 30.0, "How long they take to arrive.", type=click.FloatRange(0, 3600)
 )
 @click.option("--browser/--no-browser", default=True, help="Open the pages in a browser or not.")
-def quickstart(people: int, seconds: float, browser: bool) -> None:
-    """Run an example on this machine: watch it fill up, take part, read the model.
+@click.option("--publish", "at_once", is_flag=True, help="Publish without waiting for Enter.")
+def quickstart(people: int, seconds: float, browser: bool, at_once: bool) -> None:
+    """Run two databases and a survey on this machine: take part, and read the model.
 
-    Nothing is kept afterwards.
+    Nothing closes before you press Enter, and nothing is kept afterwards.
     """
     import webbrowser
 
@@ -549,9 +583,15 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
 
     from blurfit import demo
 
-    ended = threading.Event()
+    ended, publish = threading.Event(), threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
+
+    def wait_for_enter() -> None:
+        if at_once or sys.stdin.readline():
+            publish.set()
+
+    threading.Thread(target=wait_for_enter, daemon=True).start()
     with as_file(EXAMPLE) as example:
         schema = bf.Schema.from_toml(example)
     demo.quickstart(
@@ -559,17 +599,18 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
         made_up_people(people, SEED),
         seconds,
         console=Console(),
+        publish=publish,
         ended=ended,
         opened=webbrowser.open if browser else lambda _: None,
     )
     click.echo("Ended. Next: `blurfit init survey` writes a survey of your own.")
 
 
-@common.command("demo", "--two-databases --contributors 2000 --out demo")
+@common.command("demo", "--contributors 2000 --out demo")
 @click.option(
-    "--two-databases",
+    "--one-database",
     is_flag=True,
-    help="Share each record between two databases that publish together.",
+    help="Send each blurred record to one database, a collector whom all trust.",
 )
 @click.option(
     "--waves", is_flag=True, help="Ask for a label in waves, for the exact logistic model."
@@ -583,20 +624,16 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
     "Where the plot and the model are written.",
     type=click.Path(path_type=Path, file_okay=False),
 )
-def demo_command(two_databases: bool, waves: bool, contributors: int, out: Path) -> Answer:
-    """Let generated people agree, blur, send and get a model."""
+def demo_command(one_database: bool, waves: bool, contributors: int, out: Path) -> Answer:
+    """Let generated people share answers between two databases, and get a model."""
     from rich.console import Console
 
     from blurfit import demo
 
     console = Console(stderr=common.for_scripts())
-    demo.main(out, contributors, console, two_databases=two_databases, waves=waves)
+    demo.main(out, contributors, console, two_databases=not one_database, waves=waves)
+    facts = {"contributors": contributors, "databases": 1 if one_database else 2}
     return Answer(
-        {
-            "contributors": contributors,
-            "two_databases": two_databases,
-            "waves": waves,
-            "out": str(out),
-        },
+        {**facts, "waves": waves, "out": str(out)},
         f"{contributors:,} people took part; everything is in {out}.",
     )

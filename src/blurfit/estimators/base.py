@@ -33,14 +33,16 @@ from blurfit.contributor import noise
 from blurfit.contributor.blur import blur
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.people import People, warn_if_repeated
-from blurfit.estimators.rows import design, read_rows, records, refuse_outside, words
+from blurfit.estimators.rows import by_formula, design, read_rows, records, refuse_outside, words
 from blurfit.learning.inference import Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
-from blurfit.model.summary import Summary
-from blurfit.schema.columns import Categorical, Feature, Question
+from blurfit.model.summary import Results, Summary
+from blurfit.schema.columns import Categorical, Feature, Numeric, Question
+from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import values as encoded_values
 from blurfit.simulation.sampler import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.guarantees import Neighbours, at_most
@@ -160,14 +162,20 @@ class Signal(NamedTuple):
 
     target: Question
     answers: AnyArray
+    reach: float = 1.0
 
     @property
     def encoded(self) -> FloatArray:
-        """A column in [−1, 1], of ±1, or one for each class: (n, m)."""
+        """A column in [−1, 1], of ±1, or one for each class: (n, m). Differences within a person
+        may reach further (`blurfit.estimators.people`).
+        """
         if isinstance(self.target, Categorical):
             return np.eye(len(self.target.levels))[self.answers]
         if self.answers.dtype == np.bool_:
             return np.where(self.answers, 1.0, -1.0)[:, None]
+        if self.reach > 1 and isinstance(self.target, Numeric):
+            v = (self.answers - self.target.centre) * (2 / self.target.width)
+            return np.clip(v, -self.reach, self.reach)[:, None]
         return self.target.scale(self.answers)[:, None]
 
     @property
@@ -221,6 +229,14 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     def _spent_in_words(self) -> tuple[str, ...]:
         """What was spent on what, where there was a choice, and what the other would give."""
         return ()
+
+    def results(self, output: str | None = None) -> Results:
+        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
+        return self._one_model().results(output)
+
+    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
+        """Draw the coefficients with their intervals, by matplotlib; return the axes."""
+        return self._one_model().plot(ax, output=output, confidence=confidence)
 
     def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
         """Each coefficient: name, value, standard_error (and of it sampling_error and
@@ -297,6 +313,11 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
         return models
 
+    def _target_name(self, y: Any) -> Any:
+        """What the target is called, if anybody says."""
+        text = getattr(self, "formula", None)
+        return getattr(y, "name", None) if text is None else target_of(text)
+
     def _people(self, X: Any, y: Any, groups: Any, rows: int) -> People | None:
         """Whose row is whose; None, and perhaps a warning, where nothing is said."""
         if groups is not None:
@@ -319,8 +340,15 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     def _linear(self, X: Any) -> FloatArray:
         """intercept_ + Σ coef_·value, in the user's units, also beyond the bounds."""
         check_is_fitted(self)
-        values, _, columns = read_rows(self, X, reset=False)
-        return np.asarray(design(values, columns) @ self.coef_.T + self.intercept_)
+        values, _, columns = read_rows(self, by_formula(self, X)[0], reset=False)
+        model = self.model_[0] if isinstance(self.model_, list) else self.model_
+        schema = model.agreement.schema
+        if any(one.of for one in schema.features):
+            v = encoded_values(schema, records(values, columns), model.features)
+            rows = model.units.rows(v)[:, 1:]
+        else:
+            rows = design(values, columns)
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
 
 
 def blur_each(
@@ -333,8 +361,7 @@ def blur_each(
     """Every row, or every person's mean, as its own contributor would send it."""
     table = {**records(values, columns), signal.target.name: signal.recorded}
     agreement.verify(allow_unproved=True)  # `guarantee_` says what rule="published" does not prove
-    exact = np.atleast_2d(agreement.exact(table))
-    return blur(agreement, exact if people is None else people.means(exact))
+    return blur(agreement, agreement.exact(table, None if people is None else people.codes))
 
 
 def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:

@@ -12,7 +12,13 @@ from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import CLASSES_READ, PerturbationEstimator, Signal, free_name
 from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
-from blurfit.estimators.rows import read_rows, refuse_unless_binary, without_answers, without_values
+from blurfit.estimators.rows import (
+    by_formula,
+    read_rows,
+    refuse_unless_binary,
+    without_answers,
+    without_values,
+)
 from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Binary, Categorical
 from blurfit.schema.schema import Schema
@@ -24,12 +30,13 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
 
     classes: Any = None
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from rows X and their labels y; features outside the bounds are clipped.
 
         `groups` names the person of each row, where a person may have several: the promise is then
         to the person (`blurfit.estimators.people`).
         """
+        X, y = by_formula(self, X, y)
         values, labels, columns = read_rows(
             self, X, y, reset=True, ensure_min_samples=self.least_rows
         )
@@ -41,7 +48,7 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         public = self._public_classes()
         classes = public_classes(labels if public is None else public)
         caveats = [CLASSES_READ] if public is None else []
-        name = self._target_name(y, [column.name for column in columns])
+        name = self._label_name(y, [column.name for column in columns])
         codes = codes_of(labels, classes)
         if len(classes) == 2:
             signals = [Signal(label_of(name, classes[1]), codes == 1)]
@@ -109,10 +116,10 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
             )
         return [False, True] if isinstance(target, Binary) else list(target.levels)
 
-    def _target_name(self, y: Any, taken: Sequence[str]) -> str:
+    def _label_name(self, y: Any, taken: Sequence[str]) -> str:
         if isinstance(self.bounds, Schema):
             return self.bounds.target.name
-        return free_name(getattr(y, "name", None), taken)
+        return free_name(self._target_name(y), taken)
 
     def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
         """What is learned where there are more than two classes."""
@@ -187,11 +194,13 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
             private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own: exact
             logistic regression, of each class against all others where there are several.
+        formula: what predicts y, as in R: "member ~ curve(age) + C(region)*sex", for a DataFrame
+            with bounds by name: see `MomentPerturbationRegressor`.
         waves: how many releases, of all rows each, the promise is shared among: each is blurred in
             units that those before it taught. "auto" takes as many as help this model by public
             facts. waves=1 spends everything on `moments_`: for many questions. More than two
@@ -253,7 +262,7 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
             private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within

@@ -30,7 +30,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.held_waves import HeldWaves
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.waves import kept_columns, task_of
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.arrays import AnyArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import (
     PerturbationEstimator,
@@ -42,9 +42,10 @@ from blurfit.estimators.base import (
     require_room,
     share,
 )
-from blurfit.estimators.passes import JointTotals, joint_totals, wave_totals
+from blurfit.estimators.passes import JointTotals, Rows, every
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import (
+    by_formula,
     read_rows,
     records,
     refuse_outside,
@@ -52,16 +53,17 @@ from blurfit.estimators.rows import (
 )
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import Statistics, Totals
-from blurfit.model.course import Course, learn_plan
+from blurfit.model.course import Course
 from blurfit.model.fitting import fit_public
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import learn, moments_of
-from blurfit.schema.columns import Categorical, Feature
+from blurfit.schema.columns import Categorical, Feature, Question
+from blurfit.schema.formulas import declared, parsed
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
 from blurfit.simulation.sampler import input_totals
-from blurfit.theory.forms import WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
@@ -164,7 +166,7 @@ class InputPerturbation(PerturbationEstimator):
             ]
         else:  # the noise of all rows in one draw for each target
             targets = np.hstack([signal.encoded for signal in signals])
-            sums, seeded = joint_totals(values, targets, columns), self._seeded()
+            sums, seeded = Rows(values, targets, columns).joint, self._seeded()
             collected = [
                 blurred(agreement, clean_input_totals(agreement, sums, len(values), place), seeded)
                 for place, agreement in enumerate(agreements)
@@ -249,6 +251,7 @@ class MomentPerturbation(PerturbationEstimator):
     mechanism = "moment"
 
     public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
+    formula: str | None = None
     waves: int | Literal["auto"] = "auto"
 
     def agreement_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> Agreement:
@@ -322,20 +325,18 @@ class MomentPerturbation(PerturbationEstimator):
         (signal,) = signals
         public = None
         if self.public_X is not None:  # refused before anything is spent
-            rows, _, _ = read_rows(self, self.public_X, reset=False)
+            rows, _, _ = read_rows(self, by_formula(self, self.public_X)[0], reset=False)
             refuse_unless_binary(rows, columns)
             for place, column in enumerate(columns):
                 refuse_outside(rows[:, place], column)
             public = records(rows, columns)
-        schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
+        schema = self._schema(columns, signal.target)
         count, diaries = _counted(values, people)
         waves = self.waves_for(schema, count, diaries=diaries)
-        releases = self._releases(waves, schema, values, signal, caveats, people)
-        self.plan_, self.releases_, self.moments_ = waves, releases, releases[0]
-        if self.plan_ is not None:
-            return [learn_plan(self.plan_, self.releases_)]
+        course = self._course(waves, schema, (values, columns), signal, caveats, people)
+        self.plan_, self.releases_, self.moments_ = waves, course.releases, course.releases[0]
         if public is None:
-            return [self.moments_.fit()]
+            return [course.model()]
         try:
             model, self.balance_ = fit_public(self.moments_, public, family=self._family())
         except InfeasibleError as error:
@@ -345,44 +346,39 @@ class MomentPerturbation(PerturbationEstimator):
             ) from error
         return [model]
 
-    def _releases(
+    def _course(
         self,
         waves: HeldWaves | None,
         schema: Schema,
-        values: AnyArray,
+        table: tuple[AnyArray, tuple[Feature, ...]],
         signal: Signal,
         caveats: tuple[str, ...],
         people: People | None,
-    ) -> tuple[PublishedMoments, ...]:
+    ) -> Course:
         """All that leaves: spent for first, and once, then blurred."""
-        random = self._seeded()
-        encoded = None if self.per_record else signal.encoded
+        random, (values, columns) = self._seeded(), table
         count, diaries = _counted(values, people)
+        rows = Rows(values, signal.encoded, columns, people, features=schema.features)
 
         def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
-            some, whose = (
-                (slice(None, None, stride), None) if people is None else people.every(stride)
-            )
-            rows = values[some]
-            if encoded is None:
+            if self.per_record:
+                some, whose = every(people, stride)
                 part = Signal(signal.target, signal.answers[some])
-                sent = blur_each(agreement, rows, schema.features, part, whose)
+                sent = blur_each(agreement, values[some], columns, part, whose)
                 totals = Totals(len(sent), sent.numbers.sum(axis=0), agreement.fingerprint)
             else:
                 require_room(agreement, agreement.quorum)  # before rows are looked at
-                clean = clean_moment_totals(agreement, rows, encoded[some], whose)
+                clean = clean_moment_totals(agreement, rows.every(stride))
                 totals = blurred(agreement, clean, random)
             return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
-        if waves is None:
-            agreement = self.agreement_for(schema, count, diaries=diaries)
-            self._spend(agreement, count)
-            return (release(agreement),)
-        course = Course.of(waves, ())
-        self._spend(course.next_agreement(), count, waves)
-        for stride in waves.strides:
+        course = Course(waves or self.agreement_for(schema, count, diaries=diaries))
+        agreement = course.next_agreement()
+        self._spend(agreement, count, waves)
+        course = course.then(release(agreement))
+        for stride in () if waves is None else waves.strides[1:]:
             course = course.then(release(course.next_agreement(), stride))
-        return course.releases
+        return course
 
     def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
         """μ, once for all waves, which share it (`blurfit.agreement.held_waves`)."""
@@ -397,12 +393,34 @@ class MomentPerturbation(PerturbationEstimator):
         what = f"{type(self).__name__} of {rows:,} {'people' if agreement.diaries else 'rows'}"
         self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
 
-    def _targets(self, signal: Signal, columns: Sequence[Feature]) -> tuple[str, ...]:
-        """What may be predicted from the release: as the schema says, if there is one; else all."""
-        if not isinstance(self.bounds, Schema):
-            return ()
-        names = {signal.target.name, *(column.name for column in columns)}
-        return tuple(name for name in self.bounds.targets if name in names)
+    def _schema(self, columns: tuple[Feature, ...], target: Question) -> Schema:
+        """What a row is, with what the formula or the schema derives; and what may be predicted
+        from the release: as the schema says, if there is one, else all.
+        """
+        features: Sequence[Feature] = columns
+        rest: dict[str, Any] = {}
+        if isinstance(self.bounds, Schema):
+            derived = tuple(one for one in self.bounds.features if one.of)
+            alone = {one.name for one in self.bounds.sources}
+            features = (*(one for one in columns if one.name not in alone), *derived)
+            names = {target.name, *(one.name for one in features)}
+            rest = {
+                "targets": tuple(name for name in self.bounds.targets if name in names),
+                "sources": self.bounds.sources,
+                "predictors": self.bounds.predictors,
+            }
+            if self.formula is not None and derived:
+                whole = Schema(features, target, **rest)
+                return replace(whole, predictors=parsed(self.formula, whole).features)
+        if self.formula is None:
+            return Schema(features, target, **rest)
+        formula, features, sources = declared(self.formula, {one.name: one for one in columns})
+        if formula.references:
+            raise InvalidValueError(
+                f"Expected no reference levels in formula={self.formula!r}: a level is compared "
+                "with the first that bounds name, so name that one first."
+            )
+        return Schema(features, target, sources=sources, predictors=formula.features)
 
 
 def _counted(values: AnyArray, people: People | None) -> tuple[int, bool]:
@@ -410,16 +428,12 @@ def _counted(values: AnyArray, people: People | None) -> tuple[int, bool]:
     return (len(values), False) if people is None else (people.count, True)
 
 
-def clean_moment_totals(
-    agreement: Agreement, values: AnyArray, targets: FloatArray, people: People | None = None
-) -> Totals:
+def clean_moment_totals(agreement: Agreement, rows: Rows) -> Totals:
     """The sums of what the rows, or the people, would send, in one pass and before any noise."""
-    form, columns = agreement.form, agreement.schema.features
-    count, weights = (len(values), None) if people is None else (people.count, people.weights)
+    form, count = agreement.form, rows.count
     if isinstance(form, WaveForm):
-        found = wave_totals(form, values, targets[:, 0], columns, weights)
-        return Totals(count, found, agreement.fingerprint)
-    sums = joint_totals(values, targets, columns, weights)
+        return Totals(count, rows.sums(form), agreement.fingerprint)
+    assert isinstance(form, JointForm)
     scale = np.array([form.constant, *(column.weight for column in form.columns)])
-    matrix = sums.matrix(count) * np.outer(scale, scale)
+    matrix = rows.joint.matrix(count) * np.outer(scale, scale)
     return Totals(count, form.take(matrix), agreement.fingerprint)

@@ -1,45 +1,66 @@
-"""Sums over all rows of a table in one pass, at the speed of BLAS.
+"""Sums over all rows of a table in one pass a wave, at the speed of BLAS.
 
 An estimator needs of its rows only their sums. So each block of rows is centred by the public
 bounds, cut to [−1, 1] and multiplied while it is in the processor's cache, and no encoded table is
 ever held. These are the numbers that `blurfit.schema.vectors.values` gives, up to rounding, at a
 fraction of the time.
 
-    rows ─ encode ─► v ─ joint_totals ─► Σ(1, v, t)(1, v, t)ᵀ
-                     └── wave_totals ──► (f | score) = vK + k ─► weights ─► Σ of what a map sends
+    rows ─ encode ─► v ─ `joint` ─► Σ(1, v, t)(1, v, t)ᵀ
+                     └── `sums` ──► (f | score) = Kv + k ─► weights ─► Σ of what a map sends
 
-In a later wave one product whitens a block and gives its scores. What is weighted is a copy in a
-buffer of its own, for which NumPy calls the general product: of a matrix with itself it calls
-another one, which is slower for few columns. Encoded rows are finite and so are maps, so norms need
-no scaling; weights are computed from the very numbers that they multiply, so the ball of
-`blurfit.theory.maps` is kept but for the same few roundings.
+**A later wave** turns a block into columns of features, one product whitening it and giving its
+scores. W is triangular, so where there are many columns it is multiplied by parts, and zeros are
+left out. What was found in the first wave need not be found again:
+
+* If no value lay outside its bounds, nothing is cut: x ↦ v is folded into K and k, and blocks are
+  multiplied as they lie in memory. (Bounds that are narrow and far from zero are not folded, as
+  digits would be lost.)
+* If the map's radius reaches every record that the bounds allow, ‖ |W|(1 + |m|) ‖ ≤ r√p, then every
+  weight s is 1, by public facts alone. The features' products of a residual map are then
+  J·Σ(1, v)(1, v)ᵀ·Jᵀ, of z = J(1, v), and only the residuals are still to be read.
+
+**The ball is kept.** Encoded rows are finite and so are maps, so norms need no scaling. Weights are
+computed from the very numbers that they multiply, so the ball of `blurfit.theory.maps` is kept but
+for the same few roundings. Where all weights are 1, ‖W‖_F ≤ r√p, so that J makes rounding errors of
+Σvvᵀ no larger: z of every record is inside the ball up to 2⁻³⁰, and sums are rounded as elsewhere.
+
+**No single precision.** In sums of m numbers it is wrong by up to m²·2⁻²⁴ (m·2⁻²⁴ of a sum of up to
+m), and another record may change how all the others are rounded: for blocks of 256 rows already
+2⁻⁸, where Δ keeps back 2⁻¹². In double precision that is 2⁻³⁷.
 
 How the rows are parted depends on their number alone, and so does the rounding of the sums.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
 
 from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.estimators.people import People
+from blurfit.estimators.rows import records
 from blurfit.schema.columns import Binary, Categorical, Feature
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Order = Literal["C", "F"]
 Found = TypeVar("Found")
 
-# Numbers in a block: 512 kB, of which two more are kept to centre and to scale by.
-NUMBERS_AT_ONCE = 2**16
-LEAST_ROWS = 256  # enough for BLAS where rows are long
-MOST_ROWS = 2048  # of a later wave, which keeps several buffers
+NUMBERS_AT_ONCE = 2**16  # in a block: 512 kB
+LEAST_ROWS, MOST_ROWS = 256, 2048  # enough for BLAS where rows are long; what stays in the cache
 # Blocks that one thread takes at once. Rows of more columns are left to BLAS and its own threads.
 BLOCKS_AT_ONCE = 16
 MOST_COLUMNS = 64
+COLUMNS_AT_ONCE = 64  # of a triangular matrix that is multiplied by parts
+# Values are taken to be inside bounds that they exceed by rounding; and centre/width up to which
+# x ↦ v is folded into a map, which costs 8 of 53 bits.
+ROUNDING, FARTHEST = 2.0**-40, 2.0**8
 
 
 class JointTotals(NamedTuple):
@@ -62,13 +83,9 @@ class JointTotals(NamedTuple):
         )
 
 
-def joint_totals(
-    values: AnyArray,
-    targets: FloatArray,
-    columns: Sequence[Feature],
-    weights: FloatArray | None = None,
-) -> JointTotals:
-    """The sums over all rows of the products of their columns v and targets t.
+@dataclass(eq=False)
+class Rows:
+    """The rows of a fit.
 
     v = (x − centre)·2/width of each value x, cut to [−1, 1]. It is cut last, so that |v| ≤ 1 holds
     to the last bit, and x − centre comes first, so that narrow bounds far from zero lose no digits.
@@ -80,68 +97,218 @@ def joint_totals(
             a categorical, the place of its level.
         targets: (n, m), already encoded.
         columns: what each column of `values` is.
-        weights: how much each row counts, (n,); all count 1 if nothing is said.
+        people: whose row is whose, if each is to count as one of its person's.
+        inside: whether no value is outside its bounds, as far as is known.
+        features: what v are, where some are derived from the columns.
 
     >>> from blurfit import Numeric
-    >>> found = joint_totals(np.array([[25], [130]]), np.array([[1.0], [0.5]]),
-    ...                      [Numeric("age", 0, 100)])
-    >>> found.matrix(2).tolist()
+    >>> rows = Rows(np.array([[25], [130]]), np.array([[1.0], [0.5]]), [Numeric("age", 0, 100)])
+    >>> rows.joint.matrix(2).tolist()
     [[2.0, 0.5, 1.5], [0.5, 1.25, 0.0], [1.5, 0.0, 1.25]]
     """
-    encoder = Encoder.of(values, columns, NUMBERS_AT_ONCE)
-    k, m = len(encoder.order), targets.shape[1]
 
-    def sums_of(part: slice) -> JointTotals:
-        t, ones = targets[part], np.ones(encoder.at_once)
-        w = None if weights is None else weights[part]
-        gram, total, cross = np.zeros((k, k)), np.zeros(k), np.zeros((k, m))
-        for rows, v in encoder.blocks(values[part]):  # `np.dot` lets other threads run, unlike `@`
-            weighted = v if w is None else v * w[rows, None]
-            gram += np.dot(weighted.T, v)
-            total += np.dot(ones[: len(v)], weighted)
-            cross += np.dot(weighted.T, t[rows])
-        of_targets = t if w is None else t * w[:, None]
-        return JointTotals(gram, total, cross, np.dot(of_targets.T, t), of_targets.sum(axis=0))
+    values: AnyArray
+    targets: FloatArray
+    columns: Sequence[Feature]
+    people: People | None = None
+    inside: bool = False
+    features: Sequence[Feature] | None = None
 
-    found = in_parts(sums_of, values, encoder)
-    gram, total, cross, squares, sums = (sum(parts) for parts in zip(*found, strict=True))
-    back = encoder.order
-    return JointTotals(gram[np.ix_(back, back)], total[back], cross[back], squares, sums)
+    @property
+    def count(self) -> int:
+        """How many rows there are, or people whose rows count as one together."""
+        return len(self.values) if self.people is None else self.people.count
+
+    @cached_property
+    def encoder(self) -> "Encoder":
+        """What makes v of the values."""
+        return Encoder.of(self.values, self.columns, self.people, self.features)
+
+    def every(self, stride: int) -> "Rows":
+        """Return every k-th row, or the rows of every k-th person; what is known of all, is known
+        of them.
+        """
+        if stride == 1:
+            return self
+        some, whose = every(self.people, stride)
+        return replace(self, values=self.values[some], targets=self.targets[some], people=whose)
+
+    def weights(self, part: slice) -> FloatArray | None:
+        """How much each row counts, if not 1."""
+        return None if self.people is None else self.people.weights[part]
+
+    @cached_property
+    def joint(self) -> JointTotals:
+        """The sums over all rows of the products of their columns v and targets t."""
+        encoder = self.encoder
+        k, m = len(encoder.order), self.targets.shape[1]
+
+        def sums_of(part: slice) -> tuple[JointTotals, bool]:
+            t, w = self.targets[part], self.weights(part)
+            ones = np.ones(encoder.at_once)
+            gram, total, cross = np.zeros((k, k), order="F"), np.zeros(k), np.zeros((k, m))
+            inside = True
+            for rows, v, fits in encoder.blocks(self.values[part]):
+                inside &= fits
+                weighted = v if w is None else v * w[rows, None]
+                # `np.dot` lets other threads run, unlike `@`
+                if w is None:
+                    gram = add_products(gram, v.T)
+                else:
+                    gram += np.dot(weighted.T, v)
+                total += np.dot(ones[: len(v)], weighted)
+                for place in range(m):
+                    cross[:, place] += np.dot(t[rows, place], weighted)
+            of_targets = t if w is None else t * w[:, None]
+            squares, sums = np.dot(of_targets.T, t), of_targets.sum(axis=0)
+            return JointTotals(symmetric(gram), total, cross, squares, sums), inside
+
+        found, inside = zip(*self.in_parts(sums_of), strict=True)
+        self.inside = all(inside)
+        gram, total, cross, squares, sums = (sum(parts) for parts in zip(*found, strict=True))
+        back = encoder.order
+        return JointTotals(gram[np.ix_(back, back)], total[back], cross[back], squares, sums)
+
+    def sums(self, form: WaveForm) -> FloatArray:
+        """The sums of what the rows, or the people, of a later wave would send.
+
+        Where a map cuts a person's rows together, a first pass finds how long they are.
+        """
+        known = isinstance(form.chart, ResidualMap) and "joint" in self.__dict__
+        alone = known and self.people is None and reaches_all(form.chart)
+        kind = _Residuals if alone else _Whitened
+        sizes = None
+        if self.people is not None and not form.is_newton:
+            sizes = self._sizes(form, self.people)
+            if isinstance(form.chart, GaugeMap):
+                places = form.chart.bins(
+                    *sizes / [[math.sqrt(form.chart.whitening.dimension)], [1]]
+                )
+                return (
+                    np.asarray(sum(np.bincount(one, minlength=form.width) for one in places)) * 1.0
+                )
+            sizes = sizes[:, self.people.codes]
+
+        def sums_of(part: slice) -> list[FloatArray]:
+            work, t, w = kind(form, self), self.targets[part, 0], self.weights(part)
+            for rows, block in self.blocks(part):
+                each = None if sizes is None else sizes[:, part][:, rows]
+                work.add(block, t[rows], None if w is None else w[rows], each)
+            return work.totals()
+
+        found = [np.asarray(sum(parts)) for parts in zip(*self.in_parts(sums_of), strict=True)]
+        sent = kind(form, self).found(*found)
+        if form.is_newton or not form.chart.robust:
+            return sent
+        assert isinstance(form.chart, ResidualMap)
+        return np.append(sent, self.every(form.chart.stride)._squared_errors(form))
+
+    def _squared_errors(self, form: WaveForm) -> FloatArray:
+        """Σppᵀ as it is sent, p = g·x of each row, or its mean over the rows of each person."""
+        p, sizes = len(form.kept), None
+        if self.people is not None:
+            sizes = self._sizes(form, self.people)[:, self.people.codes]
+
+        def sums_of(part: slice) -> FloatArray:
+            work, t = _Whitened(form, self), self.targets[part, 0]
+            total = np.zeros((p + 2, p + 2), order="F")
+            each = np.empty((p + 2, 0 if sizes is None else len(t)))
+            for rows, block in self.blocks(part):
+                own = None if sizes is None else sizes[:, part][:, rows]
+                x = work.residuals(block, t[rows], own)
+                x *= x[p] / form.chart.target_weight  # type: ignore[union-attr]
+                if sizes is None:
+                    total = add_products(total, x)
+                else:
+                    each[:, rows] = x
+            return symmetric(total) if sizes is None else each
+
+        found = self.in_parts(sums_of)
+        if self.people is None:
+            total = np.asarray(sum(found))
+        else:
+            means = self.people.means(np.hstack(found).T)
+            total = means.T @ means
+        order = [p + 1, *range(p)]  # the constant comes first
+        return form.take_squares(total[np.ix_(order, order)])
+
+    def _sizes(self, form: WaveForm, people: People) -> FloatArray:
+        """The root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
+
+        def squares_of(part: slice) -> FloatArray:
+            work, t = _Whitened(form, self), self.targets[part, 0]
+            found = np.empty((2, len(t)))
+            for rows, block in self.blocks(part):
+                _, size, error = work.measure(block, t[rows])
+                found[:, rows] = size * size, error * error
+            return found
+
+        each = np.hstack(self.in_parts(squares_of))
+        return np.sqrt(people.means(each.T).T)
+
+    @property
+    def direct(self) -> bool:
+        """Whether blocks are multiplied as they are, x ↦ v being folded into the matrix."""
+        return self.inside and self.values.dtype == np.float64 and self.encoder.folds
+
+    def blocks(self, part: slice) -> Iterator[tuple[slice, FloatArray]]:
+        """Each block's rows, and its columns v or the values as they are."""
+        if not self.direct:
+            yield from ((rows, v) for rows, v, _ in self.encoder.blocks(self.values[part]))
+            return
+        values = self.values[part]
+        for rows in self.encoder.slices(len(values)):
+            yield rows, values[rows]
+
+    def in_parts(self, function: Callable[[slice], Found]) -> list[Found]:
+        """What a function finds of parts of the rows, on all cores; a few take no thread."""
+        n, d = self.values.shape
+        stride = BLOCKS_AT_ONCE * self.encoder.at_once if d <= MOST_COLUMNS else n
+        parts = [slice(start, start + stride) for start in range(0, n, stride)]
+        threads = min(len(parts), usable_cores())
+        if threads == 1:
+            return [function(part) for part in parts]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(function, parts))
 
 
-def wave_totals(
-    form: WaveForm,
-    values: AnyArray,
-    target: FloatArray,
-    columns: Sequence[Feature],
-    weights: FloatArray | None = None,
-) -> FloatArray:
-    """The sums of what the rows of a later wave would send; `target` is encoded, (n,), and so much
-    does each row count.
-    """
-    encoder = Encoder.of(values, columns, min(NUMBERS_AT_ONCE, MOST_ROWS * values.shape[1]))
-
-    def sums_of(part: slice) -> FloatArray:
-        work, t = _Whitener(form, encoder), target[part]
-        w = None if weights is None else weights[part]
-        for rows, v in encoder.blocks(values[part]):
-            work.add(v, t[rows], 1.0 if w is None else w[rows])
-        return work.found()
-
-    return np.asarray(sum(in_parts(sums_of, values, encoder)))
+def every(people: People | None, stride: int) -> tuple[slice | AnyArray, People | None]:
+    """Every k-th row, or the rows of every k-th person; and whose they are."""
+    return (slice(None, None, stride), None) if people is None else people.every(stride)
 
 
-def in_parts(
-    function: Callable[[slice], Found], values: AnyArray, encoder: "Encoder"
-) -> list[Found]:
-    """What a function finds of parts of the rows, on all cores; no thread is started for a few."""
-    n, d = values.shape
-    stride = BLOCKS_AT_ONCE * encoder.at_once if d <= MOST_COLUMNS else n
-    parts = [slice(start, start + stride) for start in range(0, n, stride)]
-    if len(parts) == 1:
-        return [function(parts[0])]
-    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
-        return list(pool.map(function, parts))
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # pragma: no cover
+
+
+def add_products(total: FloatArray, x: FloatArray) -> FloatArray:
+    """total + xxᵀ, in place; of more columns than a thread takes only the upper triangle."""
+    if len(x) <= MOST_COLUMNS:
+        total += np.dot(x, x.T)
+        return total
+    across = x.flags.f_contiguous
+    found = dsyrk(
+        1.0, x if across else x.T, beta=1.0, c=total, trans=int(not across), overwrite_c=True
+    )
+    return np.asarray(found)
+
+
+def symmetric(total: FloatArray) -> FloatArray:
+    """The whole of a sum of products."""
+    if len(total) <= MOST_COLUMNS:
+        return (total + total.T) / 2
+    return np.asarray(np.triu(total) + np.triu(total, 1).T)
+
+
+def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
+    """Whether ‖f‖ ≤ r√p for every record with |v| ≤ 1: then every one has the weight 1."""
+    white = chart.whitening
+    farthest = np.linalg.norm(np.abs(white.matrix) @ (largest + np.abs(white.mean)))
+    reach = getattr(chart, "radius", 0.0) * math.sqrt(white.dimension)
+    return bool(farthest <= reach * (1 + 2.0**-30))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +322,8 @@ class Encoder:
         numbers, words: places of the columns of numbers, and of categoricals.
         starts: where in a block each categorical's levels begin.
         layout: whether rows lie in rows or in columns.
+        reach: where numbers are cut, 1 but for differences within people.
+        features: what v are: the columns, or what is derived from them.
     """
 
     columns: tuple[Feature, ...]
@@ -164,62 +333,117 @@ class Encoder:
     words: IntArray
     starts: IntArray
     layout: Order
+    reach: float
+    features: tuple[Feature, ...]
 
     @classmethod
-    def of(cls, values: AnyArray, columns: Sequence[Feature], numbers_at_once: int) -> "Encoder":
+    def of(
+        cls,
+        values: AnyArray,
+        columns: Sequence[Feature],
+        people: People | None = None,
+        features: Sequence[Feature] | None = None,
+    ) -> "Encoder":
         """Find where each column goes, and how many rows fit into a block."""
         is_word = np.array([isinstance(column, Categorical) for column in columns])
         numbers, words = np.flatnonzero(~is_word), np.flatnonzero(is_word)
         sizes = [len(one.columns) for one in columns if isinstance(one, Categorical)]
         starts = len(numbers) + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         order: list[int] = []
-        if any(column.optional for column in columns):  # encoded in the schema's order
-            order = list(range(sum(len(column.columns) for column in columns)))
+        chosen = tuple(columns if features is None else features)
+        if chosen != tuple(columns) or any(column.optional for column in columns):
+            order = list(range(sum(len(one.columns) for one in chosen)))  # as the schema has them
         else:
             number, word = iter(range(len(numbers))), iter(range(len(words)))
             for one in is_word:
                 place = next(word) if one else next(number)
                 order += range(starts[place], starts[place + 1]) if one else [place]
-        at_once = min(len(values), max(LEAST_ROWS, numbers_at_once // len(order)))
+        fitting = min(MOST_ROWS, NUMBERS_AT_ONCE // len(order))
+        at_once = min(len(values), max(LEAST_ROWS, fitting))
         in_columns = values.flags.f_contiguous and not values.flags.c_contiguous
         back = np.array(order, dtype=np.int64)
         layout: Order = "F" if in_columns else "C"
-        return cls(tuple(columns), back, at_once, numbers, words, starts[:-1], layout)
+        reach = 1.0 if people is None else people.reach
+        places = numbers, words, starts[:-1]
+        return cls(tuple(columns), back, at_once, *places, layout, reach, chosen)
 
-    def blocks(self, values: AnyArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Each block's rows and its columns v, which the next block overwrites."""
-        parts = [
-            slice(start, start + self.at_once) for start in range(0, len(values), self.at_once)
-        ]
-        if any(column.optional for column in self.columns):
-            for rows in parts:
-                each = enumerate(self.columns)
-                yield rows, np.column_stack([encoded(values[rows, at], one) for at, one in each])
+    @cached_property
+    def by_columns(self) -> bool:
+        """Whether each feature is encoded by itself: some are derived, or need not be said."""
+        return self.features != self.columns or any(one.optional for one in self.columns)
+
+    @cached_property
+    def folds(self) -> bool:
+        """Whether v is so simple a function of x that a product can have it inside."""
+        if len(self.words) or self.by_columns:
+            return False
+        return bool(np.all(np.abs(self.centre * self.slope) <= FARTHEST))
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """The middle of each number's bounds."""
+        numbers = [self.columns[place] for place in self.numbers]
+        return np.array([0.5 if isinstance(one, Binary) else one.centre for one in numbers])
+
+    @cached_property
+    def slope(self) -> FloatArray:
+        """2/width of each number's bounds."""
+        numbers = [self.columns[place] for place in self.numbers]
+        return np.array([2.0 if isinstance(one, Binary) else 2 / one.width for one in numbers])
+
+    def slices(self, count: int) -> Iterator[slice]:
+        """The rows of each block."""
+        return (slice(start, start + self.at_once) for start in range(0, count, self.at_once))
+
+    def blocks(self, values: AnyArray) -> Iterator[tuple[slice, FloatArray, bool]]:
+        """Each block's rows and its columns v, which the next block overwrites; and whether no
+        value was outside.
+        """
+        if self.by_columns:
+            for rows in self.slices(len(values)):
+                yield rows, derived(values[rows], self.columns, self.features), False
             return
         # As large as a block each: NumPy is fast where one loop runs through all three.
-        numbers = [self.columns[place] for place in self.numbers]
-        centre = self._repeated([_centre(column) for column in numbers])
-        slope = self._repeated([_slope(column) for column in numbers])
-        d, width = len(numbers), len(self.order)
+        centre, slope = self._repeated(self.centre), self._repeated(self.slope)
+        d, width = len(self.numbers), len(self.order)
         v = np.empty((self.at_once, d), order=self.layout)
         wide = np.empty((self.at_once, width)) if width > d else v
-        for rows in parts:
+        for rows in self.slices(len(values)):
             given = values[rows]
             count = len(given)
             block = v[:count]
             with np.errstate(over="ignore"):  # an infinity is cut like all that is outside
                 np.subtract(given[:, self.numbers] if width > d else given, centre[:count], block)
                 np.multiply(block, slope[:count], out=block)
-            np.clip(block, -1.0, 1.0, out=block)
+            largest = max(block.max(initial=0.0), -block.min(initial=0.0))
+            if largest > self.reach:
+                np.clip(block, -self.reach, self.reach, out=block)
             if width > d:
                 wide[:count, :d], wide[:count, d:] = block, 0.0
                 places = given[:, self.words].astype(np.intp) + self.starts
                 wide[np.arange(count)[:, None], places] = 1.0
                 block = wide[:count]
-            yield rows, block
+            yield rows, block, largest <= self.reach * (1 + ROUNDING)
 
-    def _repeated(self, row: Sequence[float]) -> FloatArray:
+    def _repeated(self, row: FloatArray) -> FloatArray:
         return np.array(np.broadcast_to(row, (self.at_once, len(row))), order=self.layout)
+
+
+def derived(
+    values: AnyArray, columns: Sequence[Feature], features: Sequence[Feature]
+) -> FloatArray:
+    """The columns v of all features: those of a table's columns, and what is derived from these."""
+    at = {column.name: place for place, column in enumerate(columns)}
+    table = records(values, columns)
+    parts = []
+    for one in features:
+        if one.of:
+            sources = [columns[at[name]] for name in one.of]
+            answers = one.derive(sources, [table[name] for name in one.of])
+            parts.append(one.scale(answers).reshape(len(values), -1))
+        else:
+            parts.append(encoded(values[:, at[one.name]], one))
+    return np.column_stack(parts)
 
 
 def encoded(values: AnyArray, column: Feature) -> FloatArray:
@@ -229,94 +453,201 @@ def encoded(values: AnyArray, column: Feature) -> FloatArray:
     return np.asarray(column.scale(values)).reshape(len(values), -1)
 
 
-def _centre(column: Feature) -> float:
-    return 0.5 if isinstance(column, Binary) else column.centre  # type: ignore[union-attr]
+class _Linear:
+    """Kx + k of blocks: features of weight w, W being triangular, and the score last."""
+
+    def __init__(self, form: WaveForm, rows: Rows, weight: float) -> None:
+        encoder, white = rows.encoder, form.chart.whitening
+        p = self.p = white.dimension
+        kept = encoder.order[list(form.kept)]  # where in a block the map's columns are
+        self.matrix = np.zeros((p + 1, len(encoder.order)))
+        self.matrix[:p, kept], self.matrix[p, kept] = weight * white.matrix, white.coefficients
+        shift = np.append(-weight * (white.matrix @ white.mean), white.intercept)
+        if rows.direct:
+            self.matrix *= encoder.slope
+            shift -= self.matrix @ encoder.centre
+        self.shift = shift
+        self.parts = [(0, p + 1, self.matrix.shape[1])]  # rows of K, and where their columns end
+        if p > MOST_COLUMNS and np.array_equal(kept, np.arange(p)):
+            starts = range(0, p, COLUMNS_AT_ONCE)
+            ends = [min(start + COLUMNS_AT_ONCE, p) for start in starts]
+            self.parts = [(*one, one[1]) for one in zip(starts, ends, strict=True)]
+            self.parts.append((p, p + 1, p))
+
+    def __call__(self, block: FloatArray, out: FloatArray) -> None:
+        """Write the features, and the score, of a block's rows into columns."""
+        for start, stop, end in self.parts:
+            np.dot(self.matrix[start:stop, :end], block[:, :end].T, out=out[start:stop])
 
 
-def _slope(column: Feature) -> float:
-    return 2.0 if isinstance(column, Binary) else 2 / column.width  # type: ignore[union-attr]
-
-
-class _Whitener:
+class _Whitened:
     """Adds up what a map makes of one thread's blocks.
 
-    One product gives x: its first p columns are w·f, the next is the score, in whose place the
-    constant comes, and the rest are zeros, up to a multiple of 8.
+    x has a column for each row of a block: p features w·f; then the score, in whose place the
+    residual comes, or Newton's constant; and, beside a residual, the constant last.
     """
 
-    def __init__(self, form: WaveForm, encoder: Encoder) -> None:
-        chart, white = form.chart, form.chart.whitening
+    def __init__(self, form: WaveForm, rows: Rows) -> None:
+        chart = self.chart = form.chart
+        self.form, self.everybody = form, reaches_all(chart, rows.encoder.reach)
         weight, self.constant = 1.0, 0.0
         if isinstance(chart, ResidualMap):
             weight, self.constant = chart.feature_scale, chart.constant
         elif isinstance(chart, NewtonMap):
             weight, self.constant = chart.scale
-        p = self.p = white.dimension
-        size = -(-(p + 1) // 8) * 8
-        self.form, self.matrix, shift = form, np.zeros((len(encoder.order), size)), np.zeros(size)
-        kept = encoder.order[list(form.kept)]  # where in a block the map's columns are
-        self.matrix[kept, :p], self.matrix[kept, p] = weight * white.matrix.T, white.coefficients
-        shift[:p], shift[p] = -weight * (white.matrix @ white.mean), white.intercept
-        whole = (encoder.at_once, size)
-        self.shift = np.array(np.broadcast_to(shift, whole))
-        self.x, self.weighted = np.empty(whole), np.empty(whole)
-        self.gram, self.squares = np.zeros((size, size)), np.zeros((size, size))
-        self.linear, self.errors = np.zeros(size), 0.0
+        self.linear = _Linear(form, rows, weight)
+        p, at_once = self.linear.p, rows.encoder.at_once
+        self.height = p + 1 if isinstance(chart, NewtonMap) else p + 2
+        self.shift = np.array(np.broadcast_to(self.linear.shift[:, None], (p + 1, at_once)))
+        self.x, self.weighted = np.empty((2, self.height * at_once))
+        square = (self.height, self.height)
+        self.gram, self.squares = np.zeros(square, order="F"), np.zeros(square, order="F")
+        self.slopes = np.zeros(self.height)
         self.counts = np.zeros(form.width if isinstance(chart, GaugeMap) else 0)
 
-    def add(self, v: FloatArray, target: FloatArray, counted: FloatArray | float = 1.0) -> None:
-        """Add what the rows of a block would send; `counted` says how much each of them counts."""
-        chart, p, x = self.form.chart, self.p, self.x[: len(v)]
-        np.dot(v, self.matrix, out=x)
-        x += self.shift[: len(v)]
-        score = x[:, p].copy()
-        x[:, p] = 0.0
-        squares = np.einsum("ij,ij->i", x, x)  # of the features alone
-        x[:, p] = self.constant
+    def measure(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
+        """Return x, and unless it is Newton's, ‖w·f‖ and g of each row."""
+        p, count = self.linear.p, len(block)
+        x = self.x[: self.height * count].reshape(self.height, count)
+        self.linear(block, x)
+        x[: p + 1] += self.shift[:, :count]
+        if isinstance(self.chart, NewtonMap):
+            return (x,)
+        size = np.sqrt(np.einsum("ij,ij->j", x[:p], x[:p]))
+        return x, size, (target - x[p]) / self.chart.scale
+
+    def add(
+        self,
+        block: FloatArray,
+        target: FloatArray,
+        counted: FloatArray | None,
+        sizes: FloatArray | None,
+    ) -> None:
+        """Add what the rows of a block would send; `counted` says how much each of them counts, and
+        `sizes` has the root mean squares of the features and errors of the person of each.
+        """
+        chart, p = self.chart, self.linear.p
+        x, *measured = self.measure(block, target)
+        f, score = x[:p], x[p]
         if isinstance(chart, NewtonMap):
-            weight = 1 / np.maximum(1.0, squares + self.constant**2)
             if isinstance(chart.loss, PoissonNewton):
                 target = (target + 1) * (chart.loss.count_bound / 2)
             g, h = chart.loss.slopes(score, target)
-            g *= weight
-            self.linear -= np.dot(g * counted, x)
-            self.gram += self._gram(x, h * weight * counted)
+            if not self.everybody:
+                weight = 1 / np.maximum(1.0, np.einsum("ij,ij->j", f, f) + self.constant**2)
+                g, h = g * weight, h * weight
+            x[p] = self.constant
+            self.slopes -= np.dot(x, g if counted is None else g * counted)
+            self._add(self.gram, x, np.sqrt(h), counted)
             if chart.robust:
-                self.squares += self._gram(x, g * g * counted)
+                self._add(self.squares, x, g, counted)
             return
-        error = (target - score) / chart.scale
+        size, error = measured
         if isinstance(chart, GaugeMap):
-            for places in chart.bins(np.sqrt(squares / p), np.abs(error)):
-                each = None if isinstance(counted, float) else counted
-                self.counts += np.bincount(places, each, minlength=chart.width)
+            for places in chart.bins(size / math.sqrt(p), np.abs(error)):
+                self.counts += np.bincount(places, minlength=chart.width)
             return
-        a, b = chart.feature_weight, chart.target_weight
-        s = a / np.maximum(np.sqrt(squares), a)
-        e = (b / chart.bound) * np.clip(s * error, -chart.bound, chart.bound)
-        self.gram += self._gram(x, s * s * counted)
-        if chart.robust:
-            self.squares += self._gram(x, (s * e / b) ** 2 * counted)
-        self.linear += np.dot(s * e * counted, x)
-        self.errors += float(np.dot(e * counted, e))
+        self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
 
-    def found(self) -> FloatArray:
-        """Return the sums, as they are sent."""
-        if isinstance(self.form.chart, GaugeMap):
-            return self.counts
-        p = self.p
-        order = [*range(p + 1)] if isinstance(self.form.chart, NewtonMap) else [p, *range(p)]
-        at = np.ix_(order, order)
-        gram, linear, squares = ((self.gram + self.gram.T) / 2)[at], self.linear[order], None
-        if self.form.chart.robust:
-            squares = ((self.squares + self.squares.T) / 2)[at]
-        if isinstance(self.form.chart, NewtonMap):
-            return self.form.take(gram, linear, squares)
-        ends = np.append(linear, self.errors)  # the constant comes first, the error last
-        whole = np.block([[gram, linear[:, None]], [ends[None]]])
-        return self.form.take(whole, squares=squares)
+    def residuals(
+        self, block: FloatArray, target: FloatArray, sizes: FloatArray | None
+    ) -> FloatArray:
+        """Return z of a block's rows: features, error and constant."""
+        x, size, error = self.measure(block, target)
+        return self._cut(x, size, error, sizes)
 
-    def _gram(self, x: FloatArray, weight: FloatArray) -> FloatArray:
-        """Σ weight·xxᵀ."""
-        weighted = self.weighted[: len(x)]
-        np.multiply(x, weight[:, None], out=weighted)
-        return np.asarray(np.dot(weighted.T, x))
+    def _cut(
+        self, x: FloatArray, size: FloatArray, error: FloatArray, sizes: FloatArray | None
+    ) -> FloatArray:
+        chart, p = self.chart, self.linear.p
+        assert isinstance(chart, ResidualMap)
+        of_all = size if sizes is None else sizes[0]
+        s = chart.feature_weight / np.maximum(of_all, chart.feature_weight)
+        error *= s
+        if sizes is None:
+            np.clip(error, -chart.bound, chart.bound, out=error)
+        else:  # a person's rows are cut together
+            error *= chart.bound / np.maximum(chart.bound, s * sizes[1])
+        np.multiply(error, chart.target_scale, out=x[p])
+        x[:p] *= s
+        np.multiply(s, self.constant, out=x[p + 1])
+        return x
+
+    def _add(
+        self,
+        total: FloatArray,
+        x: FloatArray,
+        weight: FloatArray | None,
+        counted: FloatArray | None,
+    ) -> None:
+        """Add Σ counted·weight²·xxᵀ."""
+        if counted is not None:
+            weight = np.sqrt(counted) * (1.0 if weight is None else weight)
+        if weight is not None:
+            weighted = self.weighted[: x.size].reshape(x.shape)
+            x = np.multiply(x, weight, out=weighted)
+        add_products(total, x)
+
+    def totals(self) -> list[FloatArray]:
+        """What this thread has found."""
+        return [symmetric(self.gram), symmetric(self.squares), self.slopes, self.counts]
+
+    def found(
+        self, gram: FloatArray, squares: FloatArray, slopes: FloatArray, counts: FloatArray
+    ) -> FloatArray:
+        """Return the sums of all threads, as they are sent."""
+        if isinstance(self.chart, GaugeMap):
+            return counts
+        if isinstance(self.chart, NewtonMap):
+            return self.form.take(gram, slopes, squares if self.chart.robust else None)
+        p = self.linear.p
+        order = [p + 1, *range(p), p]  # the constant comes first, the error last
+        return self.form.take(gram[np.ix_(order, order)])
+
+
+class _Residuals:
+    """Adds up the residuals of a map that reaches everybody, beside products that are known."""
+
+    def __init__(self, form: WaveForm, rows: Rows) -> None:
+        assert isinstance(form.chart, ResidualMap)
+        self.form, self.chart, self.rows = form, form.chart, rows
+        self.linear = _Linear(form, rows, 1.0)
+        self.errors, self.total = np.zeros(2), np.zeros(self.linear.matrix.shape[1])
+
+    def add(self, block: FloatArray, target: FloatArray, *_: FloatArray | None) -> None:
+        """Add the residuals of a block's rows, and their products with its columns."""
+        chart = self.chart
+        error = np.dot(block, self.linear.matrix[-1])
+        error += self.linear.shift[-1]
+        np.subtract(target, error, out=error)
+        error *= 1 / chart.scale
+        np.clip(error, -chart.bound, chart.bound, out=error)
+        error *= chart.target_scale
+        self.errors += error.sum(), np.dot(error, error)
+        self.total += np.dot(error, block)
+
+    def totals(self) -> list[FloatArray]:
+        """What this thread has found."""
+        return [self.errors, self.total]
+
+    def found(self, errors: FloatArray, total: FloatArray) -> FloatArray:
+        """Return the sums of all threads, as they are sent."""
+        chart, white, rows = self.chart, self.chart.whitening, self.rows
+        p, joint = white.dimension, rows.joint
+        if rows.direct:  # Σe·v from Σe·x
+            total = (total - rows.encoder.centre * errors[0]) * rows.encoder.slope
+        kept = list(self.form.kept)
+        count = float(rows.count)
+        known = np.block(
+            [
+                [np.array([[count]]), joint.total[None, kept]],
+                [joint.total[kept, None], joint.gram[np.ix_(kept, kept)]],
+            ]
+        )
+        into = np.zeros((p + 1, p + 1))  # J
+        into[0, 0], into[1:, 1:] = chart.constant, chart.feature_scale * white.matrix
+        into[1:, 0] = -into[1:, 1:] @ white.mean
+        products = into @ known @ into.T
+        slopes = into @ np.append(errors[0], total[rows.encoder.order][kept])
+        ends = np.append(slopes, errors[1])
+        return self.form.take(np.block([[products, slopes[:, None]], [ends[None]]]))

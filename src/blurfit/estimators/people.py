@@ -3,7 +3,7 @@
     fit(X, y, groups=person)      rows ─► what each would send ─► mean over each person's ─► Σ ─► …
 
 A person's rows are averaged *inside* the form, so that a person moves the sums by no more than one
-row would (`blurfit.theory.moments`, the hull lemma): the noise is that of as many rows as there are
+row would (Lemma H of `blurfit.theory.coded`): the noise is that of as many rows as there are
 people, and all of what is promised is promised to the person, however many rows they have. Each
 person has one vote: a row counts 1/m where its person has m.
 
@@ -21,20 +21,50 @@ what the same formula gives where each person has one row with the mean of their
 which is what it is given. Intervals are then no shorter than they should be, and up to √m times
 wider for rows that are independent. (As always there: if the spread is unrelated to z.)
 
+**Effects.** `effects="pooled"` compares rows, whoever they are of. Where people differ in what
+nobody recorded, that mixes two questions, which can be asked apart:
+
+| effects | a person's rows become | what is learned |
+| --- | --- | --- |
+| "within" | each row less the mean of the person's rows | what changes when a person does |
+| "between" | one row, their mean | how people of different means differ |
+
+Means lie within the bounds, and are rows like any others. Differences of a column of width w may be
+almost w, but **the mean of their squares over a person's rows is at most (w/2)²**: numbers between
+two ends have no larger variance. So in units of w/2, with ω_j their weights and ρ² = Σω_j², the
+mean over a person's rows of zzᵀ, z = (c, u), is positive semidefinite, its block of u has a trace
+of at most ρ², and its first row is (c², 0, …, 0), the same for everybody. For any two such A, B
+(`blurfit.theory.maps`) ‖A − B‖ ≤ √2·ρ², and ρ² where one is blanked out: less than the Δ for which
+the noise of a row is made, whatever c is. Later waves cut a person's rows together, whatever they
+are. So fixed effects are learned like any rows with bounds ± w/2, of which single ones are not cut
+there. A person with one row counts, without adding anything. The constant differs from person to
+person, and none is learned.
+
+*Rows that are independent* of each other, given the features, make a person's score of differences
+vary by σ²W/m, W = (1/m)Σ(v_t − v̄)(v_t − v̄)ᵀ, and the mean square of residuals σ²(m − 1)/m. So the
+variance is 1/(m − 1) of what the bound above gives, and that is what `rows_each=m` tells, where m
+is the same for everyone and public.
+
 **Without `groups`** a row is taken for a person. Where that is visibly wrong, a warning says what
 is not promised: an index that repeats, or a column with a name like "patient" whose values repeat.
 """
 
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from blurfit.arrays import AnyArray, FloatArray, IntArray
-from blurfit.errors import InvalidValueError, NotPrivateWarning
+from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
+from blurfit.estimators.rows import design
+from blurfit.schema.columns import Categorical, Feature, Numeric
+
+Effects = Literal["pooled", "within", "between"]
+EFFECTS: tuple[Effects, ...] = ("pooled", "within", "between")
 
 # id, customer_id, "Customer ID"; person, userID, "patient no"; not customer: that may be yes or no
 _PERSON = re.compile(
@@ -51,10 +81,15 @@ ROWS_OF_ONE_PERSON = (
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Which person each row is of: `codes` from 0 to `count` − 1, in the order of their labels."""
+    """Which person each row is of: `codes` from 0 to `count` − 1, in the order of their labels.
+
+    `reach` is how far single rows may be outside of their bounds, in units of these: 2 for
+    differences, whose mean square is inside.
+    """
 
     codes: IntArray
     count: int
+    reach: float = 1.0
 
     @classmethod
     def of(cls, groups: Any, rows: int) -> "People":
@@ -89,17 +124,56 @@ class People:
 
     def means(self, numbers: FloatArray) -> FloatArray:
         """Return the mean over each person's rows: (count, k) from (rows, k)."""
-        order = np.argsort(self.codes, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(self.rows_of_each)[:-1]])
-        found = np.add.reduceat(numbers[order], starts, axis=0)
-        return np.asarray(found / self.rows_of_each[:, None])
+        sums = [np.bincount(self.codes, one * self.weights, self.count) for one in numbers.T]
+        return np.column_stack(sums)
 
     def every(self, stride: int) -> tuple[slice | AnyArray, "People"]:
         """Return the rows of every k-th person, and who they are of."""
         if stride == 1:
             return slice(None), self
         kept = self.codes % stride == 0
-        return kept, People(self.codes[kept] // stride, -(-self.count // stride))
+        return kept, People(self.codes[kept] // stride, -(-self.count // stride), self.reach)
+
+
+def arranged(
+    effects: Effects,
+    people: People,
+    values: AnyArray,
+    columns: Sequence[Feature],
+    target: Numeric,
+    answers: FloatArray,
+) -> tuple[FloatArray, tuple[Numeric, ...], Numeric, FloatArray, People]:
+    """Return each person's differences from their own mean, or that mean, as rows with bounds."""
+    if effects == "within" and people.rows_of_each.max() < 2:
+        raise InfeasibleError(
+            "Expected people with two rows and more for effects='within', and everyone has one: "
+            "nobody differs from themselves. Take effects='pooled'."
+        )
+    whole = [*columns, target]
+    table = np.column_stack([values, answers]).astype(np.float64)
+    for place, column in enumerate(whole):
+        if isinstance(column, Numeric):
+            np.clip(table[:, place], column.lower, column.upper, out=table[:, place])
+    rows = design(table, whole)
+    bounds = _bounds(whole)
+    means = people.means(rows)
+    if effects == "between":
+        rows, people = means, People(np.arange(people.count), people.count)
+    else:
+        rows, people = rows - means[people.codes], People(people.codes, people.count, 2.0)
+        bounds = [Numeric(one.name, -one.width / 2, one.width / 2) for one in bounds]
+    return rows[:, :-1], tuple(bounds[:-1]), bounds[-1], rows[:, -1], people
+
+
+def _bounds(columns: Sequence[Feature]) -> list[Numeric]:
+    """Return a number with bounds for each column of `design`: 0 to 1 for levels."""
+    found = []
+    for column in columns:
+        names = column.columns[1:] if isinstance(column, Categorical) else column.columns
+        ends = [(column.lower, column.upper)] if isinstance(column, Numeric) else []
+        ends += [(0.0, 1.0)] * (len(names) - len(ends))
+        found += [Numeric(name, *each) for name, each in zip(names, ends, strict=True)]
+    return found
 
 
 def warn_if_repeated(X: Any, y: Any) -> None:

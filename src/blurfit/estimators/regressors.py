@@ -1,26 +1,28 @@
 """Linear regression by either mechanism, and counts by sums alone, learned from blurred sums."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin  # type: ignore[import-untyped]
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
+from blurfit.estimators.people import EFFECTS, Effects, People, arranged
 from blurfit.estimators.rows import (
     bounded_columns,
+    by_formula,
     read_rows,
     refuse_unless_binary,
     without_answers,
 )
 from blurfit.learning.public_features import Family
-from blurfit.model.model import predicted
-from blurfit.schema.columns import Numeric
+from blurfit.model.model import PublishedModel, predicted
+from blurfit.schema.columns import Feature, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.validate import one_of
+from blurfit.validate import one_of, whole
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -29,12 +31,13 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
 
     target_bounds: Any = None
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from rows X and their targets y; what lies outside the bounds is clipped.
 
         `groups` names the person of each row, where a person may have several: the promise is then
         to the person (`blurfit.estimators.people`).
         """
+        X, y = by_formula(self, X, y)
         values, target, columns = read_rows(
             self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
         )
@@ -42,10 +45,19 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         refuse_unless_binary(values, columns)
         column = self._target_column(y, [column.name for column in columns])
         people = self._people(X, y, groups, len(values))
-        (model,) = self._publish(values, columns, [Signal(column, target)], people=people)
+        (model,) = self._fit(values, columns, Signal(column, target), people)
         self.coef_ = np.array(list(model.coefficients.effects.values()))
         self.intercept_ = model.coefficients.intercept
         return self
+
+    def _fit(
+        self,
+        values: AnyArray,
+        columns: tuple[Feature, ...],
+        signal: Signal,
+        people: People | None,
+    ) -> list[PublishedModel]:
+        return self._publish(values, columns, [signal], people=people)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions, as scikit-learn computes it."""
@@ -62,7 +74,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
 
     def _target_column(self, y: Any, taken: list[str]) -> Numeric:
         if not isinstance(self.bounds, Schema):
-            name = free_name(getattr(y, "name", None), taken)
+            name = free_name(self._target_name(y), taken)
             (column,) = bounded_columns("target_bounds", self.target_bounds, [name])
             return column
         target = self.bounds.target
@@ -96,13 +108,23 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
             each column. Needed: never take them from the data. Values outside are clipped.
         target_bounds: (lower, upper) of the target, public likewise; a `Schema` has its own.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own. They
             stand for the features' own moments, so that only Σyx is read from the release.
         family: "linear", or "poisson" for counts from 0 to the target's upper bound, the logarithm
             of whose mean is linear. It takes public rows, or waves of which the last is Newton's.
+        effects: of the rows that `groups` names people of: "pooled" compares all; "within" each
+            person's rows with each other, so that whatever stays the same in a person cancels
+            (fixed effects), and predictions are differences from their mean; "between" their
+            means (`blurfit.estimators.people`).
+        rows_each: with "within", how many rows everyone has, if that is public and they are
+            independent of each other given the features: errors then count them all. None counts
+            a person once, however their rows depend on each other.
+        formula: what predicts y, as in R: "income ~ curve(age) + C(region)*sex", for a DataFrame
+            with bounds by name. Curves, polynomials, bands and interactions are derived before
+            anything is blurred (`blurfit.schema.formulas`); `fit(people)` finds y in it.
         waves: how many releases, of all rows each, the promise is shared among: each is blurred in
             units that those before it taught. "auto" takes as many as help this model by public
             facts, which may be one. waves=1 spends everything on `moments_`: for many questions.
@@ -138,14 +160,59 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     """
 
     family: Family = "linear"
+    effects: Effects = "pooled"
+    rows_each: int | None = None
 
     def _family(self) -> Family:
         return self.family
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from rows X and their targets y, of the people that `groups` names, if it does."""
         one_of(("linear", "poisson"), family=self.family)
+        one_of(EFFECTS, effects=self.effects)
+        if self.rows_each is not None:
+            whole(rows_each=self.rows_each)
+        if self.effects != "pooled" and (
+            groups is None
+            or self.family != "linear"
+            or self.public_X is not None
+            or self.per_record
+            or self.formula is not None
+        ):
+            raise InvalidValueError(
+                "Expected groups, family='linear', no public_X, no formula and no per_record with "
+                f"effects={self.effects!r}: it compares rows of the people whom groups name."
+            )
+        if self.rows_each is not None and (self.effects != "within" or self.rows_each < 2):
+            raise InvalidValueError(
+                f"Expected rows_each={self.rows_each!r} to be at least 2, and effects='within'."
+            )
         return super().fit(X, y, groups)
+
+    def _fit(
+        self,
+        values: AnyArray,
+        columns: tuple[Feature, ...],
+        signal: Signal,
+        people: People | None,
+    ) -> list[PublishedModel]:
+        if people is None or self.effects == "pooled":
+            return super()._fit(values, columns, signal, people)
+        target = signal.target
+        assert isinstance(target, Numeric)
+        values, columns, target, answers, people = arranged(
+            self.effects, people, values, columns, target, signal.answers
+        )
+        signal = Signal(target, answers, people.reach)
+        models = super()._fit(values, columns, signal, people)
+        if self.rows_each is None:
+            return models
+        (model,) = models
+        told = [
+            replace(one, sampling=one.sampling / (self.rows_each - 1)) for one in model.inference
+        ]
+        self.model_ = replace(model, inference=tuple(told))
+        return [self.model_]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -161,7 +228,7 @@ class InputPerturbationRegressor(InputPerturbation, PerturbationRegressor):
             "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
             each column. Needed: never take them from the data. Values outside are clipped.
         target_bounds: (lower, upper) of the target, public likewise; a `Schema` has its own.
-        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within

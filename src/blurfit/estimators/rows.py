@@ -34,6 +34,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Feature, Numeric, Question, filled
+from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed, missing
 
@@ -42,6 +43,8 @@ WHY = (
     "measured against them; they are never taken from the data, whose extremes are somebody's own "
     "values."
 )
+
+NO_TARGETS = object()  # None is no targets where some are needed, which scikit-learn refuses
 
 
 def feature_columns(
@@ -61,14 +64,15 @@ def feature_columns(
     ('f', 'm')
     """
     if isinstance(bounds, Schema):
+        features = asked_features(bounds)
         if not are_named:
-            if len(bounds.features) != len(names):
+            if len(features) != len(names):
                 raise InvalidValueError(
-                    f"Expected X of {len(bounds.features)} columns, one for each feature of the "
+                    f"Expected X of {len(features)} columns, one for each feature of the "
                     f"schema, and got {len(names)}."
                 )
-            return tuple(bounds.features)
-        return _by_name({one.name: one for one in bounds.features}, names, "the schema")
+            return features
+        return _by_name({one.name: one for one in features}, names, "the schema")
     if isinstance(bounds, Mapping):
         if not are_named:
             raise InvalidValueError(
@@ -78,6 +82,36 @@ def feature_columns(
         stated = _by_name({str(name): value for name, value in bounds.items()}, names, "bounds")
         return tuple(_column(name, one) for name, one in zip(names, stated, strict=True))
     return bounded_columns("bounds", bounds, names)
+
+
+def asked_features(schema: Schema) -> tuple[Feature, ...]:
+    """What X has of a schema: all that is asked but the target."""
+    return tuple(one for one in schema.asked if one is not schema.target)  # type: ignore[misc]
+
+
+def by_formula(estimator: Any, X: Any, y: Any = NO_TARGETS) -> tuple[Any, Any]:
+    """The columns of a DataFrame that have bounds, and the targets, which may be a column too.
+
+    Without a formula X and y are as they are.
+    """
+    text, bounds = getattr(estimator, "formula", None), estimator.bounds
+    if text is None:
+        return X, y
+    if not hasattr(X, "columns") or not isinstance(bounds, Mapping | Schema):
+        raise InvalidValueError(
+            f"Expected X to be a DataFrame and bounds by name with formula={text!r}."
+        )
+    names = [one.name for one in asked_features(bounds)] if isinstance(bounds, Schema) else bounds
+    if lacking := [str(name) for name in names if name not in X.columns]:
+        raise InvalidValueError(f"Expected X to have the columns {listed(lacking)} of bounds.")
+    target = target_of(text)
+    if y is None:
+        if target not in X.columns:
+            raise InvalidValueError(f"Expected y, or the column {target!r} in X.")
+        y = X[target]
+    elif getattr(y, "name", None) not in (None, target):
+        raise InvalidValueError(f"Expected y to be the column {target!r} of {text!r}.")
+    return X[list(names)], y
 
 
 def bounded_columns(parameter: str, bounds: Any, names: Sequence[str]) -> tuple[Numeric, ...]:
@@ -164,8 +198,6 @@ def _ends(parameter: str, ends: Any, columns: int) -> FloatArray:
         raise InvalidValueError(f"Expected {parameter}={ends!r} to be finite. {WHY}")
     return np.broadcast_to(array, (columns,))
 
-
-NO_TARGETS = object()  # None is no targets where some are needed, which scikit-learn refuses
 
 # What scikit-learn says of shapes, types and missing values; of it the first line alone is kept, as
 # the others may hold an array.
@@ -327,7 +359,7 @@ def refuse_unless_said(table: FloatArray, columns: Sequence[Feature]) -> None:
 def _names_levels(bounds: Any) -> bool:
     """Whether columns are to be read one by one: some have levels, or need not be said."""
     if isinstance(bounds, Schema):
-        return any(isinstance(one, Categorical) or one.optional for one in bounds.features)
+        return any(isinstance(one, Categorical) or one.optional for one in asked_features(bounds))
     if not isinstance(bounds, Mapping):
         return False
     return any(
@@ -372,7 +404,8 @@ def _places(values: AnyArray, column: Categorical) -> AnyArray:
 
 def _no_numbers(X: Any, bounds: Any) -> str:
     """Where there are no numbers: by name where it is public, else by place."""
-    stated = [one.name for one in bounds.features] if isinstance(bounds, Schema) else bounds
+    is_schema = isinstance(bounds, Schema)
+    stated = [one.name for one in asked_features(bounds)] if is_schema else bounds
     public = set(stated) if isinstance(stated, Mapping | list) else set()
     where = "in X or y"
     if hasattr(X, "columns"):

@@ -327,12 +327,12 @@ def moved_by_liars(
     if not isinstance(form, JointForm) or isinstance(form, TargetForm) or population.outputs > 1:
         raise InfeasibleError(
             "Expected an agreement by moment that sends everything, with one number or label as "
-            "the target, and no later wave: for others this is not forecast. A plan is forecast as "
-            "a whole."
+            "the target, no groups, no weights and no later wave: for others this is not forecast. "
+            "A plan is forecast as a whole."
         )
     count, schema = agreement.quorum, agreement.schema
     matrix = count * form.scale[:, None] * population.products * form.scale
-    told = units(schema, schema.target.name, [one.name for one in schema.features])
+    told = units(schema, schema.target.name, schema.default_predictors(schema.target.name))
     sums = JointSums(form.columns, form.constant, count, (matrix + matrix.T) / 2, 0.0)
     try:
         pull = Pull.of_line(sums.submodel(schema.target.name, told.names[1:]))

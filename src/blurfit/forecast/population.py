@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.agreement.waves import model_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Numeric
@@ -32,8 +33,6 @@ from blurfit.validate import finite, inside_unit_interval, whole
 MOST_ROWS = 2**15  # are kept for drawing; second moments are of all rows
 DRAWN_ONE_BY_ONE = 2**14  # the largest collection whose rows are drawn themselves
 ROWS_GENERATED = 2**15
-
-DERIVED = "a forecast", "leave them out of what is forecast; each costs what a question costs"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,7 @@ class Population:
     The columns are those that joint moments blur (`blurfit.schema.vectors`), and all that either
     mechanism sends follows from them. `unit` is what 1 of the target's column is in its own units
     (half its range), or 1 for labels and classes. The last `outputs` columns are the target's: one,
-    or one for each class.
+    or one for each class. `used` are the places in (1, v) of what the schema's own model is of.
     """
 
     name: str
@@ -60,6 +59,7 @@ class Population:
     outputs: int
     unit: float
     is_label: bool  # or classes: errors are shares of mistakes
+    used: tuple[int, ...]
 
     @classmethod
     def of_table(cls, schema: Schema, table: Any, name: str = "public data") -> "Population":
@@ -84,13 +84,13 @@ class Population:
     @classmethod
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Population":
         """Take the columns of all questions: |v| ≤ 1."""
-        schema.refuse_derived(*DERIVED)
         rows = np.column_stack([np.ones(len(v)), v])
         return cls(
             name=name,
             rows=np.ascontiguousarray(rows[:MOST_ROWS]),
             products=rows.T @ rows / len(rows),
             outputs=len(schema.target.columns),
+            used=(0, *(1 + place for place in model_columns(schema))),
             unit=schema.target.width / 2 if isinstance(schema.target, Numeric) else 1.0,
             is_label=not isinstance(schema.target, Numeric),
         )
@@ -105,9 +105,8 @@ class Population:
         variance.
         """
         inside_unit_interval(explained=explained)
-        schema.refuse_derived(*DERIVED)
         generator = np.random.default_rng(seed)
-        table = {column.name: _values(column, generator) for column in schema.features}
+        table = {one.name: _values(one, generator) for one in schema.asked if one != schema.target}
         return cls._explained(schema, table, explained, generator, "generated")
 
     @classmethod
@@ -118,16 +117,16 @@ class Population:
         ±√λ_j, each sign at random, beside truth values and levels that are equally likely.
         """
         inside_unit_interval(explained=explained)
-        schema.refuse_derived(*DERIVED)
         finite(**{f"spectrum[{place}]": value for place, value in enumerate(spectrum)})
-        numbers = [feature for feature in schema.features if isinstance(feature, Numeric)]
+        features = (one for one in schema.asked if one != schema.target)
+        numbers = [one for one in features if isinstance(one, Numeric)]
         if len(spectrum) != len(numbers) or not all(0 < moment <= 1 for moment in spectrum):
             raise InvalidValueError(
                 f"Expected spectrum={list(spectrum)} to be {len(numbers)} numbers > 0 of at most "
                 "1, E[v²] of each numeric feature, which is scaled to v in [−1, 1]."
             )
         generator = np.random.default_rng(seed)
-        table = {column.name: _values(column, generator) for column in schema.features}
+        table = {one.name: _values(one, generator) for one in schema.asked if one != schema.target}
         for column, moment in zip(numbers, spectrum, strict=True):
             signs = generator.choice([-1.0, 1.0], ROWS_GENERATED)
             table[column.name] = column.centre + column.width / 2 * np.sqrt(moment) * signs
@@ -141,6 +140,10 @@ class Population:
         `generated`.
         """
         inside_unit_interval(explained=explained)
+        if any(schema.target.name in one.of for one in schema.features):
+            raise InvalidValueError(
+                "Expected no feature that is derived from the target, which public rows lack."
+            )
         y = _target(schema, x, explained, np.random.default_rng(seed))
         return cls.of_values(schema, np.column_stack([x, y]), f"public rows (R² = {explained:g})")
 
@@ -153,9 +156,15 @@ class Population:
         generator: np.random.Generator,
         name: str,
     ) -> "Population":
-        x = values(schema, table, [feature.name for feature in schema.features])
+        aim = schema.target
+        x = values(schema, table, schema.default_predictors(aim.name))
         y = _target(schema, x, explained, generator)
-        return cls.of_values(schema, np.column_stack([x, y]), f"{name} (R² = {explained:g})")
+        told = [one.name for one in schema.features if aim.name not in one.of]
+        if len(told) < len(schema.features):  # some are derived from the target
+            table |= {aim.name: aim.unscale(y)}
+            told = [one.name for one in schema.features]
+        v = np.column_stack([values(schema, table, told), y])
+        return cls.of_values(schema, v, f"{name} (R² = {explained:g})")
 
     @property
     def columns(self) -> int:
@@ -170,8 +179,9 @@ class Population:
         E[(y − w·x)²] = E[y²] − 2w·E[yx] + wᵀE[xxᵀ]w. For a label the share of rows that sign(w·x)
         gets wrong, for classes the share in which the largest score is not the row's own class.
         """
-        w = np.asarray(weights).reshape(-1, self.outputs, len(self.products) - self.outputs)
-        features, target = self.rows[:, : -self.outputs], self.rows[:, -self.outputs :]
+        used = list(self.used)
+        w = np.asarray(weights).reshape(-1, self.outputs, len(used))
+        features, target = self.rows[:, used], self.rows[:, -self.outputs :]
         if self.outputs > 1:
             scores = np.einsum("ni,koi->nko", features, w)
             right = scores.argmax(axis=2) == target.argmax(axis=1)[:, None]
@@ -180,7 +190,8 @@ class Population:
             likely = features @ w[:, 0].T > 0
             return np.asarray((likely != (target > 0)).mean(axis=0))
         residual = np.column_stack([-w[:, 0], np.ones(len(w))])
-        squared = np.einsum("ki,ij,kj->k", residual, self.products, residual)
+        both = np.ix_([*used, -1], [*used, -1])
+        squared = np.einsum("ki,ij,kj->k", residual, self.products[both], residual)
         return np.asarray(self.unit * np.sqrt(np.maximum(squared, 0.0)))
 
     @property
@@ -203,11 +214,10 @@ class Population:
         """Return the errors of the models from the unblurred sums: of the shortest minimisers, so
         that a direction which nobody shows gets no weight.
         """
-        features = len(self.products) - self.outputs
-        inverse = np.linalg.pinv(
-            sums.products[:, :features, :features], rcond=1e-10, hermitian=True
-        )
-        weights = np.einsum("kij,kjo->koi", inverse, sums.products[:, :features, features:])
+        used = np.array(self.used)
+        inverse = np.linalg.pinv(sums.products[:, used[:, None], used], rcond=1e-10, hermitian=True)
+        cross = sums.products[:, used, -self.outputs :]
+        weights = np.einsum("kij,kjo->koi", inverse, cross)
         return self.error(weights)
 
 

@@ -74,7 +74,7 @@ def denoise(sums: Submodel) -> Denoised:
     spread = np.empty(len(mean))
     for j, column in enumerate(sums.features):
         noise = variance[j + 1, j + 1] + 4 * mean[j] ** 2 * noise_of_mean[j]
-        if column.kind == "numeric":
+        if column.kind in ("numeric", "hat"):
             seen = gram[j + 1, j + 1] - mean[j] ** 2
             spread[j] = variance_posterior(seen, noise, largest[j])
         else:
@@ -108,9 +108,9 @@ def shrunk(seen: float, noise: float, prior: float, spread: float) -> float:
 
 
 def largest_variance(column: JointColumn, mean: float) -> float:
-    """Bound the variance of a column in z-space at this mean; exact but for numbers."""
+    """Bound the variance of a column in z-space at this mean; exact but for numbers and hats."""
     q = column.weight
-    if column.kind == "level":
+    if column.is_share:
         return mean * (q - mean)
     return q**2 - mean**2
 
@@ -120,8 +120,8 @@ def least_variance(column: JointColumn, noise: float) -> float:
     percent: a column that seems constant is never divided by.
     """
     of_mean = math.sqrt(noise)
-    hidden = column.weight * of_mean * (1 if column.kind == "level" else 2)
-    most = (0.005 if column.kind == "level" else 0.02) * column.weight**2
+    hidden = column.weight * of_mean * (1 if column.is_share else 2)
+    most = (0.005 if column.is_share else 0.02) * column.weight**2
     return max(min(most, hidden), LEAST_VARIANCE * column.weight**2)
 
 
@@ -149,7 +149,7 @@ def _means(sums: Submodel, gram: FloatArray, noise: FloatArray) -> tuple[FloatAr
     mean, largest = np.empty(len(noise)), np.empty(len(noise))
     for j, column in enumerate(sums.features):
         q, seen = column.weight, gram[0, j + 1] / sums.constant
-        if column.kind == "level":
+        if column.is_share:
             levels = max(sizes[column.group], 2)
             share = 1 / levels
             prior, spread = q * share, q**2 * share * (1 - share) / (levels + 1)

@@ -349,13 +349,8 @@ def _inverse(matrix: FloatArray) -> FloatArray:
 
 
 def _spread_of_squares(sums: Submodel, r: FloatArray) -> float:
-    """Return the sd of rᵀEr, of variance Σ V_ii r_i⁴ + 4Σ_{i<j} V_ij r_i²r_j² + 4Σ t_j r₀r_j³."""
-    squares = r**2
-    entries = sums.noise.variance
-    own = np.diag(entries) @ squares**2
-    pairs = 2 * (squares @ entries @ squares - own)
-    tied = 4 * r[0] * sums.noise.ties @ r**3
-    return float(np.sqrt(max(own + pairs + tied, 0.0)))
+    """Return the sd of rᵀEr, of variance E[rᵀE(rrᵀ)Er]."""
+    return float(np.sqrt(max(float(r @ sums.noise.sandwich(np.outer(r, r)) @ r), 0.0)))
 
 
 def _inverse_root(gram: FloatArray) -> FloatArray | None:

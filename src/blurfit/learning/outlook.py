@@ -63,8 +63,8 @@ def outlook(agreement: Agreement) -> Outlook:
     form = agreement.form if agreement.shows_sums else None
     if not isinstance(form, JointForm) or isinstance(form, TargetForm):
         raise InfeasibleError(
-            "Expected mechanism='moment', products of all columns, and no later wave: there is no "
-            "such estimate for others."
+            "Expected mechanism='moment', products of all columns, no groups, no weights and no "
+            "later wave: there is no such estimate for others."
         )
     schema, n = agreement.schema, agreement.quorum
     draws = agreement.database_draws
@@ -128,13 +128,15 @@ def epsilon_needed(propose: Callable[[float], Agreement], off: float) -> float |
 
 def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:
     """Return E[(1, v)(1, v)ᵀ] of typical people, the target a line of the others plus noise."""
-    mean = np.array([_share(one, columns) if one.kind == "level" else 0.0 for one in columns])
+    mean = np.array([_share(one, columns) if one.is_share else 0.0 for one in columns])
     second = np.outer(mean, mean)
     for i, one in enumerate(columns):
-        second[i, i] = {"numeric": SPREAD, "sign": 1.0, "level": mean[i]}[one.kind]
+        # people spread evenly between two knots have E[v²] = ⅔·E[v], E[v_iv_{i+1}] = ⅙·E[v]
+        kinds = {"numeric": SPREAD, "sign": 1.0, "level": mean[i], "hat": mean[i] * 2 / 3}
+        second[i, i] = kinds[one.kind]
         for j, other in enumerate(columns):
             if i != j and one.group is not None and one.group == other.group:
-                second[i, j] = 0.0
+                second[i, j] = mean[i] / 6 if one.kind == "hat" and abs(i - j) == 1 else 0.0
     place = [one.name for one in columns].index(target)
     covariance = second - np.outer(mean, mean)
     own = columns[place].group

@@ -40,7 +40,10 @@ noise, and are written into S before anything is computed from it:
 
       N̂_j = (ω²·S_jj + 2cω·S_0j)/(ω²(ω² + 2c²)),   Var N̂_j = s²/(ω²(ω² + 2c²)).
 
-  Both entries then carry the same noise, times ω² and cω: they are *tied*.
+  Both entries then carry the same noise, times ω² and cω: they are *tied*;
+* hats are at least 0 and sum to 1, and only neighbours overlap. So Σv_i = Σv_i² + Σv_iv_{i−1} +
+  Σv_iv_{i+1}, and all of these sum to N: K + K + (K − 1) noisy entries tell 2K − 1 numbers with a
+  known total, which `solved` finds by least squares. All entries of one curve's hats are then tied.
 
 `Noise` holds the variance of each entry and these ties; E[EBE] for any B, which is all that
 shrinkage and inference need, follows from them.
@@ -55,14 +58,15 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from blurfit import validate
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import NumberRun
 from blurfit.agreement.proving import radii
-from blurfit.arrays import FloatArray, fixed
-from blurfit.errors import InvalidValueError
-from blurfit.theory.forms import JointColumn
+from blurfit.arrays import FloatArray, IntArray, fixed
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.theory.forms import JointColumn, public_zeros
 from blurfit.theory.input_calibration import InputCalibration
 
 EXACT = 2.0**53
@@ -71,6 +75,7 @@ ROWS_AT_ONCE = 8192
 
 # Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
 ASYMMETRY_ALLOWED = 1e-10
+_SEEN = 3.0  # deviations of noise, which a number of people must exceed before it is divided by
 
 
 def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
@@ -367,30 +372,90 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """The law of E: the variance of each entry, and Cov(E_0j, E_jj), nonzero for levels only."""
+    """The law of E: the variance of each entry, and which entries go together.
+
+    Attributes:
+        variance: of each entry.
+        pairs: two entries (i, j) and (k, l) a row, i ≤ j and k ≤ l, that are not independent.
+        covariances: theirs.
+    """
 
     variance: FloatArray
-    ties: FloatArray
+    pairs: IntArray = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
+    covariances: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def sandwich(self, middle: FloatArray) -> FloatArray:
-        """Return E[EBE] for a symmetric B, or for a stack of them.
+        """Return E[EBE] for a matrix B, or for a stack of them.
 
-        (EBE)_ij = Σ_kl E_ik B_kl E_lj, and entries of E are independent, so that for i ≠ j only
-        k = j, l = i is left: V_ij B_ij; for i = j, k = l: Σ_k V_ik B_kk. A tie t_j between E_0j and
-        E_jj adds t_j B_jj to (0, j), and 2t_j B_0j to (j, j).
+        (EBE)_ij = Σ_kl E_ik B_kl E_lj. Of independent entries only k = j, l = i is left for i ≠ j,
+        V_ij B_ji, and k = l for i = j, Σ_k V_ik B_kk. Two entries that are tied by t add t·B_kl to
+        (i, j) wherever one of them is E_ik and the other E_lj.
         """
         diagonal = np.diagonal(middle, axis1=-2, axis2=-1)
-        found: FloatArray = self.variance * middle
-        each = np.arange(len(self.ties))
-        found[..., each, each] = diagonal @ self.variance + 2 * self.ties * middle[..., 0, :]
-        found[..., 0, :] += self.ties * diagonal
-        found[..., :, 0] += self.ties * diagonal
+        found: FloatArray = self.variance * np.swapaxes(middle, -1, -2)
+        each = np.arange(len(self.variance))
+        found[..., each, each] = diagonal @ self.variance
+        if len(self.pairs):
+            flat = middle.reshape(-1, self.variance.size)
+            found += (self._tied @ flat.T).T.reshape(found.shape)
         return found
+
+    @cached_property
+    def _tied(self) -> Any:
+        """What ties add to E[EBE], as a sparse matrix of B's entries."""
+        i, j, k, l = self.pairs.T  # noqa: E741
+        turned = [(i, j, k, l), (j, i, k, l), (i, j, l, k), (j, i, l, k)]
+        own, other = i != j, k != l  # an entry on the diagonal has one orientation
+        kept = [np.ones_like(own), own, other, own & other]
+        size, parts = len(self.variance), []
+        for (a, b, c, d), some in zip(turned, kept, strict=True):
+            for out, seen in (((a, d), (b, c)), ((d, a), (c, b))):
+                places = [(one[0] * size + one[1])[some] for one in (out, seen)]
+                parts.append((self.covariances[some], *places))
+        value, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return csr_array((value, (row, column)), shape=(size**2, size**2))
 
     def take(self, chosen: Sequence[int]) -> "Noise":
         """Return the noise of some rows and columns, the constant's first."""
         rows = np.asarray(chosen)
-        return Noise(self.variance[rows[:, None], rows], self.ties[rows])
+        place = np.full(len(self.variance), -1)
+        place[rows] = np.arange(len(rows))
+        pairs = place[self.pairs]
+        kept = (pairs >= 0).all(axis=1)
+        return Noise(self.variance[rows[:, None], rows], pairs[kept], self.covariances[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Blurred:
+    """Numbers read out of the sums, and the covariance that the noise left in them."""
+
+    values: FloatArray
+    noise: FloatArray
+
+
+def solved(
+    design: FloatArray, seen: FloatArray, variance: FloatArray, total: float | None = None
+) -> Blurred:
+    """Return the best linear estimate of x where design·x is seen with these noise variances.
+
+    Entries without noise (a variance of 0) hold exactly, as far as rounding goes; with `total`,
+    so does Σx = total.
+    """
+    size = design.shape[1]
+    # An exact entry counts as one of a millionth of the smallest noise there is.
+    noisy = variance[variance > 0]
+    least = float(noisy.min()) * 1e-12 if len(noisy) else 1.0
+    weights = 1 / np.sqrt(np.maximum(variance, least))
+    basis, start = np.eye(size), np.zeros(size)
+    if total is not None:
+        start = np.full(size, total / size)
+        basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
+    if not basis.shape[1]:
+        return Blurred(start, np.zeros((size, size)))
+    reduced = weights[:, None] * (design @ basis)
+    linear = basis @ np.linalg.pinv(reduced) * weights
+    found = start + linear @ (seen - design @ start)
+    return Blurred(found, (linear * variance) @ linear.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,6 +509,9 @@ class JointSums:
         count: N, how many records were summed.
         matrix: Σzzᵀ + E. What is publicly known is written into it here.
         deviation: s, the standard deviation of the noise on a diagonal entry of the whole sum.
+        counted: whether N is public. Otherwise it is read from the constant's own entry, which has
+            noise as well; of weights it is their sum, Ŵ. As weights are at most 1, Σw² ≤ Σw, so the
+            effective number of people (Σw)²/Σw² is at least Σw: errors by Ŵ are not too small.
     """
 
     columns: tuple[JointColumn, ...]
@@ -451,7 +519,27 @@ class JointSums:
     count: int
     matrix: FloatArray
     deviation: float
+    counted: bool = True
     noise: Noise = field(init=False, repr=False)
+
+    @classmethod
+    def uncounted(
+        cls,
+        columns: tuple[JointColumn, ...],
+        constant: float,
+        matrix: FloatArray,
+        deviation: float,
+    ) -> "JointSums":
+        """Return the sums of as many people, or as much weight, as they say, to the nearest whole
+        number; refuse those of which the noise hides it.
+        """
+        if not matrix[0, 0] > max(_SEEN * deviation, constant**2):
+            raise InfeasibleError(
+                "The noise hides how many people, or how much weight, there is in these sums: "
+                "collect more records, join groups, or allow a larger epsilon."
+            )
+        count = round(float(matrix[0, 0]) / constant**2)
+        return cls(columns, constant, count, matrix, deviation, counted=False)
 
     def __post_init__(self) -> None:
         validate.positive(constant=self.constant)
@@ -508,10 +596,8 @@ class JointSums:
                     f"Expected features other than the target {target!r} and its levels, got "
                     f"{column.name!r}."
                 )
-        if len(set(rows)) != len(rows) or not chosen:
-            raise InvalidValueError(
-                f"Expected at least one feature, each named once, got {list(features)}."
-            )
+        if len(set(rows)) != len(rows):
+            raise InvalidValueError(f"Expected each feature once, and got {list(features)}.")
         last = self.index(target)
         return Submodel(
             count=self.count,
@@ -534,23 +620,64 @@ def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
     size, c, s2 = len(matrix), sums.constant, sums.deviation**2
     variance = np.full((size, size), s2 / 2)
     np.fill_diagonal(variance, s2)
-    ties = np.zeros(size)
-    matrix[0, 0], variance[0, 0] = c**2 * sums.count, 0.0
-    groups = np.array([None, *(column.group for column in sums.columns)], dtype=object)
+    matrix[0, 0] = c**2 * sums.count
+    if sums.counted:
+        variance[0, 0] = 0.0
+    zeros = public_zeros(sums.columns)
+    matrix[zeros], variance[zeros] = 0.0, 0.0
+    pairs: list[IntArray] = []
+    covariances: list[FloatArray] = []
+    hats: dict[str | None, list[int]] = {}
     for row, column in enumerate(sums.columns, start=1):
         w = column.weight
-        if column.kind == "sign":
+        if column.kind == "sign" and sums.counted:
             matrix[row, row], variance[row, row] = w**2 * sums.count, 0.0
-        if column.kind == "level":
+        elif column.kind == "hat":
+            hats.setdefault(column.group, []).append(row)
+        elif column.kind == "level":
             number = (w**2 * matrix[row, row] + 2 * c * w * matrix[0, row]) / (
                 w**2 * (w**2 + 2 * c**2)
             )
             spread = s2 / (w**2 * (w**2 + 2 * c**2))
-            siblings = np.flatnonzero(groups == column.group)
-            matrix[row, siblings] = matrix[siblings, row] = 0.0
-            variance[row, siblings] = variance[siblings, row] = 0.0
             matrix[row, row], variance[row, row] = w**2 * number, w**4 * spread
             matrix[0, row] = matrix[row, 0] = c * w * number
             variance[0, row] = variance[row, 0] = (c * w) ** 2 * spread
-            ties[row] = c * w**3 * spread
-    return matrix, Noise(variance, ties)
+            pairs.append(np.array([[0, row, row, row]]))
+            covariances.append(np.array([c * w**3 * spread]))
+    for rows in hats.values():
+        places, found = _of_hats(matrix, variance, rows, c, sums)
+        i, j = places.T
+        matrix[i, j] = matrix[j, i] = found.values
+        variance[i, j] = variance[j, i] = np.diag(found.noise)
+        one, other = np.triu_indices(len(places), 1)
+        pairs.append(np.column_stack([places[one], places[other]]))
+        covariances.append(found.noise[one, other])
+    if not pairs:
+        return matrix, Noise(variance)
+    return matrix, Noise(variance, np.concatenate(pairs), np.concatenate(covariances))
+
+
+def _of_hats(
+    matrix: FloatArray, variance: FloatArray, rows: Sequence[int], c: float, sums: JointSums
+) -> tuple[IntArray, Blurred]:
+    """Return the entries of one question's hats, (i, j) a row, with the least noise.
+
+    Unknown are Σv_i² of each hat and 2Σv_iv_{i+1} of each pair of neighbours, which sum to N.
+    """
+    k, w, first = len(rows), sums.columns[rows[0] - 1].weight, rows[0]
+    own, beside = np.eye(k, 2 * k - 1), np.eye(k - 1, 2 * k - 1, k) / 2
+    means = own + np.vstack([beside, np.zeros((1, 2 * k - 1))])
+    means[1:] += beside
+    hats = np.arange(first, first + k)
+    places = np.concatenate(
+        [
+            np.column_stack([hats, hats]),
+            np.column_stack([hats[:-1], hats[1:]]),
+            np.column_stack([np.zeros(k, dtype=np.int64), hats]),
+        ]
+    )
+    design = np.vstack([w**2 * own, w**2 * beside, c * w * means])
+    i, j = places.T
+    total = sums.count if sums.counted else None
+    found = solved(design, matrix[i, j], variance[i, j], total)
+    return places, Blurred(design @ found.values, design @ found.noise @ design.T)

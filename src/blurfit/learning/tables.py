@@ -8,9 +8,10 @@ at level k of A and l of B, r and q its margins, each entry of the release is on
     Σv_iw_j = Σ_kl M_A[i,k] M_B[j,l] T_kl,    Σv_i = Σ_k M_A[i,k] r_k,    Σv_i² = Σ_k M_A[i,k]² r_k,
 
 seen with independent noise of known variance (`Noise`; the two equations of a level's column are
-one there). N = Σ T_kl is public. `solved` gives the linear estimate of least variance under that
-constraint and the covariance that the noise leaves in it: with T = N/m + Qη, the columns of Q an
-orthonormal basis of the vectors that sum to 0, that is weighted least squares for η. Sums of a
+one there). N = Σ T_kl is public, or one more equation where it is not. `solved` gives the linear
+estimate of least variance under that constraint and the covariance that the noise leaves in it:
+with T = N/m + Qη, the columns of Q an orthonormal basis of the vectors that sum to 0, that is
+weighted least squares for η. Sums of a
 number by level, Y_k = Σ v_y over the people at level k, are the same problem without a constraint:
 Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
 
@@ -37,7 +38,7 @@ from scipy.special import chdtrc, fdtrc
 
 from blurfit.arrays import BoolArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError
-from blurfit.learning.sums import JointSums
+from blurfit.learning.sums import Blurred, JointSums, solved
 
 LEAST_CELL = 3.0  # noise deviations that a count must exceed before it is divided by
 
@@ -53,14 +54,6 @@ class Levels:
 
     def __len__(self) -> int:
         return len(self.names)
-
-
-@dataclass(frozen=True, eq=False)
-class Blurred:
-    """Numbers read out of the sums, and the covariance that the noise left in them."""
-
-    values: FloatArray
-    noise: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,31 +115,6 @@ class Test:
 # ---- reading
 
 
-def solved(
-    design: FloatArray, seen: FloatArray, variance: FloatArray, total: float | None = None
-) -> Blurred:
-    """Return the best linear estimate of x where design·x is seen with these noise variances.
-
-    Entries without noise (a variance of 0) hold exactly, as far as rounding goes; with `total`,
-    so does Σx = total.
-    """
-    size = design.shape[1]
-    # An exact entry counts as one of a millionth of the smallest noise there is.
-    noisy = variance[variance > 0]
-    least = float(noisy.min()) * 1e-12 if len(noisy) else 1.0
-    weights = 1 / np.sqrt(np.maximum(variance, least))
-    basis, start = np.eye(size), np.zeros(size)
-    if total is not None:
-        start = np.full(size, total / size)
-        basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
-    if not basis.shape[1]:
-        return Blurred(start, np.zeros((size, size)))
-    reduced = weights[:, None] * (design @ basis)
-    linear = basis @ np.linalg.pinv(reduced) * weights
-    found = start + linear @ (seen - design @ start)
-    return Blurred(found, (linear * variance) @ linear.T)
-
-
 def _margins(sums: JointSums, levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the equations for the counts of one question: design, what is seen, noise."""
     design, seen, noise = [], [], []
@@ -157,7 +125,7 @@ def _margins(sums: JointSums, levels: Levels) -> tuple[FloatArray, FloatArray, F
             design.append(values)
             seen.append(sums.matrix[0, row] / (c * w))
             noise.append(variance[0, row] / (c * w) ** 2)
-        if column.kind != "sign":
+        if column.kind != "sign" or not sums.counted:
             design.append(values**2)
             seen.append(sums.matrix[row, row] / w**2)
             noise.append(variance[row, row] / w**4)
@@ -174,9 +142,22 @@ def _block(
     return sums.matrix[place] / both, sums.noise.variance[place] / both**2
 
 
+def _people(sums: JointSums, design: FloatArray, seen: FloatArray, variance: FloatArray) -> Blurred:
+    """Return numbers of people, who are as many as is known in all; where that is not public, what
+    the sums say of it is one more equation.
+    """
+    if sums.counted:
+        return solved(design, seen, variance, total=sums.count)
+    everybody = np.ones((1, design.shape[1]))
+    noise = sums.noise.variance[0, 0] / sums.constant**4
+    return solved(
+        np.vstack([design, everybody]), np.append(seen, sums.count), np.append(variance, noise)
+    )
+
+
 def counts(sums: JointSums, levels: Levels) -> Blurred:
     """Return how many people there are at each level."""
-    return solved(*_margins(sums, levels), total=sums.count)
+    return _people(sums, *_margins(sums, levels))
 
 
 def table(sums: JointSums, one: Levels, other: Levels) -> Blurred:
@@ -192,7 +173,7 @@ def table(sums: JointSums, one: Levels, other: Levels) -> Blurred:
     ]
     seen = np.concatenate([block.ravel(), of_rows, of_columns])
     variance = np.concatenate([noise.ravel(), noise_of_rows, noise_of_columns])
-    return solved(np.vstack(design), seen, variance, total=sums.count)
+    return _people(sums, np.vstack(design), seen, variance)
 
 
 def totals(sums: JointSums, number: int, levels: Levels) -> Blurred:
@@ -208,12 +189,17 @@ def totals(sums: JointSums, number: int, levels: Levels) -> Blurred:
 # ---- answers
 
 
-def shares(found: Blurred, count: int) -> Answer:
-    """Return counts as shares of all people, with what sampling adds: they are multinomial."""
+def shares(found: Blurred) -> Answer:
+    """Return counts as shares of all people, with what sampling adds: they are multinomial.
+
+    Their noise is that of x/Σx, to first order: where Σx is known, that of x/N.
+    """
+    count = float(found.values.sum())
     values = found.values / count
     likely = on_simplex(values)
     sampling = (np.diag(likely) - np.outer(likely, likely)) / count
-    return Answer(values, sampling, found.noise / count**2)
+    change = (np.eye(len(values)) - values[:, None]) / count
+    return Answer(values, sampling, change @ found.noise @ change.T)
 
 
 def within(found: Answer, groups: FloatArray) -> Answer:

@@ -148,7 +148,8 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
     if sums.squares is None:
         robust = uneven * classical
     else:
-        unit = (chart.target_weight / cut.through) ** 2  # from g²xxᵀ to ppᵀ, in z
+        unit = (chart.target_weight / cut.through) ** 2  # from g²xxᵀ to ppᵀ, in z, of all rows
+        unit *= sums.count / -(-sums.count // chart.stride)
         seen, noise = unit * sums.squares, unit * sums.deviation / chart.robust_weight
         spread = left * chart.target_scale**2
         middle = _spread_of_slopes(joint.gram, seen / spread, (noise / spread) ** 2, uneven)
@@ -268,7 +269,7 @@ def _step_sums(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Submodel:
         gram=read.gram,
         cross=read.linear,
         square=float(sums.matrix[-1, -1]),
-        noise=Noise(variance, np.zeros(p + 2)),
+        noise=Noise(variance),
         deviation=sums.deviation,
     )
 

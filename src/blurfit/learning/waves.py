@@ -259,7 +259,7 @@ def on_curve(belief: Belief) -> Belief:
 def known_of(belief: Belief) -> BoolArray:
     """Return which columns are yes and no, or levels: where their answers are is known."""
     kinds = belief.kinds or ("numeric",) * len(belief.mean)
-    return np.array([kind != "numeric" for kind in kinds])
+    return np.array([kind in ("sign", "level") for kind in kinds])
 
 
 def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -271,7 +271,7 @@ def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
     being the bound.
     """
     kinds = belief.kinds or ("numeric",) * len(belief.mean)
-    low = np.array([0.0 if kind == "level" else -1.0 for kind in kinds])
+    low = np.array([0.0 if kind in ("level", "hat") else -1.0 for kind in kinds])
     known = known_of(belief)
     below, above = (np.maximum(one, 1e-4) for one in (belief.mean - low, 1 - belief.mean))
     variance = np.diagonal(belief.spread)
@@ -306,12 +306,13 @@ def _log_growth(belief: Belief, slope: FloatArray) -> float:
 
 
 def next_map(
-    belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True
+    belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True, stride: int = 1
 ) -> Announced:
     """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
 
     The `last` wave collects squared slopes or errors too, for standard errors: of numbers, where
-    nμ is at least 100 for each column, so that they stand above their noise.
+    nμ is at least 100 for each column, so that they stand above their noise; of rows that are held
+    every `stride`-th sends them.
     """
     one_of(("gauge", "residual", "newton"), kind=kind)
     at = on_curve(belief) if kind == "newton" else belief
@@ -325,7 +326,8 @@ def next_map(
             return gauge_map(white, scale, count, mu)
         told = last and at.task == "number"
         reach = _reach(at, white, scale, count, mu, last=told)
-        return ResidualMap(white, *reach, robust=told and count * mu >= ENOUGH * len(at.mean))
+        robust = told and count * mu >= ENOUGH * len(at.mean)
+        return ResidualMap(white, *reach, robust=robust, stride=stride if robust else 1)
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu)
@@ -662,7 +664,7 @@ def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         assert cut is not None
         gram = np.array(sums.matrix[:-1, :-1])
         gram[0, 0] = chart.constant**2 * sums.count * _weight(chart, sums, cut)
-        noise = Noise(variance, np.zeros(size))
+        noise = Noise(variance)
         expected = cut.weight * cut.spread
         seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
         left = min(max(seen, 0.1 * expected), 4 * expected) / cut.weight * chart.target_scale**2
@@ -672,7 +674,7 @@ def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
     order = [size - 1, *range(size - 1)]
-    noise = Noise(variance, np.zeros(size))
+    noise = Noise(variance)
     of_features, _ = chart.scale
     return StepSums(
         sums.count,

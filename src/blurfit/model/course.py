@@ -28,7 +28,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.held_waves import HeldWaves
 from blurfit.agreement.plan import Agreed, Plan
 from blurfit.agreement.proving import push_of_liars
-from blurfit.agreement.waves import kept_columns
+from blurfit.agreement.waves import kept_columns, model_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
@@ -42,6 +42,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.schema.vectors import units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap
+from blurfit.theory.planning import stride_of_squares
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
 
@@ -160,8 +161,10 @@ class Course:
                 f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        last = place == len(self.plan) - 1
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mus[place], last=last)
+        last, belief, mu = place == len(self.plan) - 1, self.beliefs[-1], self.plan.mus[place]
+        held = isinstance(self.plan, HeldWaves)
+        stride = stride_of_squares(quorum, mu, len(belief.mean)) if held else 1
+        return next_map(belief, kind, quorum, mu, last=last, stride=stride)
 
 
 def next_agreement(agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments]) -> Agreement:
@@ -198,7 +201,7 @@ def _model(course: Course) -> PublishedModel:
     return PublishedModel(
         agreement=whole or releases[-1].agreement,
         target=schema.target.name,
-        features=tuple(one.name for one in schema.features),
+        features=schema.default_predictors(schema.target.name),
         weights=_spread(plan, belief.coefficients)[None],
         count=releases[-1].count if whole else sum(release.count for release in releases),
         method=_method(plan, len(releases)),
@@ -281,7 +284,7 @@ def _inference(
     belief = course.beliefs[-1]
     if belief.line:
         found = replace(found, r_squared=belief.explained)
-    names = [one.name for one in plan.schema.features]
+    names = plan.schema.default_predictors(plan.schema.target.name)
     curve = not course.beliefs[-1].line
     told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
     matrix = told.matrix[:, _places(plan)]
@@ -369,11 +372,12 @@ def _pushed(course: Course) -> float:
 
 def _spread(plan: Waves, coefficients: FloatArray) -> FloatArray:
     """Coefficients for (1, v) with all columns of v: 0 for last levels."""
-    found = np.zeros(1 + sum(len(one.columns) for one in plan.schema.features))
+    found = np.zeros(1 + len(model_columns(plan.schema)))
     found[_places(plan)] = coefficients
     return found
 
 
 def _places(plan: Waves) -> list[int]:
     """Where in (1, v) the coefficients of a plan's maps are."""
-    return [0, *(1 + place for place in kept_columns(plan.schema))]
+    columns = model_columns(plan.schema)
+    return [0, *(1 + columns.index(place) for place in kept_columns(plan.schema))]

@@ -3,16 +3,19 @@
 Both take raw records in the model's columns and do what
 `PublishedModel.predict` does, public bounds and clipping included. What leaves here is the same
 weights: exporting is post-processing.
+
+An answer that was left unsaid is NaN for a number or a yes/no, and the empty word for a choice.
 """
 
 from typing import Any
 
 import numpy as np
 
-from blurfit.errors import InfeasibleError
 from blurfit.model.model import PublishedModel
 from blurfit.optional import optional
 from blurfit.schema.schema import Categorical, Numeric
+
+_FAR = 1e38  # stands for what was not said, beyond any answer of ONNX's short numbers
 
 
 def to_sklearn(model: PublishedModel) -> Any:
@@ -29,7 +32,7 @@ def to_sklearn(model: PublishedModel) -> Any:
 
     features = _features(model)
     columns = ColumnTransformer(
-        [(feature.name, _scaler(feature), [feature.name]) for feature in features],
+        [part for feature in features for part in _scalers(feature)],
         verbose_feature_names_out=False,
     )
     pipeline = Pipeline([("columns", columns), ("model", _linear(model))])
@@ -54,30 +57,42 @@ def to_onnx(model: PublishedModel) -> bytes:
 
 
 def _features(model: PublishedModel) -> list[Any]:
-    features: list[Any] = [model.agreement.schema.question(name) for name in model.features]
-    if unsaid := [feature.name for feature in features if feature.optional]:
-        raise InfeasibleError(
-            f"Expected features that everybody answers, and {', '.join(unsaid)} may be left "
-            "unsaid: these formats have no column for that. Predict with blurfit itself."
-        )
-    return features
+    return [model.agreement.schema.question(name) for name in model.features]
 
 
-def _scaler(feature: Any) -> Any:
-    from sklearn.preprocessing import MinMaxScaler, OneHotEncoder  # type: ignore[import-untyped]
+def _scalers(feature: Any) -> list[tuple[str, Any, list[str]]]:
+    """Return what makes the columns of one question, in their order."""
+    from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Binarizer, MinMaxScaler, OneHotEncoder  # type: ignore[import-untyped]
 
+    name = feature.name
     if isinstance(feature, Categorical):
-        return OneHotEncoder(categories=[list(feature.levels)], sparse_output=False)
-    return MinMaxScaler(feature_range=(-1, 1), clip=True)
+        levels = _levels(feature)
+        return [(name, OneHotEncoder(categories=[levels], sparse_output=False), [name])]
+    scaler = MinMaxScaler(feature_range=(-1, 1), clip=True)
+    if not feature.optional:
+        return [(name, scaler, [name])]
+    middle = feature.centre if isinstance(feature, Numeric) else 0.5
+    said = SimpleImputer(strategy="constant", fill_value=middle)
+    unsaid = SimpleImputer(strategy="constant", fill_value=_FAR)
+    return [
+        (name, make_pipeline(said, scaler), [name]),
+        (f"{name} not said", make_pipeline(unsaid, Binarizer(threshold=_FAR / 2)), [name]),
+    ]
+
+
+def _levels(feature: Categorical) -> list[str]:
+    return [*feature.levels, *([""] if feature.optional else [])]
 
 
 def _corners(features: Any) -> Any:
-    width = max(2, *(len(f.levels) for f in features if isinstance(f, Categorical)), 2)
+    width = max(2, *(len(_levels(f)) for f in features if isinstance(f, Categorical)), 2)
     corners: dict[str, list[Any]] = {}
     values: list[Any]
     for feature in features:
         if isinstance(feature, Categorical):
-            values = list(feature.levels)
+            values = _levels(feature)
         elif isinstance(feature, Numeric):
             values = [float(feature.lower), float(feature.upper)]
         else:

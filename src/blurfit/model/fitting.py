@@ -1,10 +1,4 @@
-"""From a release to a model: formulas, shrunk weights for prediction, unbiased ones for errors.
-
-**Formulas**, `income ~ age + education + C(region)`, as statisticians write them. Blurred second
-moments know sums of columns and nothing else. So a formula may name the columns of the release, one
-by one or all others by a dot, and choose a categorical's reference level; whatever would need the
-rows themselves (logarithms, powers, interactions) is refused by name. Parsed by formulaic, which
-reads the formulas of R, patsy and statsmodels.
+"""From a release to a model: shrunk weights for prediction, unbiased ones for errors.
 
 **Two readings of the same sums.** For *prediction* one wants the weights of least expected error,
 so what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unless a penalty is
@@ -19,10 +13,9 @@ before: this is post-processing, as long as the public rows really are public, a
 contributors' own.
 """
 
-import ast
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,156 +30,15 @@ from blurfit.learning.shrinkage import Reading, reading, shrink
 from blurfit.learning.solver import ElasticNet, minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.model.model import Link, PublishedModel
-from blurfit.optional import optional
 from blurfit.schema.columns import Numeric, Question, is_unsaid
-from blurfit.schema.schema import Categorical, Schema
+from blurfit.schema.formulas import Formula
+from blurfit.schema.schema import Categorical
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import Units, units, values
 from blurfit.validate import nonnegative, whole
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
-
-
-@dataclass(frozen=True)
-class Formula:
-    """One target, the questions that predict it, and reference levels where they are chosen."""
-
-    target: str
-    features: tuple[str, ...]
-    references: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.target} ~ {' + '.join(self.features)}"
-
-
-def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> Formula:
-    """The formula in a text, or why it cannot be had from second moments.
-
-    >>> from blurfit import Categorical, Numeric, Schema
-    >>> schema = Schema(
-    ...     [Numeric("age", 0, 100), Categorical("region", ["north", "south"])],
-    ...     Numeric("income", 0, 1e5),
-    ... )
-    >>> str(parsed("income ~ .", schema))
-    'income ~ age + region'
-    >>> parsed("age ~ C(region, 'south')", schema).references
-    {'region': 'south'}
-    """
-    sides = _sides(text, [one.name for one in schema.asked])
-    if len(sides["lhs"]) != 1 or len(sides["lhs"][0]) != 1:
-        raise InvalidValueError(
-            f"Expected one column before ~ in {text!r}: a model has one target."
-        )
-    (target,) = sides["lhs"][0]
-    target, _ = _column(target, text, schema)
-    if targets is not None and target not in targets:
-        raise InvalidValueError(
-            f"Expected the target {target!r} to be one of {listed(targets)}: the agreement says "
-            "that only these may be predicted."
-        )
-    features: list[str] = []
-    references: dict[str, str] = {}
-    has_constant = False
-    for term in sides["rhs"]:
-        if [str(factor) for factor in term] == ["1"]:
-            has_constant = True
-            continue
-        name, reference = _interaction(term, text, schema) or _column(term[0], text, schema)
-        if name == target:
-            raise InvalidValueError(f"Expected {target!r} on one side of ~ only, in {text!r}.")
-        if name not in features:
-            features.append(name)
-        if reference is not None:
-            references[name] = reference
-    if not has_constant:
-        raise InvalidValueError(
-            f"Expected a model with an intercept, and {text!r} leaves it out: drop the '- 1' or "
-            "'+ 0'. Columns are centred by their public bounds, so that the origin means little."
-        )
-    if not features:
-        raise InvalidValueError(f"Expected at least one column after ~ in {text!r}.")
-    return Formula(target, tuple(features), references)
-
-
-def _sides(text: str, names: Sequence[str]) -> dict[str, list[list[Any]]]:
-    parser = optional("formulaic.parser").DefaultFormulaParser()
-    errors = optional("formulaic.errors")
-    try:
-        found = parser.get_terms(text, context={"__formulaic_variables_available__": list(names)})
-    except (errors.FormulaInvalidError, errors.FormulaicError, SyntaxError) as error:
-        raise InvalidValueError(
-            f"Expected a formula such as 'income ~ age + C(region)', and got {text!r}: "
-            f"{str(error).splitlines()[0]}"
-        ) from error
-    sides = {
-        side: [list(term.factors) for term in terms] for side, terms in found._to_dict().items()
-    }
-    if set(sides) != {"lhs", "rhs"}:
-        raise InvalidValueError(
-            f"Expected a target, ~ and features, such as 'income ~ age + C(region)', and got "
-            f"{text!r}."
-        )
-    return sides
-
-
-def _interaction(term: Sequence[Any], text: str, schema: Schema) -> tuple[str, None] | None:
-    """The derived column of an interaction, if it is one; None for a single column."""
-    if len(term) == 1:
-        return None
-    parts = [str(factor.expr) for factor in term]
-    declared = {frozenset(one.of): one.name for one in schema.features if len(one.of) == 2}
-    if len(parts) == 2 and frozenset(parts) in declared:
-        return declared[frozenset(parts)], None
-    raise InvalidValueError(
-        f"Expected sums of columns in {text!r}, and got the interaction {':'.join(parts)!r}: "
-        "products of two columns with a third are not in the release, which has products of two. "
-        "Declare it in the schema of the next collection: Cross or Product."
-    )
-
-
-def _column(factor: Any, text: str, schema: Schema) -> tuple[str, str | None]:
-    """The column that a factor names, and the reference level that it chooses, if any."""
-    expression = str(factor.expr)
-    known = {one.name: one for one in schema.questions}
-    if expression in known:
-        return expression, None
-    name, reference = _categorical(expression)
-    if name in known:
-        if not isinstance(known[name], Categorical):
-            raise InvalidValueError(
-                f"Expected {name!r} in {expression!r} to be categorical in the schema: its levels "
-                "had to be named before anything was collected."
-            )
-        return name, reference
-    if name is not None or expression.isidentifier():
-        raise InvalidValueError(
-            f"Expected {name or expression!r} in {text!r} to be one of the columns "
-            f"{listed(known)} of the release."
-        )
-    raise InvalidValueError(
-        f"Expected plain columns in {text!r}, and got {expression!r}: a transformation needs the "
-        "records themselves, and the release has sums of products of the columns as they were "
-        "agreed on. Put the transformed column into the schema of the next collection."
-    )
-
-
-def _categorical(expression: str) -> tuple[str | None, str | None]:
-    """The name and the reference level in C(name) or C(name, "level")."""
-    try:
-        call = ast.parse(expression, mode="eval").body
-    except SyntaxError:
-        return None, None
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "C"):
-        return None, None
-    first, *rest = call.args
-    if not isinstance(first, ast.Name) or call.keywords or len(rest) > 1:
-        return None, None
-    if not rest:
-        return first.id, None
-    if isinstance(rest[0], ast.Constant) and isinstance(rest[0].value, str):
-        return first.id, rest[0].value
-    return None, None
 
 
 _METHODS: dict[Reading, str] = {
@@ -220,9 +72,9 @@ def fit(
     is decided by the release alone.
     """
     schema, sums = moments.agreement.schema, moments.joint
-    aim, features = schema.question(formula.target), schema.columns_of(formula.features)
+    aim = schema.question(formula.target)
     told = units(schema, formula.target, formula.features, references=formula.references)
-    found = [_weights(sums.submodel(one, features), ridge, lasso) for one in aim.columns]
+    found = [_weights(sums.submodel(one, told.columns), ridge, lasso) for one in aim.columns]
     told_of, reason = [], None
     try:
         told_of = [_inference(sums, column, told, uneven=uneven) for column in aim.columns]
@@ -232,7 +84,7 @@ def fit(
         agreement=moments.agreement,
         target=formula.target,
         features=formula.features,
-        weights=np.array([weights for weights, _ in found]),
+        weights=np.array([told.spread(weights) for weights, _ in found]),
         count=moments.count,
         method=found[0][1],
         inference=tuple(inference for inference, _ in told_of),
@@ -265,13 +117,13 @@ def path(
             f"Expected a target with one column for a path, and {formula.target!r} has "
             f"{len(aim.levels)} classes."
         )
-    sums = moments.joint.submodel(formula.target, schema.columns_of(formula.features))
+    told = units(schema, formula.target, formula.features, references=formula.references)
+    sums = moments.joint.submodel(formula.target, told.columns)
     if penalties is None:
         whole(points=points)
         largest = max(float(np.abs(_centred(sums)[1]).max()), 1e-12) * (1 + 1e-9)  # surely
         penalties = np.geomspace(largest, largest / 1000, points).tolist()
-    told = units(schema, formula.target, formula.features, references=formula.references)
-    rows = [told.apply(_weights(sums, **{penalty: value})[0]) for value in penalties]
+    rows = [told.apply(told.spread(_weights(sums, **{penalty: value})[0])) for value in penalties]
     return Path(told.names, np.asarray(penalties), np.array(rows))
 
 
@@ -279,6 +131,9 @@ def _weights(
     sums: Submodel, ridge: float | None = None, lasso: float | None = None
 ) -> tuple[FloatArray, str]:
     """Weights of (1, v), and how they were found."""
+    if not sums.features:
+        mean = sums.cross / (sums.count * sums.constant * sums.target.weight)
+        return mean, "the mean"
     if ridge is None and lasso is None:
         return shrink(sums).coefficients, _METHODS[reading(sums)]
     nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
@@ -384,10 +239,11 @@ def fit_public(
     chosen = _family(aim, family)
     rows = np.atleast_2d(values(schema, public, asked.features))
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
-    features = schema.columns_of(asked.features)
-    joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
     curved = chosen != "linear"
     told = units(schema, asked.target, asked.features, references=asked.references, log_odds=curved)
+    features, every = list(told.columns), told
+    rows = rows[:, np.array(told.fitted[1:], dtype=np.intp) - 1]
+    joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
     absent, reason = _untold(joint, aim, features, told.names, rows)
     told = told.without(absent)
     if not match and asked.target != schema.target.name:
@@ -402,7 +258,8 @@ def fit_public(
         )
         apart = whole
         if reason is None and len(told.names) - 1 < len(features):  # no references in contrasts
-            part, kept = joint.submodel(column, told.names[1:]), np.array(told.places[1:]) - 1
+            part = joint.submodel(column, told.names[1:])
+            kept = [features.index(name) for name in told.names[1:]]
             apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
         found.append(whole)
         if reason is None and (one := _public_inference(apart, told, moments.count)) is not None:
@@ -413,7 +270,7 @@ def fit_public(
         agreement=moments.agreement,
         target=asked.target,
         features=asked.features,
-        weights=np.array([one.coefficients for one in found]),
+        weights=np.array([every.spread(one.coefficients) for one in found]),
         count=moments.count,
         method=f"{chosen} regression with {len(rows):,} public rows, {balance.in_words}",
         link=LINK[chosen],

@@ -35,7 +35,7 @@ from blurfit.json_reader import read_json
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.schema.columns import Categorical, Numeric, Question
-from blurfit.schema.schema import INTERCEPT, Coefficients, Schema
+from blurfit.schema.schema import INTERCEPT, Coefficients
 from blurfit.schema.vectors import Units, units, values
 from blurfit.theory.guarantees import LocalGuarantee, require_local
 from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zero
@@ -307,23 +307,6 @@ def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:
     return np.stack([1 - likely, likely], axis=-1)
 
 
-def in_own_units(
-    schema: Schema, features: Sequence[str], names: Sequence[str], records: Any
-) -> FloatArray:
-    """Return the encoded columns called `names`, back in the user's units, (n, k): levels as 0 and
-    1.
-    """
-    v = np.atleast_2d(values(schema, records, tuple(features)))
-    affine = {
-        column: pair
-        for one in map(schema.question, features)
-        for column, pair in zip(one.columns, one.affines, strict=True)
-    }
-    places = list(affine)
-    parts = [(v[:, places.index(name)] - affine[name][1]) / affine[name][0] for name in names]
-    return np.column_stack(parts)
-
-
 @dataclass(frozen=True)
 class WaveShare:
     """One wave of a plan: how many contributed, how many it waited for, how many of these its noise
@@ -571,11 +554,16 @@ class PublishedModel(PublishedFile):
             raise InfeasibleError(
                 f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
             )
-        inference = self.inference_of()
-        rows = in_own_units(self.agreement.schema, self.features, inference.names[1:], records)
-        found = [inference.prediction(row, confidence) for row in rows]
+        inference, rows = self.inference_of(), self._rows(records)
+        found = [inference.prediction(row, confidence) for row in rows[:, 1:]]
         ends = np.array([(one.lower, one.upper) for one in found])
         return np.asarray(np.clip(ends, self.aim.lower, self.aim.upper))  # where everybody is
+
+    def _rows(self, records: Any, output: str | None = None) -> FloatArray:
+        """Return what the coefficients with errors multiply for each record, the constant first."""
+        v = np.atleast_2d(values(self.agreement.schema, records, self.features))
+        told = self.units
+        return told.without(set(told.names) - set(self.inference_of(output).names)).rows(v)
 
     def test(self, hypotheses: str, output: str | None = None) -> "Test":
         """Test linear hypotheses: "age = 0, hours = 2*education" (`model.tables.linear_test`)."""

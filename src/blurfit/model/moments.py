@@ -13,25 +13,27 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.learning.denoise import Components, Correlations, components, correlations
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums
 from blurfit.messages.signing import Signature
-from blurfit.model import tables
-from blurfit.model.fitting import Formula, fit, fit_public, parsed, path
 from blurfit.model.fitting import Path as CoefficientPath
+from blurfit.model.fitting import fit, fit_public, path
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel
-from blurfit.model.tables import Answers
+from blurfit.model.tables import Asked
+from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
 from blurfit.version import software
+
+if TYPE_CHECKING:
+    from blurfit.model.groups import ByGroup
 
 WITHOUT_PUBLIC_ROWS = (
     "Only products with the target were sent, so nothing is known of how features go together. Fit "
@@ -50,7 +52,7 @@ class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unkno
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedMoments(PublishedFile):
+class PublishedMoments(PublishedFile, Asked):
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
 
     `sums` are the numbers that contributors sent, added up, in the order of `agreement.form`.
@@ -109,7 +111,7 @@ class PublishedMoments(PublishedFile):
     @property
     def has_all_products(self) -> bool:
         """Whether products of all columns were sent, from which correlations follow."""
-        return self.agreement.sends == "everything" and not self.agreement.is_later_wave
+        return self.agreement.form.joint is not None
 
     @property
     def deviation(self) -> float:
@@ -124,12 +126,12 @@ class PublishedMoments(PublishedFile):
         form = self.agreement.form
         if isinstance(form, TargetForm):
             raise InfeasibleError(WITHOUT_PUBLIC_ROWS)
-        if not isinstance(form, JointForm):
+        if form.joint is None:
             raise InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
                 "all releases of its plan together, with blurfit.model.course.learn_plan."
             )
-        return self._joint(form, form.matrix(self.sums, self.count))
+        return self._joint(form.joint, form.matrix(self.sums, self.count), form.gain)
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
         """Return the sums to read beside public rows of some features, (rows, k): those that were
@@ -145,8 +147,11 @@ class PublishedMoments(PublishedFile):
         known[np.ix_(places, places)] = design.T @ design / len(rows)
         return self._joint(form, form.beside(self.sums, known, self.count))
 
-    def _joint(self, form: JointForm, matrix: FloatArray) -> JointSums:
-        return JointSums(form.columns, form.constant, self.count, matrix, self.deviation)
+    def _joint(self, form: JointForm, matrix: FloatArray, gain: float = 1.0) -> JointSums:
+        deviation = gain * self.deviation
+        if form.counted:
+            return JointSums(form.columns, form.constant, self.count, matrix, deviation)
+        return JointSums.uncounted(form.columns, form.constant, matrix, deviation)
 
     def formula(
         self,
@@ -157,16 +162,19 @@ class PublishedMoments(PublishedFile):
         """Return what a model is asked for: a formula, or names; the agreed target by all others,
         if nothing is said.
         """
-        schema = self.agreement.schema
+        schema, targets = self.agreement.schema, self.agreement.targets
+        if self.agreement.sends != "everything":
+            targets = schema.targets  # others than the agreed one are refused where it is known why
         if text is not None:
-            return parsed(text, schema, schema.targets)
+            return parsed(text, schema, targets)
         aim = schema.target.name if target is None else target
-        if aim not in schema.targets:
+        if aim not in targets:
             raise InvalidValueError(
-                f"Expected target={aim!r} to be one of {list(schema.targets)}: the agreement says "
+                f"Expected target={aim!r} to be one of {list(targets)}: the agreement says "
                 "that only these may be predicted."
             )
-        others = tuple(one.name for one in schema.asked if one.name != aim)
+        sent = {one.name for one in self.agreement.questions}
+        others = tuple(name for name in schema.default_predictors(aim) if name in sent)
         return Formula(aim, others if features is None else tuple(features))
 
     def fit(
@@ -211,6 +219,15 @@ class PublishedMoments(PublishedFile):
                 f"Expected public rows with family={family!r}: without them every model of second "
                 "moments is linear."
             )
+        if self.agreement.groups in asked.features:
+            from blurfit.model.groups import fit_common
+
+            if ridge is not None or lasso is not None or uneven:
+                raise InvalidValueError(
+                    f"Expected no ridge, lasso or uneven with the group {self.agreement.groups!r} "
+                    "among the features."
+                )
+            return fit_common(self, asked)
         return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
@@ -221,43 +238,13 @@ class PublishedMoments(PublishedFile):
         """Coefficients over a grid of lasso penalties: see `blurfit.model.fitting.path`."""
         return path(self, self.formula(formula), "lasso", **options)
 
-    # ---- tables
+    def by_group(self) -> "ByGroup":
+        """Return what is told of each group, where the agreement has groups: a model in each, and
+        differences between them (`blurfit.model.groups`).
+        """
+        from blurfit.model.groups import ByGroup
 
-    def describe(self, **options: Any) -> Answers:
-        """Return every question's mean or shares, with errors: `blurfit.model.tables.describe`."""
-        return tables.describe(self, **options)
-
-    def mean(self, name: str, by: str | None = None, **options: Any) -> Answers:
-        """Return a mean, overall or at each level of a question: `blurfit.model.tables.mean`."""
-        return tables.mean(self, name, by, **options)
-
-    def table(self, name: str, other: str | None = None, **options: Any) -> Answers:
-        """Return shares or counts of one or two questions: `blurfit.model.tables.table`."""
-        return tables.table(self, name, other, **options)
-
-    def quantile(self, name: str, share: float = 0.5, **options: Any) -> Answers:
-        """Return a quantile of a number that has bands: `blurfit.model.tables.quantile`."""
-        return tables.quantile(self, name, share, **options)
-
-    def odds_ratio(self, name: str, other: str, **options: Any) -> Answers:
-        """Return the odds ratio of two questions: `blurfit.model.tables.odds_ratio`."""
-        return tables.odds_ratio(self, name, other, **options)
-
-    def calibrate(self, totals: Any) -> tables.Calibrated:
-        """Weight the release to a known population: `blurfit.model.tables.calibrate`."""
-        return tables.calibrate(self, totals)
-
-    def synthesise(self, count: int, **options: Any) -> dict[str, list[str]]:
-        """Draw rows, without errors, for other tools: `blurfit.model.tables.synthesise`."""
-        return tables.synthesise(self, count, **options)
-
-    def correlations(self) -> Correlations:
-        """Between all columns, with what the noise leaves uncertain."""
-        return correlations(self.joint)
-
-    def principal_components(self, count: int | None = None) -> Components:
-        """Directions in which people differ most, of the standardised columns."""
-        return components(self.joint, count)
+        return ByGroup.of(self)
 
     # ---- files
 

@@ -240,18 +240,15 @@ class Release:
     refusal: str | None = None
 
     @classmethod
-    def of(
-        cls, agreement: Agreement, totals: Totals, *, sums_alone: bool = False, held: bool = False
-    ) -> "Release":
+    def of(cls, agreement: Agreement, totals: Totals, *, held: bool = False) -> "Release":
         """Learn, or find that there is no model; below the quorum an error is raised.
 
         A later wave's sums are published without a model of their own: `blurfit.model.course`
-        learns from all releases of the plan. So are a first wave's with `sums_alone`, and products
-        with the target alone, from which models follow beside public rows. `held` says that
-        somebody held records among them.
+        learns from all releases of the plan. So are products with the target alone, from which
+        models follow beside public rows. `held` says that somebody held records among them.
         """
         beside = agreement.sends != "everything"
-        if agreement.is_later_wave or sums_alone or beside:
+        if agreement.is_later_wave or beside:
             agreement.verify()
             moments = moments_of(agreement, totals, held=held).to_json()
             reason = WITHOUT_PUBLIC_ROWS if beside else WITHOUT_A_MODEL

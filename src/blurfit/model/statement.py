@@ -34,6 +34,7 @@ from blurfit.agreement.statement import (
     PUBLIC_ROWS_ASSUMED,
     Promise,
     SeenBy,
+    coded_in_words,
     condition_in_words,
     either_in_words,
     guesses_in_words,
@@ -203,9 +204,9 @@ def _meaning(model: Published) -> str:
     times = at_most(math.exp(promise.epsilon), 3)
     changed = relation_in_words(promise.neighbours, diaries=model.agreement.diaries)
     return (
-        f"Should {changed}, whatever anyone concludes from it "
-        f"would be at most {times} times as likely as before, plus a "
-        f"probability of {at_most(promise.delta, 6)}. {guesses_in_words(stated, mu, 'it')}"
+        f"If {changed}, any conclusion that somebody draws from it would be at most {times} times "
+        f"as likely as before, plus a probability of {at_most(promise.delta, 6)}. "
+        f"{guesses_in_words(stated, mu, 'it')}"
     )
 
 
@@ -241,7 +242,7 @@ def _waves(model: Published, plan: str) -> str:
         )
     return (
         f"Contributors were asked in groups, one after the other, under the plan `{plan}`. Each "
-        "person is in one group, whose noise keeps all of this promise for her; so it holds for "
+        "person is in one group, whose noise keeps all of this promise to them; so it holds for "
         "everything that is published of all groups together. Somebody who took part in two groups "
         f"would have less: √2 times the μ. {margin} {LOT_IN_WORDS[model.agreement.admission]} Each "
         "group is released once, and what the next one is asked for is announced before it "
@@ -318,7 +319,7 @@ def _premise(model: Published) -> str:
             "for both: that each went to one real person is the organiser's word."
         )
     return (
-        f"At least {least} of the submissions were honest people's, each her only one, with the "
+        f"At least {least} of the submissions were honest people's, one of each, with the "
         "noise agreed on, which they do not tell anyone. **The collection was open to anyone: "
         "nobody can check this.**"
     )
@@ -373,9 +374,11 @@ def _facts(model: Published) -> Iterator[tuple[str, str]]:
         in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
         where = " of the last wave" if in_waves else ""
         yield f"sent by each person{where}", f"{agreement.width:,} blurred numbers"
+    for name, words in coded_in_words(agreement).items():
+        yield name, plain(words)
     if agreement.weights is not None:
         called = {one.name: title_of(one) for one in agreement.schema.questions}
-        weights = agreement.weights.to_dict(agreement.schema).items()
+        weights = agreement.weights.to_dict(agreement.questions).items()
         listed = (f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights)
         yield "public weights", ", ".join(listed)
         yield "may be predicted", ", ".join(plain(called[name]) for name in agreement.targets)

@@ -45,8 +45,8 @@ def plain(text: str) -> str:
 
 
 UNEVEN = (
-    "Errors assume that people spread evenly around the model; second moments cannot tell "
-    "otherwise. uneven=True, or --uneven on the command line, allows for it."
+    "Standard errors assume constant variance, which the released sums cannot test; uneven=True "
+    "(--uneven on the command line) allows for any."
 )
 CUT = (
     "Errors are of the line that least squares gives to the same population. They count the "

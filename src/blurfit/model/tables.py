@@ -32,8 +32,9 @@ from scipy.special import ndtri
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables
+from blurfit.learning.denoise import Components, Correlations, components, correlations
 from blurfit.learning.inference import infer
-from blurfit.learning.sums import JointSums
+from blurfit.learning.sums import Blurred, JointSums
 from blurfit.learning.synthesis import joint_law
 from blurfit.learning.tables import Answer, Levels, Test
 from blurfit.model.fitting import in_units
@@ -47,8 +48,9 @@ from blurfit.schema.vectors import units
 from blurfit.validate import inside_unit_interval, one_of, whole
 
 if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.statement import Promise
     from blurfit.model.model import PublishedModel
-    from blurfit.model.moments import PublishedMoments
 
 Shares = Literal["counts", "total", "row", "column"]
 POOLED = "Errors of means take the same spread within every level, as an analysis of variance does."
@@ -186,29 +188,78 @@ class Answers:
         return html_table(self._head, self._cells, caption=self.title) + below
 
 
-def describe(moments: "PublishedMoments", confidence: float = 0.95) -> Answers:
+class Asked:
+    """What can be asked of sums: of a release, or of one of its groups."""
+
+    if TYPE_CHECKING:  # fields of one, properties of the other
+
+        @property
+        def agreement(self) -> "Agreement": ...  # noqa: D102
+        @property
+        def guarantee(self) -> "Promise": ...  # noqa: D102
+        @property
+        def joint(self) -> JointSums: ...  # noqa: D102
+
+    def describe(self, **options: Any) -> Answers:
+        """Return every question's mean or shares, with errors: `describe`."""
+        return describe(self, **options)
+
+    def mean(self, name: str, by: str | None = None, **options: Any) -> Answers:
+        """Return a mean, overall or at each level of a question: `mean`."""
+        return mean(self, name, by, **options)
+
+    def table(self, name: str, other: str | None = None, **options: Any) -> Answers:
+        """Return shares or counts of one or two questions: `table`."""
+        return table(self, name, other, **options)
+
+    def quantile(self, name: str, share: float = 0.5, **options: Any) -> Answers:
+        """Return a quantile of a number that has bands: `quantile`."""
+        return quantile(self, name, share, **options)
+
+    def odds_ratio(self, name: str, other: str, **options: Any) -> Answers:
+        """Return the odds ratio of two questions: `odds_ratio`."""
+        return odds_ratio(self, name, other, **options)
+
+    def calibrate(self, totals: Any) -> "Calibrated":
+        """Weight the release to a known population: `calibrate`."""
+        return calibrate(self, totals)
+
+    def synthesise(self, count: int, **options: Any) -> dict[str, list[str]]:
+        """Draw rows, without errors, for other tools: `synthesise`."""
+        return synthesise(self, count, **options)
+
+    def correlations(self) -> Correlations:
+        """Between all columns, with what the noise leaves uncertain."""
+        return correlations(self.joint)
+
+    def principal_components(self, count: int | None = None) -> Components:
+        """Directions in which people differ most, of the standardised columns."""
+        return components(self.joint, count)
+
+
+def describe(moments: Asked, confidence: float = 0.95) -> Answers:
     """Return each question's mean, or the share of each of its levels, with errors."""
     sums, rows, parts = moments.joint, [], []
-    for one in moments.agreement.schema.questions:
+    for one in moments.agreement.questions:
         if isinstance(one, Numeric):
             rows.append((one.name, "mean"))
             parts.append(_overall(sums, one))
         else:
             levels = levels_of(sums, one)
             rows += [(one.name, name) for name in levels.names]
-            parts.append(tables.shares(tables.counts(sums, levels), sums.count))
+            parts.append(tables.shares(tables.counts(sums, levels)))
     return Answers(
         "Every question: means, and shares of levels",
         ("question", "level"),
         tuple(rows),
         _stacked(parts),
-        _promise(moments),
+        promise_of(moments),
         confidence,
     )
 
 
 def mean(
-    moments: "PublishedMoments",
+    moments: Asked,
     name: str,
     by: str | None = None,
     *,
@@ -237,7 +288,7 @@ def mean(
         rows: tuple[tuple[str, ...], ...] = ((name,),)
         found = _overall(sums, one) if isinstance(one, Numeric) else _share_of_yes(sums, one, None)
         within = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
-        return Answers(title, ("question",), rows, found, _promise(moments), confidence, within)
+        return Answers(title, ("question",), rows, found, promise_of(moments), confidence, within)
     levels = levels_of(sums, schema.question(by))
     rows = tuple((level,) for level in levels.names)
     if not isinstance(one, Numeric):
@@ -260,7 +311,7 @@ def mean(
         (by,),
         rows,
         found,
-        _promise(moments),
+        promise_of(moments),
         confidence,
         limits=limits,
         assumes=tuple(notes),
@@ -269,7 +320,7 @@ def mean(
 
 
 def table(
-    moments: "PublishedMoments",
+    moments: Asked,
     name: str,
     other: str | None = None,
     *,
@@ -302,11 +353,12 @@ def table(
         if test.share_of_noise > 0.9 and test.p_value > 0.05:
             note = "The noise is most of the test's spread, so it could hardly have found anything."
             test = Test(**{**vars(test), "notes": (note,)})
-    found = tables.shares(blurred, sums.count)
+    found = tables.shares(blurred)
     shown = tables.on_simplex(found.values)
     limits = (0.0, 1.0)
     if shares == "counts":
         found, shown, limits = found.scaled(sums.count), shown * sums.count, (0.0, sums.count)
+        found = Answer(found.values, found.sampling, blurred.noise)
     elif shares != "total" and other is not None:
         row, column = np.arange(len(one)), np.arange(len(two))
         place = np.repeat(row, len(two)) if shares == "row" else np.tile(column, len(one))
@@ -319,7 +371,7 @@ def table(
         keys,
         rows,
         found,
-        _promise(moments),
+        promise_of(moments),
         confidence,
         limits=limits,
         shown=shown,
@@ -328,7 +380,7 @@ def table(
 
 
 def quantile(
-    moments: "PublishedMoments",
+    moments: Asked,
     name: str,
     share: float = 0.5,
     by: str | None = None,
@@ -355,10 +407,10 @@ def quantile(
     edges = np.array([source.lower, *bands.edges, source.upper])
     if by is None:
         rows: tuple[tuple[str, ...], ...] = ((name,),)
-        groups = [tables.shares(tables.counts(sums, own), sums.count)]
+        groups = [tables.shares(tables.counts(sums, own))]
     else:
         levels = levels_of(sums, schema.question(by))
-        whole = tables.shares(tables.table(sums, levels, own), sums.count)
+        whole = tables.shares(tables.table(sums, levels, own))
         place = np.repeat(np.arange(len(levels)), len(own))
         split = tables.within(whole, np.eye(len(levels))[:, place])
         groups, rows = [], tuple((level,) for level in levels.names)
@@ -370,7 +422,7 @@ def quantile(
         ("question",) if by is None else (by,),
         rows,
         _stacked([one for one, _ in found]),
-        _promise(moments),
+        promise_of(moments),
         confidence,
         limits=(source.lower, source.upper),
         beyond=np.array([wide for _, wide in found]),
@@ -379,7 +431,7 @@ def quantile(
 
 
 def odds_ratio(
-    moments: "PublishedMoments",
+    moments: Asked,
     name: str,
     other: str,
     *,
@@ -406,13 +458,13 @@ def odds_ratio(
         chosen.append([part.names.index(each) for each in names])
     cells = [row * len(two) + column for row in chosen[0] for column in chosen[1]]
     whole = tables.table(sums, one, two)
-    four = tables.Blurred(whole.values[cells], whole.noise[np.ix_(cells, cells)])
+    four = Blurred(whole.values[cells], whole.noise[np.ix_(cells, cells)])
     return OddsRatio(
         f"Odds ratio of {name} and {other}",
         ("questions",),
         ((f"{name} × {other}",),),
         tables.log_odds_ratio(four),
-        _promise(moments),
+        promise_of(moments),
         confidence,
     )
 
@@ -496,7 +548,7 @@ def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]
 class Calibrated:
     """A release weighted to a population with known shares and means: see `calibrate`."""
 
-    moments: "PublishedMoments"
+    moments: Asked
     features: tuple[str, ...]
     known: Mapping[str, float]  # of the encoded columns but a reference level, in the user's units
 
@@ -525,7 +577,7 @@ class Calibrated:
             ("question",),
             tuple((each,) for each in (one.columns if levels else (name,))),
             answer,
-            _promise(self.moments),
+            promise_of(self.moments),
             confidence,
             limits=limits,
             shown=tables.on_simplex(answer.values) if levels else None,
@@ -533,7 +585,7 @@ class Calibrated:
         )
 
 
-def calibrate(moments: "PublishedMoments", totals: Mapping[str, Any] | str | Path) -> Calibrated:
+def calibrate(moments: Asked, totals: Mapping[str, Any] | str | Path) -> Calibrated:
     """Weight a release to a population whose shares and means are known from elsewhere.
 
     Args:
@@ -579,7 +631,7 @@ def _known_of(one: Question, given: Any) -> dict[str, float]:
 
 
 def synthesise(
-    moments: "PublishedMoments",
+    moments: Asked,
     count: int,
     questions: Sequence[str] | None = None,
     *,
@@ -597,7 +649,7 @@ def synthesise(
     """
     whole(count=count)
     sums, schema = moments.joint, moments.agreement.schema
-    asked = [one for one in schema.questions if not isinstance(one, Numeric)]
+    asked = [one for one in moments.agreement.questions if not isinstance(one, Numeric)]
     chosen = asked if questions is None else [schema.question(name) for name in questions]
     if not chosen:
         raise InvalidValueError("Expected a question with levels: numbers are not drawn.")
@@ -628,11 +680,7 @@ def levels_of(sums: JointSums, one: Question) -> Levels:
         )
     rows = tuple(sums.index(name) for name in one.columns)
     if isinstance(one, Categorical):
-        names = tuple(
-            "(not said)" if is_unsaid(name) else level
-            for name, level in zip(one.columns, (*one.levels, ""), strict=False)
-        )
-        return Levels(one.name, names, rows, np.eye(len(rows)))
+        return Levels(one.name, one.answers, rows, np.eye(len(rows)))
     values = np.array([[1.0, -1.0]])
     if len(rows) > 1:
         return Levels(
@@ -658,7 +706,7 @@ def _means(sums: JointSums, one: Numeric, levels: Levels, *, bounded: bool) -> A
     else:
         both = tables.table(sums, levels, said)
         first = np.arange(0, len(both.values), 2)
-        people = tables.Blurred(both.values[first], both.noise[np.ix_(first, first)])
+        people = Blurred(both.values[first], both.noise[np.ix_(first, first)])
         count = float(people.values.sum())
     squares = float(sums.matrix[row, row]) / sums.columns[row - 1].weight ** 2
     found = tables.means(tables.totals(sums, row, levels), people, squares, count, bounded=bounded)
@@ -676,10 +724,10 @@ def _share_of_yes(sums: JointSums, one: Question, levels: Levels | None) -> Answ
     """Return the share of yes among those who say it, overall or at each level."""
     own = levels_of(sums, one)
     if levels is None:
-        found = tables.shares(tables.counts(sums, own), sums.count)
+        found = tables.shares(tables.counts(sums, own))
         place = np.zeros(len(own), dtype=np.intp)
     else:
-        found = tables.shares(tables.table(sums, levels, own), sums.count)
+        found = tables.shares(tables.table(sums, levels, own))
         place = np.repeat(np.arange(len(levels)), len(own))
     if len(own) == 3:  # the silent do not count
         said = np.tile([True, True, False], place[-1] + 1)
@@ -698,5 +746,6 @@ def _stacked(parts: Sequence[Answer]) -> Answer:
     )
 
 
-def _promise(moments: "PublishedMoments") -> str:
+def promise_of(moments: Asked) -> str:
+    """Return of how many people something is, and what is promised to them, in one line."""
     return f"{moments.guarantee.counted}, {moments.guarantee.numbers}"

@@ -324,6 +324,11 @@ class Categorical(_Column):
             )
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """The levels, and "(not said)" where that is an answer: one for each column."""
+        return *self.levels, *([NOT_SAID] if self.optional else [])
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The name of each level's column: "sex=f", "sex=m"; and of the one for not saying."""
         said = (f"{self.name}={level}" for level in self.levels)

@@ -3,20 +3,31 @@
 | derived | columns | what a record has in it |
 | --- | --- | --- |
 | `Bands("pay", edges=[20, 40])` | one for each band | one 1 among zeros: the band of the number |
+| `Curve("age", knots=[18, 40, 90])` | one for each knot | how near the number is to each: hats |
+| `Poly("age", degree=2)` | one | Legendre's polynomial of the number, scaled to [−1, 1] |
 | `Cross("sex", "region")` | one for each pair of levels | one 1 among zeros: the pair |
 | `Product("age", "hours")` | one | the product of the two numbers, each scaled to [−1, 1] |
+| `Product("age", "region")` | one for each level | the number at one's own level, 0 at the others |
 | `Condition("works", "hours", above=0)` | one | ±1: a number is above it, or a choice is a level |
 
 Nobody is asked anything more. The definition is part of the schema, and so of the agreement and its
-fingerprint; edges, thresholds and levels are public and stated beforehand, never taken from
-answers.
+fingerprint; edges, knots, thresholds and levels are public and stated beforehand, never taken from
+answers. A question that is asked only for what is derived from it is one of the schema's `sources`.
 
-**The promise stays.** Each of them adds at most 1 to ‖z‖², as a question does: one-hot columns have
-norm 1, the one-hot code of a pair of levels is one-hot, and |v₁v₂| ≤ 1. So a derived column is a
-question like any other for the bounds ‖x‖ ≤ 1 and ρ² = Σω² (`blurfit.schema.columns`,
-`blurfit.theory.forms`), and the sensitivities proved from them hold as they are: a record is still
-one vector z within the ball, whatever function of the answers its entries are. In floating point a
-product of two numbers within [−1, 1] is within [−1, 1], since rounding keeps order.
+**Hats** are linear B-splines. With knots κ₁ < … < κ_K, a number between κ_j and κ_{j+1} has
+B_{j+1} = (x − κ_j)/(κ_{j+1} − κ_j), B_j = 1 − B_{j+1} and zeros elsewhere; beyond the first and the
+last knot it is at that knot. So Σ β_jB_j is the curve that is β_j at κ_j, straight between knots.
+
+**The promise stays.** Each of them adds at most 1 to ‖z‖², as a question does. One-hot columns have
+norm 1, and the one-hot code of a pair of levels is one-hot. |v₁v₂| ≤ 1, and ‖v·e_k‖ = |v| ≤ 1.
+Hats are at least 0 and sum to 1, so ΣB² ≤ (ΣB)² = 1, attained at a knot. |P_k| ≤ 1 on [−1, 1]
+(Legendre), attained at 1; a polynomial of degree d is d columns, and has d times the budget of one.
+So a derived column is a question like any other for the bounds ‖x‖ ≤ 1 and ρ² = Σω²
+(`blurfit.schema.columns`, `blurfit.theory.forms`), and the sensitivities proved from them hold as
+they are: a record is still one vector z within the ball, whatever function of the answers its
+entries are. In floating point a product of two numbers within [−1, 1] is within [−1, 1], since
+rounding keeps order; B_j is computed first, and B_{j+1} = 1 − B_j then is exact (below ½ the first
+difference was, else the second is, by Sterbenz), so that ΣB = 1 to the last bit; P_k is cut.
 
 Answers that need not be given have no derived columns: what the silent would have said is unknown.
 """
@@ -28,7 +39,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from blurfit.arrays import AnyArray
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.json_reader import canonical
 from blurfit.schema.columns import (
@@ -64,12 +75,8 @@ class Bands(Categorical):
         name: str | None = None,
         wording: Wording = NO_WORDING,
     ) -> None:
-        if isinstance(edges, str | bytes) or not isinstance(edges, Sequence) or not edges:
-            raise InvalidValueError(f"Expected edges={edges!r} to be a list of numbers.")
-        cut = tuple(as_number(edge=edge) for edge in edges)
-        if any(one >= other for one, other in pairwise(cut)):
-            raise InvalidValueError(f"Expected edges={edges!r} to grow from each to the next.")
-        said = [canonical(edge).decode() for edge in cut]  # as pages write them
+        cut = _growing(1, edges=edges)
+        said = _written(cut)
         middle = [f"{one} to {other}" for one, other in pairwise(said)]
         levels = (f"under {said[0]}", *middle, f"{said[-1]} or more")
         assign(
@@ -105,6 +112,77 @@ class Bands(Categorical):
 
 
 @dataclass(frozen=True, init=False)
+class Curve(Categorical):
+    """A curve of a number, straight between knots: a share of 1 for each knot that it is near.
+
+    As a categorical has levels, a curve has knots, and a number between two of them is partly at
+    each: both have columns that sum to 1. A model's coefficients are the values at the knots
+    beside that at the reference knot.
+
+    >>> Curve("age", knots=[18, 40, 90]).scale(np.array([29.0, 90.0])).tolist()
+    [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    of: tuple[str, ...] = ()
+    knots: tuple[float, ...] = ()
+    kind: ClassVar = "curve"
+
+    def __init__(
+        self,
+        of: str,
+        knots: Sequence[float],
+        name: str | None = None,
+        wording: Wording = NO_WORDING,
+    ) -> None:
+        at = _growing(3, knots=knots)
+        assign(
+            self,
+            of=(as_text(of=of),),
+            knots=at,
+            name=f"curve({of})" if name is None else name,
+            levels=tuple(_written(at)),
+            optional=False,
+            wording=wording,
+        )
+        self.__post_init__()
+
+    def bound(self, sources: Sequence[Question]) -> "Curve":
+        """Refuse a source that is no number, and knots where nobody can be."""
+        (source,) = sources
+        if not isinstance(source, Numeric):
+            raise InvalidValueError(f"Expected {self.of[0]!r} to be a number, to curve it.")
+        if not source.lower <= self.knots[0] <= self.knots[-1] <= source.upper:
+            raise InvalidValueError(
+                f"Expected the knots {list(self.knots)} of {self.name!r} from "
+                f"lower={source.lower!r} to upper={source.upper!r}."
+            )
+        return self
+
+    def derive(self, sources: Sequence[Any], values: Sequence[AnyArray]) -> AnyArray:
+        """Return each row's number, within its bounds."""
+        return np.asarray(sources[0].inside(values[0]))
+
+    def contains(self, number: Question) -> bool:
+        """Tell whether a straight line over the whole range of the number is such a curve."""
+        ends = self.knots[0], self.knots[-1]
+        return isinstance(number, Numeric) and ends == (number.lower, number.upper)
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """Return the hats of each number, (n, K)."""
+        knots = np.array(self.knots)
+        x = np.clip(np.asarray(values, dtype=np.float64), knots[0], knots[-1])
+        place = np.minimum(np.searchsorted(knots, x, side="right") - 1, len(knots) - 2)
+        left = 1 - (x - knots[place]) / (knots[place + 1] - knots[place])
+        found = np.zeros((*x.shape, len(knots)))
+        np.put_along_axis(found, place[..., None], left[..., None], axis=-1)
+        np.put_along_axis(found, place[..., None] + 1, (1 - left)[..., None], axis=-1)
+        return found
+
+    def _stated(self) -> dict[str, Any]:
+        return {"of": self.of[0], "knots": list(self.knots)}
+
+
+@dataclass(frozen=True, init=False)
 class Cross(Categorical):
     """A level for each pair of levels of two questions; a yes/no has the levels yes and no.
 
@@ -126,7 +204,7 @@ class Cross(Categorical):
     def bound(self, sources: Sequence[Question]) -> "Cross":
         """Return it with the levels of its two questions."""
         found = Cross(self.of[0], self.of[1], self.name, self.wording)
-        one, other = map(_levels_of, sources)
+        one, other = map(levels_of, sources)
         assign(found, levels=tuple(f"{first}:{second}" for first in one for second in other))
         found.__post_init__()
         return found
@@ -134,51 +212,128 @@ class Cross(Categorical):
     def derive(self, sources: Sequence[Any], values: Sequence[AnyArray]) -> AnyArray:
         """Return each row's pair of levels."""
         one, other = (_places(*pair) for pair in zip(sources, values, strict=True))
-        found = np.array(self.levels, dtype=object)[one * len(_levels_of(sources[1])) + other]
+        found = np.array(self.levels, dtype=object)[one * len(levels_of(sources[1])) + other]
         return np.asarray(found, dtype=object)
 
     def _stated(self) -> dict[str, Any]:
         return {"of": list(self.of)}
 
 
+class _Computed(Numeric):
+    """A number in [−1, 1] that is computed from answers."""
+
+    def _computed(self, of: tuple[str, ...], name: str, wording: Wording, **more: Any) -> None:
+        bounds = {"lower": -1.0, "upper": 1.0, "outside": "clip", "optional": False}
+        assign(self, of=of, name=name, wording=wording, **bounds, **more)
+        self.__post_init__()
+
+
 @dataclass(frozen=True, init=False)
-class Product(Numeric):
-    """The product of two numbers, each scaled to [−1, 1] by its public bounds."""
+class Product(_Computed):
+    """The product of two numbers, each scaled to [−1, 1] by its public bounds.
+
+    One of them may be a yes/no, which is ±1, or a choice: then there is a column for each of its
+    levels, which has the number for those who chose the level, and 0 for all others.
+    """
 
     of: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
     kind: ClassVar = "product"
 
     def __init__(
         self, one: str, other: str, name: str | None = None, wording: Wording = NO_WORDING
     ) -> None:
-        assign(
-            self,
-            of=(as_text(one=one), as_text(other=other)),
-            name=f"{one}:{other}" if name is None else name,
-            lower=-1.0,
-            upper=1.0,
-            outside="clip",
-            optional=False,
-            wording=wording,
-        )
-        self.__post_init__()
+        of = as_text(one=one), as_text(other=other)
+        self._computed(of, f"{one}:{other}" if name is None else name, wording, levels=())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the one column, or of each level's."""
+        return tuple(f"{self.name}={level}" for level in self.levels) or (self.name,)
+
+    @property
+    def affines(self) -> tuple[tuple[float, float], ...]:
+        """Each column is what it is: z = v."""
+        return ((1.0, 0.0),) * len(self.columns)
 
     def bound(self, sources: Sequence[Question]) -> "Product":
-        """Refuse sources that are no numbers."""
-        if not all(isinstance(one, Numeric) for one in sources):
+        """Return it with the levels of the choice, if one of its questions is one."""
+        if not any(isinstance(one, Numeric) for one in sources) or any(
+            isinstance(one, Label) for one in sources
+        ):
             raise InvalidValueError(
-                f"Expected {' and '.join(self.of)} to be numbers, to multiply them: of choices, "
-                "declare a Cross."
+                f"Expected one of {' and '.join(self.of)} to be a number, to multiply it: of "
+                "choices, declare a Cross."
             )
-        return self
+        found = Product(self.of[0], self.of[1], self.name, self.wording)
+        choices = (one.levels for one in sources if isinstance(one, Categorical))
+        assign(found, levels=tuple(next(choices, ())))
+        return found
 
     def derive(self, sources: Sequence[Any], values: Sequence[AnyArray]) -> AnyArray:
-        """Return each row's product."""
+        """Return each row's product, (n,) or (n, levels)."""
         one, other = (source.scale(column) for source, column in zip(sources, values, strict=True))
+        if self.levels:
+            one, other = (part if part.ndim == 2 else part[:, None] for part in (one, other))
         return np.asarray(one * other)
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """Return the product as it is."""
+        return np.asarray(values, dtype=np.float64)
 
     def _stated(self) -> dict[str, Any]:
         return {"of": list(self.of)}
+
+
+@dataclass(frozen=True, init=False)
+class Poly(_Computed):
+    """Legendre's polynomial of one degree of a number that is scaled to [−1, 1].
+
+    `poly(age, 3)` in a formula is age itself with those of degrees 2 and 3.
+
+    >>> Poly("age", degree=2).name
+    'poly2(age)'
+    """
+
+    of: tuple[str, ...] = ()
+    degree: int = 2
+    kind: ClassVar = "poly"
+
+    def __init__(
+        self, of: str, degree: int, name: str | None = None, wording: Wording = NO_WORDING
+    ) -> None:
+        if (
+            isinstance(degree, bool)
+            or not isinstance(degree, int)
+            or not 2 <= degree <= MOST_DEGREE
+        ):
+            raise InvalidValueError(
+                f"Expected degree={degree!r} to be a whole number from 2 to {MOST_DEGREE}: of "
+                "degree 1 it is the number itself, and for more bends a Curve has less noise."
+            )
+        name = f"poly{degree}({of})" if name is None else name
+        self._computed((as_text(of=of),), name, wording, degree=degree)
+
+    def bound(self, sources: Sequence[Question]) -> "Poly":
+        """Refuse a source that is no number."""
+        if not isinstance(sources[0], Numeric):
+            raise InvalidValueError(f"Expected {self.of[0]!r} to be a number, to have powers.")
+        return self
+
+    def derive(self, sources: Sequence[Any], values: Sequence[AnyArray]) -> AnyArray:
+        """Return the polynomial at each row's number, by the recurrence, cut to [−1, 1]."""
+        z = sources[0].scale(values[0])
+        before, found = np.ones_like(z), z
+        for k in range(1, self.degree):
+            before, found = found, ((2 * k + 1) * z * found - k * before) / (k + 1)
+        return np.asarray(np.clip(found, -1, 1))
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """Return the polynomial as it is."""
+        return np.asarray(values, dtype=np.float64)
+
+    def _stated(self) -> dict[str, Any]:
+        return {"of": self.of[0], "degree": self.degree}
 
 
 @dataclass(frozen=True, init=False)
@@ -242,28 +397,52 @@ class Condition(Binary):
         return {"of": self.of[0], **rule}
 
 
-Derived = Bands | Cross | Product | Condition
-KINDS = ("bands", "cross", "product", "condition")
+Derived = Bands | Curve | Cross | Product | Poly | Condition
+KINDS = ("bands", "curve", "cross", "product", "poly", "condition")
+MOST_DEGREE = 9
+_RULES = {"bands": "edges", "curve": "knots", "poly": "degree"}
 
 
 def derived_from_dict(entry: Mapping[str, Any]) -> Derived:
     """Read a derived column as a file describes it."""
     kind, words = entry["kind"], wording_from(entry)
-    extra = {"bands": ("edges",)}.get(kind, ())
+    rule = _RULES.get(kind)
     optional = ("above", "level") if kind == "condition" else ()
-    refuse_keys(entry, ("name", "kind", "of", *extra), (*optional, *WORDING_KEYS))
+    needed = ("name", "kind", "of", *([rule] if rule else []))
+    refuse_keys(entry, needed, (*optional, *WORDING_KEYS))
     name, of = entry["name"], entry["of"]
-    if kind == "bands":
-        return Bands(of, entry["edges"], name, words)
+    if rule is not None:
+        made: Any = {"bands": Bands, "curve": Curve, "poly": Poly}[kind]
+        return made(of, entry[rule], name, words)  # type: ignore[no-any-return]
     if kind == "condition":
-        rule = {key: entry[key] for key in optional if key in entry}
-        return Condition(name, of, **rule, wording=words)
+        given = {key: entry[key] for key in optional if key in entry}
+        return Condition(name, of, **given, wording=words)
     if not isinstance(of, list) or len(of) != 2:
         raise InvalidValueError(f"Expected of={of!r} to name two questions.")
     return (Cross if kind == "cross" else Product)(of[0], of[1], name, words)
 
 
-def _levels_of(source: Question) -> tuple[str, ...]:
+def _growing(least: int, **named: Any) -> tuple[float, ...]:
+    """Return the one named list as numbers that grow from each to the next."""
+    ((name, given),) = named.items()
+    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if not is_list or len(given) < least:
+        raise InvalidValueError(
+            f"Expected {name}={given!r} to be a list of numbers, at least {least} of them."
+        )
+    found = tuple(as_number(**{name: one}) for one in given)
+    if any(one >= other for one, other in pairwise(found)):
+        raise InvalidValueError(f"Expected {name}={given!r} to grow from each to the next.")
+    return found
+
+
+def _written(numbers: Sequence[float]) -> list[str]:
+    """Return numbers as pages write them."""
+    return [canonical(number).decode() for number in numbers]
+
+
+def levels_of(source: Question) -> tuple[str, ...]:
+    """Return the levels that a question can be crossed by; a yes/no has yes and no."""
     if isinstance(source, Categorical):
         return tuple(source.levels)
     if isinstance(source, Numeric | Label):

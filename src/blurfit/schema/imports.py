@@ -31,19 +31,25 @@ under "blurfit", which other tools ignore: so what was written here is read back
 | form_title in settings | the title |
 
 Notes, calculations and what a device knows by itself (start, deviceid …) are left out.
+
+**A table of records** (`TableGlance`) says which columns there are and of what kind. It says
+nothing about bounds: those of the data are somebody's data, so they are neither read nor shown.
+The choices that occur are shown to the table's owner alone, who says which choices there are.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Question
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
-from blurfit.schema.table_files import workbook
+from blurfit.schema.table_files import lines_of, separator_of, workbook
 from blurfit.schema.wording import About, Wording, about_from
 
 OWN = "blurfit"
@@ -56,6 +62,9 @@ _LOWER = re.compile(rf"\.\s*>=?\s*{_NUMBER}|{_NUMBER}\s*<=?\s*\.")
 _UPPER = re.compile(rf"\.\s*<=?\s*{_NUMBER}|{_NUMBER}\s*>=?\s*\.")
 _RELEVANT = re.compile(rf"\$\{{(.+?)\}}\s*(<=|>=|!=|=|<|>)\s*(?:'([^']+)'|{_NUMBER})")
 _SELECTED = re.compile(r"selected\(\s*\$\{(.+?)\}\s*,\s*'([^']+)'\s*\)")
+_YES_OR_NO = {"0", "1", "false", "true", "no", "yes", "nein", "ja"}
+_LIKE_NUMBER = re.compile(r"[+-]?[\d.,'  ]*\d(?:[eE][+-]?\d+)?")
+_MOST_CHOICES, _ROWS_SEEN = 20, 10_000
 _TRUE = {"yes", "true", "true()", "1"}
 # Far more than any survey has; a workbook within them is read in seconds.
 _MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 2**24, 2**16, 2**8
@@ -104,6 +113,57 @@ class SurveyReader:
         if unsaid := [one.name for one in features if one.optional]:
             notes.append(f"May be left unsaid: {listed(unsaid)}.")
         return Imported(Schema(features, aim, about=about), tuple(notes))
+
+
+@dataclass(frozen=True)
+class TableGlance:
+    """What a table of records looks like, for its owner: `choices` holds answers of its people."""
+
+    kinds: dict[str, Literal["number", "yes or no", "choice", "text"]]
+    choices: dict[str, list[str]]
+    gaps: frozenset[str]  # columns in which something is missing
+
+    @classmethod
+    def at(cls, path: Path) -> "TableGlance":
+        """Look at the first rows of a table in a CSV file, a workbook or a Parquet file."""
+        columns = _first_rows(path)
+        kinds: dict[str, Any] = {}
+        choices: dict[str, list[str]] = {}
+        for name, cells in columns.items():
+            words = {str(cell).strip() for cell in cells} - {""}
+            if {word.casefold() for word in words} <= _YES_OR_NO:
+                kinds[name] = "yes or no"
+            elif all(map(_LIKE_NUMBER.fullmatch, words)):
+                kinds[name] = "number"
+            elif len(words) <= _MOST_CHOICES:
+                kinds[name], choices[name] = "choice", sorted(words)
+            else:
+                kinds[name] = "text"
+        gaps = (name for name, cells in columns.items() if "" in map(str, cells))
+        return cls(kinds, choices, frozenset(gaps))
+
+
+def _first_rows(path: Path) -> dict[str, list[Any]]:
+    if path.suffix.lower() == ".parquet":
+        parquet = optional("pyarrow.parquet")
+        try:
+            with parquet.ParquetFile(path) as file:
+                first = next(file.iter_batches(batch_size=_ROWS_SEEN), None)
+        except (OSError, ValueError):
+            raise InvalidValueError(f"Expected {path.name!r} to be a Parquet file.") from None
+        found = {} if first is None else first.to_pydict()
+        return {
+            name: ["" if cell is None else cell for cell in cells] for name, cells in found.items()
+        }
+    with lines_of(path, separator_of(path, len)) as lines:
+        heading, rows = [str(name) for name in next(lines, ())], list(islice(lines, _ROWS_SEEN))
+    if not rows or len(set(heading)) != len(heading) or not all(heading):
+        raise InvalidValueError(
+            f"Expected {path.name!r} to be a table whose first row names its columns, each of them "
+            "once, with at least one row below."
+        )
+    cells = zip_longest(*rows, fillvalue="")
+    return dict(zip(heading, map(list, cells), strict=False))
 
 
 def to_table_schema(schema: Schema) -> dict[str, Any]:
@@ -217,6 +277,12 @@ def _levels(
         if isinstance(one, Mapping) and one.get("label"):
             labels.append((str(value), one["label"]))
     return levels, labels
+
+
+def is_xlsform(path: Path) -> bool:
+    """Tell a form's workbook, which has a sheet named survey, from a table of people."""
+    with workbook(path, _MOST_BYTES) as book:
+        return any(name.strip().lower() == "survey" for name in book.sheetnames)
 
 
 def from_xlsform(path: Path, target: str | None = None) -> Imported:

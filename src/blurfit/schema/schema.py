@@ -50,7 +50,7 @@ from blurfit.schema.columns import (
     Question,
     column_from_dict,
 )
-from blurfit.schema.derived import KINDS, derived_from_dict
+from blurfit.schema.derived import KINDS, Curve, derived_from_dict
 from blurfit.schema.table import Table, listed, read, refuse_keys
 from blurfit.schema.wording import ABOUT, NO, NO_ONE, YES, About, OnlyIf, about_from
 
@@ -92,7 +92,10 @@ class Schema:
     alone, whatever the data are.
 
     `targets` are the columns that may be predicted from joint moments: all that everybody answers,
-    unless you say which. `about` says who asks and what for.
+    unless you say which. `sources` are asked only for what is derived from them, and are no columns
+    themselves. `predictors` are the features of the model that is learned where nobody writes a
+    formula, and in waves: all that are asked or derived from a source, unless you say which.
+    `about` says who asks and what for.
 
     `records` is, here and below, a dict (of sequences, or of single values for one record), a
     pandas or polars DataFrame, an Arrow table, a NumPy structured array, or a NumPy array with the
@@ -116,6 +119,8 @@ class Schema:
     intercept: bool = True
     targets: Sequence[str] = ()
     about: About = field(default=NO_ONE, repr=False)
+    sources: Sequence[Feature] = ()
+    predictors: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Sequence) or not self.features:
@@ -123,9 +128,15 @@ class Schema:
                 f"Expected features={self.features!r} to be a list of at least one column."
             )
         object.__setattr__(self, "features", tuple(self.features))
-        for feature in self.features:
+        object.__setattr__(self, "sources", tuple(self.sources))
+        for feature in (*self.sources, *self.features):
             _refuse_unless_kind(Feature, "feature", feature, "a label can only be the target")
         object.__setattr__(self, "features", tuple(map(self._bound, self.features)))
+        used = {name for one in self.features for name in one.of}
+        if unused := [one.name for one in self.sources if one.of or one.name not in used]:
+            raise InvalidValueError(
+                f"Expected sources={listed(unused)} to be questions that features are derived from."
+            )
         _refuse_unless_kind(Question, "target", self.target, "state its public bounds or levels")
         if self.target.of:
             raise InvalidValueError(
@@ -136,19 +147,22 @@ class Schema:
             raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
         all_names = [one.name for one in self.questions]
         unsaid = {one.name for one in self.questions if one.optional}
-        targets = tuple(self.targets) or tuple(name for name in all_names if name not in unsaid)
+        several = {one.name for one in self.features if one.of and not _has_classes(one)}
+        no_target = unsaid | several
+        targets = tuple(self.targets) or tuple(name for name in all_names if name not in no_target)
         if told := sorted(unsaid & {self.target.name, *targets}):
             raise InvalidValueError(
                 f"Expected {listed(told)} to be answered by everybody, because it is to be "
                 "predicted: leave `optional` out, or take it out of `targets`."
             )
-        if self.target.name not in targets or not set(targets) <= set(all_names):
+        if self.target.name not in targets or not set(targets) <= set(all_names) - several:
             raise InvalidValueError(
                 f"Expected targets={self.targets!r} to be columns of the schema, the target "
                 f"{self.target.name!r} among them: they say what may be predicted."
             )
         object.__setattr__(self, "targets", targets)
-        names = Counter([INTERCEPT, *all_names])
+        self._require_predictors()
+        names = Counter([INTERCEPT, *all_names, *(one.name for one in self.sources)])
         encoded = self.questions if isinstance(self.target, Categorical) else self.features
         columns = Counter([INTERCEPT, *(column for one in encoded for column in one.columns)])
         if repeated := [name for name, count in (names | columns).items() if count > 1]:
@@ -168,19 +182,28 @@ class Schema:
     @property
     def asked(self) -> tuple[Question, ...]:
         """What people are asked: all questions but those that are derived from others' answers."""
-        return tuple(one for one in self.questions if not one.of)
+        return (*self.sources, *(one for one in self.questions if not one.of))
 
-    def refuse_derived(
-        self,
-        what: str,
-        remedy: str = "collect joint moments in one wave, and ask for them in a formula",
-    ) -> None:
-        """Refuse derived columns where the model is of all features at once."""
-        if derived := [one.name for one in self.features if one.of]:
+    def _require_predictors(self) -> None:
+        """Refuse predictors that are no features, or that tell the target itself."""
+        object.__setattr__(self, "predictors", tuple(self.predictors))
+        fitting = {one.name for one in self.features if self.target.name not in one.of}
+        if wrong := [name for name in self.predictors if name not in fitting]:
             raise InvalidValueError(
-                f"Expected no derived columns with {what}, and {listed(derived)} is computed from "
-                f"other answers: {remedy}."
+                f"Expected predictors={listed(wrong)} to be features, and not derived from the "
+                f"target {self.target.name!r}."
             )
+
+    def default_predictors(self, target: str) -> tuple[str, ...]:
+        """Name the features of a model of this target that nobody writes a formula for."""
+        if self.predictors and target == self.target.name:
+            return tuple(self.predictors)
+        alone = {one.name for one in self.sources}
+        return tuple(
+            one.name
+            for one in self.questions
+            if one.name != target and target not in one.of and (not one.of or alone & set(one.of))
+        )
 
     def _bound(self, one: Any) -> Any:
         """Return a feature, a derived one only if everybody answers what it is derived from."""
@@ -211,7 +234,7 @@ class Schema:
 
     def question(self, name: str) -> Question:
         """Return the question of that name."""
-        for one in self.questions:
+        for one in (*self.questions, *self.sources):
             if one.name == name:
                 return one
         raise InvalidValueError(
@@ -275,25 +298,33 @@ class Schema:
             "target": self.target.to_dict(),
             "intercept": self.intercept,
             "targets": list(self.targets),
+            **({"sources": [one.to_dict() for one in self.sources]} if self.sources else {}),
+            **({"predictors": list(self.predictors)} if self.predictors else {}),
             **self.about.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
         """Read what `to_dict` wrote, or what stands in a file (without its terms)."""
-        refuse_keys(
-            description, ("features", "target"), ("intercept", "outside", "targets", *ABOUT)
-        )
-        outside, entries = description.get("outside", "clip"), description["features"]
+        allowed = ("intercept", "outside", "targets", "sources", "predictors", *ABOUT)
+        refuse_keys(description, ("features", "target"), allowed)
+        outside = description.get("outside", "clip")
         validate.one_of(OUTSIDE, outside=outside)
-        if not isinstance(entries, list):
-            raise InvalidValueError(f"Expected features={entries!r} to be a list of tables.")
-        features: list[Any] = [
-            _feature_from_dict(f"features[{i}]", entry, outside) for i, entry in enumerate(entries)
-        ]
+        parts: dict[str, list[Any]] = {}
+        for part in ("features", "sources"):
+            entries = description.get(part, [])
+            if not isinstance(entries, list):
+                raise InvalidValueError(f"Expected {part}={entries!r} to be a list of tables.")
+            parts[part] = [
+                _feature_from_dict(f"{part}[{i}]", entry, outside)
+                for i, entry in enumerate(entries)
+            ]
         target: Any = column_from_dict("target", description["target"], outside)
         rest = description.get("intercept", True), description.get("targets", ())
-        return cls(features, target, *rest, about_from(description))
+        predictors = description.get("predictors", ())
+        return cls(
+            parts["features"], target, *rest, about_from(description), parts["sources"], predictors
+        )
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> "Schema":
@@ -332,6 +363,11 @@ class Schema:
             x[:, place] = feature.scale(table.columns[feature.name])
         x *= self.scale
         return x[0] if table.single else x
+
+
+def _has_classes(one: Question) -> bool:
+    """Tell whether a column can be predicted: one number, a yes or no, or one of several levels."""
+    return len(one.columns) == 1 or (isinstance(one, Categorical) and not isinstance(one, Curve))
 
 
 def _feature_from_dict(where: str, entry: Any, outside: Any) -> Any:
@@ -413,11 +449,12 @@ def to_toml(schema: Schema) -> str:
     upper = 1
     """
     entry = schema.to_dict()
-    features, target = entry.pop("features"), entry.pop("target")
+    features, target, sources = (entry.pop(name, []) for name in ("features", "target", "sources"))
     if entry["intercept"]:
         del entry["intercept"]  # which is understood
     parts = ["\n".join(_toml_lines(entry))]
-    parts += ["\n".join(["[[features]]", *_toml_lines(one)]) for one in features]
+    for part, ones in (("sources", sources), ("features", features)):
+        parts += ["\n".join([f"[[{part}]]", *_toml_lines(one)]) for one in ones]
     parts.append("\n".join(["[target]", *_toml_lines(target)]))
     return "\n\n".join(part for part in parts if part)
 
@@ -436,8 +473,8 @@ def _toml_value(value: Any) -> str:
         return _toml_text(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, int | float):
+        return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
     if isinstance(value, Mapping):
         return (
             "{"

@@ -21,7 +21,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -124,40 +124,13 @@ class TableFile:
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    @contextmanager
-    def _lines(self) -> Iterator[Iterator[Row]]:
-        """Open the file, and yield its rows, blank ones left out: the heading first."""
-        if self.path.suffix.lower() in WORKBOOKS:
-            with workbook(self.path, _MOST_BYTES) as book:
-                rows = book.worksheets[0].iter_rows(values_only=True)
-                cells = ([_plain(cell) for cell in row] for row in rows)
-                yield (row for row in cells if any(cell != "" for cell in row))
-            return
-        try:
-            with self._opened() as file:
-                yield (line for line in csv.reader(file, delimiter=self._separator) if line)
-        except (csv.Error, UnicodeError, gzip.BadGzipFile, EOFError):
-            raise InvalidValueError(
-                f"Expected {str(self.path)!r} to be a CSV file in UTF-8, an Excel workbook (.xlsx) "
-                "or a Parquet file (.parquet). Spreadsheets save the first as “CSV UTF-8”."
-            ) from None
-
-    def _opened(self) -> TextIO:
-        if self.path.suffix.lower() == ".gz":
-            return gzip.open(self.path, "rt", newline="", encoding="utf-8-sig")
-        return self.path.open(newline="", encoding="utf-8-sig")
+    def _lines(self) -> AbstractContextManager[Iterator[Row]]:
+        return lines_of(self.path, self._separator)
 
     @cached_property
     def _separator(self) -> str:
         """What separates columns: with it, most of the names are in the heading."""
-        with self._opened() as file:
-            first = next((line for line in file if line.strip()), "")
-
-        def found(separator: str) -> int:
-            heading = next(csv.reader([first], delimiter=separator), [])
-            return len({word.strip() for word in heading} & set(self.names))
-
-        return max(SEPARATORS, key=found)
+        return separator_of(self.path, lambda heading: len(set(heading) & set(self.names)))
 
     @cached_property
     def _decimal_comma(self) -> bool:
@@ -248,6 +221,43 @@ class TableFile:
                 f"Expected the columns {', '.join(absent)} in {self.path.name!r}, and none of its "
                 f"{len(here)} columns is called so. Does the first row name the columns?"
             )
+
+
+@contextmanager
+def lines_of(path: Path, separator: str) -> Iterator[Iterator[Row]]:
+    """Open a CSV file or a workbook, and yield its rows, blank ones left out: the heading first."""
+    if path.suffix.lower() in WORKBOOKS:
+        with workbook(path, _MOST_BYTES) as book:
+            rows = book.worksheets[0].iter_rows(values_only=True)
+            cells = ([_plain(cell) for cell in row] for row in rows)
+            yield (row for row in cells if any(cell != "" for cell in row))
+        return
+    with _opened(path) as file:
+        yield (line for line in csv.reader(file, delimiter=separator) if line)
+
+
+def separator_of(path: Path, worth: Callable[[list[str]], int]) -> str:
+    """Return what separates a file's columns: with it, the heading is worth most."""
+    if path.suffix.lower() in WORKBOOKS:
+        return ","
+    with _opened(path) as file:
+        first = next((line for line in file if line.strip()), "")
+        read = {one: next(csv.reader([first], delimiter=one), []) for one in SEPARATORS}
+    return max(read, key=lambda one: worth([word.strip() for word in read[one]]))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """Open a text, which may be compressed; refuse what is none."""
+    packed = path.suffix.lower() == ".gz"
+    try:
+        with (gzip.open if packed else open)(path, "rt", newline="", encoding="utf-8-sig") as file:
+            yield file
+    except (csv.Error, UnicodeError, gzip.BadGzipFile, EOFError):
+        raise InvalidValueError(
+            f"Expected {str(path)!r} to be a CSV file in UTF-8, an Excel workbook (.xlsx) or a "
+            "Parquet file (.parquet). Spreadsheets save the first as “CSV UTF-8”."
+        ) from None
 
 
 @contextmanager

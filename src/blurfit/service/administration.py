@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
-from blurfit.agreement.terms import Terms
+from blurfit.agreement.terms import Terms, require_together
 from blurfit.dates import instant
 from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
@@ -180,6 +180,7 @@ class Administration:
                 )
             first = agreed.first()
             first.verify()  # so that each of its databases is there
+            require_together(first, served=True)
             if bool(first.databases) == (role != "whole"):  # else the store says what is wrong
                 unsealing_key(first, role, self.share_key)  # or it could read no share
                 self.papers.signing.refuse_another_key(first, role)
@@ -361,6 +362,7 @@ def agreed_from(body: bytes) -> Agreed:
     """
 
     def propose(given: Proposal, schema: Schema) -> Agreed:
+        require_together(given, served=True)
         if given.waves is None:
             return Agreement.propose(schema, given)
         return Plan.propose(schema, waves=given.waves, counts=given.counts, terms=given)

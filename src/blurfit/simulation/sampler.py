@@ -123,8 +123,8 @@ def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -
         form = agreement.form
         if not isinstance(form, JointForm):
             raise InvalidValueError(
-                "Expected the agreement of a first wave: what a later one sends does not follow "
-                "from second moments. Use `exact_totals`."
+                "Expected the agreement of a first wave, without groups and weights: what others "
+                "send does not follow from second moments. Use `exact_totals`."
             )
         sums = form.take(form.scale[:, None] * products * form.scale)
         return Totals(count, sums, agreement.fingerprint)

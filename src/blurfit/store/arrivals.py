@@ -274,8 +274,7 @@ def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> 
         )
     if not is_open:
         raise ClosedError(
-            "The collection is closed: what a later submission changed would give it away. Nothing "
-            "was kept."
+            "The collection has closed, and takes nothing more. Nothing of this was kept."
         )
     if _is_full(connection, wave):
         raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")

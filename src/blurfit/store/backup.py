@@ -17,11 +17,11 @@ people and published. If the restored store published too, there would be two re
 differ in whoever came in between. So every course that had not ended when the backup was made is
 ended, with what its waves had released, and says why. Only where the original is known to have been
 lost before it published or exported, which nobody but its operator can say (`original_lost`), does
-a collection of `moment` with one database go on; and in one store only: that is refused as long as
-the original, or one that went on from a backup before, is still on this machine. `input`, whose
-promise is for a single model, never goes on; nor do shares, of which the other database may have
-seen a fixed set; nor does what is released at quorum, whether or not anybody looks, so that not
-even the operator can say that it was not; nor does what was being exported.
+a collection with one database go on; and in one store only: that is refused as long as the
+original, or one that went on from a backup before, is still on this machine. Shares never go on, of
+which the other database may have seen a fixed set; nor does what is released at quorum, whether or
+not anybody looks, so that not even the operator can say that it was not; nor what was being
+exported.
 
 What was published before stays published, to the last byte.
 """
@@ -140,7 +140,7 @@ def _may_go_on(connection: Connection, course: Course) -> bool:
         return False
     place = connection.scalar(sa.select(w.handed_over).where(w.course == course.key))
     # An export may have been completed since.
-    return agreement.wave is None and agreement.shows_sums and place is None
+    return agreement.wave is None and place is None
 
 
 def _checked(part: Path) -> Copied:

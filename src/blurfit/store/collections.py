@@ -57,6 +57,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement, Kind
 from blurfit.agreement.plan import Agreed, read_agreed
+from blurfit.agreement.terms import require_together
 from blurfit.arrays import AnyArray, ByteArray
 from blurfit.dates import in_words
 from blurfit.errors import (
@@ -594,17 +595,16 @@ class Courses(Transactions):
         document: Agreed,
         *,
         role: Role = "whole",
-        allow_unproved: bool = False,
         closes: int | None = None,
     ) -> bool:
         """Start collecting under a document, which is verified; whether it is new is returned.
 
         To open it again changes nothing. Whether each submission needs an invitation is in the
-        document. `role` says which of the two databases this is, where trust is shared;
-        `allow_unproved` is as in `Agreement.verify`. From the second `closes` since 1970 on nothing
-        is taken any more.
+        document. `role` says which of the two databases this is, where trust is shared. From the
+        second `closes` since 1970 on nothing is taken any more.
         """
-        document.first().verify(allow_unproved=allow_unproved)
+        document.first().verify()
+        require_together(document.first(), served=True)
         refuse_unless_fitting(document.first(), role)
         return self.write(begin, document, role, closes)
 

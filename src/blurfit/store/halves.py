@@ -120,19 +120,10 @@ def _numbers_of(agreement: Agreement, names: bytes) -> Callable[[FloatArray], Fl
     They follow from the random identifiers of some who came, which have nothing to do with what was
     sent, and which nobody knows who decides what to send.
     """
-    d, width = agreement.schema.dimension, agreement.width
-    upper = np.triu_indices(d) if not agreement.shows_sums else None
-
-    def added(rows: FloatArray) -> FloatArray:
-        if upper is None:
-            return rows
-        q = rows[:, :d]
-        return np.hstack([q[:, upper[0]] * q[:, upper[1]], rows[:, d:]])
-
-    width = width if upper is None else len(upper[0]) + d
+    width = agreement.width
     if width <= MOST_NUMBERS:
-        return added
+        return lambda rows: rows
     drawn = hashlib.shake_256(names).digest(width * MOST_NUMBERS // 8)
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(width, MOST_NUMBERS)
     mixed = 2.0 * bits - 1
-    return lambda rows: np.asarray(added(rows) @ mixed)
+    return lambda rows: np.asarray(rows @ mixed)

@@ -73,7 +73,7 @@ from blurfit.model.course import WRONG_SUMS, follows
 from blurfit.model.course import Course as Followed
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import Release, is_model, refuse_below_quorum
+from blurfit.model.release import Release, is_model, moments_of, refuse_below_quorum
 from blurfit.randomness.database import blurred, words
 from blurfit.store import blocks, joint, outbox
 from blurfit.store.collections import (
@@ -110,11 +110,11 @@ _w, _s = waves.c, signatures.c
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has become of a wave: its release, if there is one, and what follows; else the course's
+    """What has become of a wave: its sums, if there are any, and what follows; else the course's
     end, with its model or the reason why there is none.
     """
 
-    release: Release
+    moments: str | None = None  # the text that is published
     following: Agreement | None = None
     model: str | None = None  # its text
     reason: str | None = None
@@ -131,32 +131,34 @@ def followed(course: Course, texts: Sequence[str]) -> Followed:
     return Followed.of(course.document, [_read(one) for one in texts])
 
 
-def outcome_of(now: Standing, release: Release, before: Sequence[str], *, end: bool) -> Outcome:
-    """Work out what follows a release, which comes after the texts `before`."""
-    if release.model is not None:  # of `input`, which shows no sums
-        return Outcome(release, model=release.model)
-    document, reason = now.course.document, release.refusal
-    taught = followed(now.course, [*before, *filter(None, [release.moments])])
+def outcome_of(
+    now: Standing, moments: str | None, reason: str | None, before: Sequence[str], *, end: bool
+) -> Outcome:
+    """Work out what follows a wave's sums, which come after the texts `before`; or why there are
+    none.
+    """
+    document = now.course.document
+    taught = followed(now.course, [*before, *filter(None, [moments])])
     done, of = len(taught.releases), f"of its {len(document)} waves."
     if done < len(document) and not now.course.by_hand:
         if now.past:
             reason = f"Its date came after {done} {of}"
         elif end:
             reason = f"Its administrator ended it after wave {done} of {len(document)}."
-        elif release.moments is not None:
+        elif moments is not None:
             try:
                 following = taught.next_agreement()
                 following.verify()
-                return Outcome(release, following)
+                return Outcome(moments, following)
             except WRONG_SUMS as error:
                 reason = f"No wave follows wave {done} of {len(document)}: {error}"
     model, refusal = taught.best_model()
     if model is not None:
-        return Outcome(release, model=model.to_json(), reason=reason)
+        return Outcome(moments, model=model.to_json(), reason=reason)
     if now.course.by_hand:
-        return Outcome(release, reason=reason or refusal)
+        return Outcome(moments, reason=reason or refusal)
     told = " ".join(filter(None, (reason, f"There is no model: {refusal}")))
-    return Outcome(release, reason=told)
+    return Outcome(moments, reason=told)
 
 
 def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
@@ -164,7 +166,7 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
 
     That the sums are right cannot be seen from here; that what follows does so from them can.
     """
-    texts, release = list(before), Release(moments=news.moments)
+    texts = list(before)
     if any(_read(one).fingerprint == news.wave and one != news.moments for one in before):
         raise ConflictError("Expected the sums that were published before: a wave has one.")
     if news.moments is not None and news.moments not in texts:
@@ -180,7 +182,7 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
         announced = Agreement.from_json(news.following)
         so_far = texts[: texts.index(news.moments) + 1]
         follows(course.document, [_read(one) for one in so_far], announced)
-        return Outcome(release, announced)
+        return Outcome(news.moments, announced)
     if ends:
         again = followed(course, texts).best_model()[0]
         if again is None or news.model is None:
@@ -192,7 +194,7 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
                 "Expected the model that follows from the releases, and this one does not. Let "
                 "both databases use releases of blurfit that learn alike."
             )
-    return Outcome(release, model=news.model, reason=news.reason)
+    return Outcome(news.moments, model=news.model, reason=news.reason)
 
 
 # ---- transactions
@@ -280,16 +282,15 @@ def keep(connection: Connection, fixed: Fixed, found: Outcome) -> None:
     refuse_if_handed_over(connection, wave)
     _write(connection, now, found)
     if course.role == "first":
-        released = found.release.moments is not None
-        outbox.add(connection, course.key, "tell", wave.number if released else 0)
+        outbox.add(connection, course.key, "tell", wave.number if found.moments else 0)
 
 
 def _write(connection: Connection, now: Standing, found: Outcome) -> None:
     """Release or drop the newest wave, and open the next, or end the course."""
-    course, wave, moments = now.course, now.newest, found.release.moments
-    if moments is not None:
-        update_wave(connection, wave.key, state="released", moments=moments)
-    elif wave.state != "released" and found.release.model is None:
+    course, wave = now.course, now.newest
+    if found.moments is not None:
+        update_wave(connection, wave.key, state="released", moments=found.moments)
+    elif wave.state != "released":
         update_wave(connection, wave.key, state="dropped")
     if found.following is not None:
         open_wave(connection, course, wave.number + 1, found.following)
@@ -299,8 +300,7 @@ def _write(connection: Connection, now: Standing, found: Outcome) -> None:
     if found.model is not None:  # with the last wave that it is from
         shown = PublishedModel.from_json(found.model).fingerprint
         here = (_w.course == course.key) & (_w.fingerprint == shown)
-        values = {"model": found.model, "state": "released"}
-        connection.execute(sa.update(waves).where(here).values(values))
+        connection.execute(sa.update(waves).where(here).values(model=found.model))
     outbox.schedule(connection, course.key, None)
 
 
@@ -308,7 +308,7 @@ def end(connection: Connection, now: Standing, reason: str) -> None:
     """End a course, whose row the caller holds, with what its waves have released."""
     model = followed(now.course, release_texts(connection, now.course)).best_model()[0]
     text = None if model is None else model.to_json()
-    _write(connection, now, Outcome(Release(), model=text, reason=reason))
+    _write(connection, now, Outcome(model=text, reason=reason))
     if now.course.role == "first" and not now.course.by_hand:
         outbox.add(connection, now.course.key, "tell")
 
@@ -361,7 +361,7 @@ def take(connection: Connection, course: Course, known: int, news: News, found: 
             raise ConflictError("Expected the end, and the model, that are here.")
         return
     elif news.state == "ended":
-        _write(connection, now, replace(found, release=Release()))
+        _write(connection, now, replace(found, moments=None))
     update(connection, course, told=news.state)
 
 
@@ -515,15 +515,13 @@ class Publishing(Sharing):
             fixed = self.write(fix, course, end=end)
         if fixed is None:
             return False
-        release = Release() if fixed.dropped else self._released(fixed.wave, shared)
+        moments, reason = (None,) * 2 if fixed.dropped else self._released(fixed.wave, shared)
         before = self.read(release_texts, course, fixed.wave.number)
-        self.write(keep, fixed, outcome_of(fixed.now, release, before, end=fixed.end))
+        self.write(keep, fixed, outcome_of(fixed.now, moments, reason, before, end=fixed.end))
         return True
 
-    def _released(self, wave: Collection, shared: Shared | None) -> Release:
-        """Add up a set that was fixed, and learn: its sums, or the model of `input`; or why there
-        is no release. This may take long.
-        """
+    def _released(self, wave: Collection, shared: Shared | None) -> tuple[str | None, str | None]:
+        """Add up a set that was fixed: the text of its sums, or why there are none."""
         agreement = wave.agreement
         if shared is None:
             with self._reading() as connection:
@@ -535,14 +533,12 @@ class Publishing(Sharing):
                 totals = joint.totals_of(agreement, *shared)
             else:
                 totals = blurred(agreement, found, drawn)
-            if agreement.mechanism == "input":
-                return Release.of(agreement, totals)
-            return replace(Release.of(agreement, totals, sums_alone=True), refusal=None)
+            return moments_of(agreement, totals).to_json(), None
         except BelowQuorumError:
             raise
         except WRONG_SUMS as error:
             told = "" if wave.course.by_hand else "The sums of this wave cannot be published: "
-            return Release(refusal=f"{told}{error}")
+            return None, f"{told}{error}"
 
     def _fixed_with(
         self, peer: Peer, now: Standing, *, end: bool
@@ -651,9 +647,7 @@ class Publishing(Sharing):
     # ---- what was published
 
     def release(self, agreement: Agreement | str) -> PublishedMoments:
-        """Publish the sums of a `moment` collection, once, with its model if it has one of its own:
-        a later wave has none.
-        """
+        """Publish the sums of a collection, once, with its model if it has one of its own."""
         self.publish_text(_name(agreement))
         return self.moments(agreement)
 
@@ -682,13 +676,7 @@ class Publishing(Sharing):
 
     def moments_text(self, fingerprint: str) -> str:
         """Return the blurred sums of a wave as they were stored, always the same text."""
-        wave = self.collection(fingerprint)
-        if not wave.agreement.shows_sums:
-            raise NotPublishedError(
-                "The sums of an 'input' collection are never shown: a second model from them would "
-                "undo the noise of the first. Use mechanism='moment' where they are needed."
-            )
-        return self.read(_published, wave, _w.moments)
+        return self.read(_published, self.collection(fingerprint), _w.moments)
 
     def compare_halves(self, fingerprint: str) -> Comparison:
         """Compare those who came first with those who came later, for the administrator alone."""

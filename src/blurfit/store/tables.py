@@ -96,10 +96,7 @@ waves = sa.Table(
     sa.CheckConstraint(
         "state IN ('collecting', 'fixed', 'released', 'dropped')", name="known_wave"
     ),
-    sa.CheckConstraint(
-        "(state = 'released') = (moments IS NOT NULL OR model IS NOT NULL)",
-        name="released_is_shown",
-    ),
+    sa.CheckConstraint("(state = 'released') = (moments IS NOT NULL)", name="released_is_shown"),
 )
 
 

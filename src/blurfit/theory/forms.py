@@ -1,19 +1,27 @@
 """Forms: which numbers a record becomes, which of them are sent, and how far one person moves them.
 
+**`Form`** is what every form can do, and all that the rest of the code asks of one. Which form an
+agreement has is decided in one place (`blurfit.agreement.mechanisms.form_of`). Groups and weights
+are in `blurfit.theory.coded`.
+
 **`JointForm`** is the one vector that a record becomes, and which of its products are sent.
 z = (c, ω₁v₁, …, ω_kv_k): a public constant, and each column times a public weight. The columns of a
 number and of a sign have |v| ≤ 1; the levels of a categorical are one-hot, so that all of them
 together have norm 1, however many there are. A number that need not be said is a group of two, of
-which one is always 0: the number, and a level that is 1 for whoever does not say. In any group at
-most one column differs from 0, by at most 1. With one weight for each question, therefore,
+which one is always 0: the number, and a level that is 1 for whoever does not say; a number at each
+level of a choice is a group of which one is the number. In any such group at most one column
+differs from 0, by at most 1. Hats are at least 0 and sum to 1, so that Σv² ≤ (Σv)² = 1, and only
+two that are neighbours differ from 0. With one weight for each question, therefore,
 
     ‖u‖² = ‖(ω₁v₁, …)‖² ≤ ρ² = Σ ω² over questions,
 
 which is the bound that `blurfit.theory.moments` calibrates noise for.
 
 What is sent of zzᵀ is its upper triangle, row by row, without what everybody knows: the constant's
-own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group.
-Leaving entries out cannot raise the sensitivity.
+own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group,
+but for neighbouring hats. Leaving entries out cannot raise the sensitivity. Where the number of
+people behind a sum is not public (`counted=False`, of which `blurfit.theory.coded` makes its
+forms), the first two are sent.
 
 **`TargetForm`** sends only the products with the target: d numbers a person instead of d²/2, beside
 public rows. Where rows of the features are public, Σyx (and Σy² for a number's spread) is all that
@@ -74,10 +82,11 @@ noise on p would be finer than that grid assumes, so such a map is refused.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -90,8 +99,8 @@ from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensiti
 from blurfit.validate import one_of, positive, whole
 
 IndexArray = npt.NDArray[np.intp]
-ColumnKind = Literal["numeric", "sign", "level"]
-KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
+ColumnKind = Literal["numeric", "sign", "level", "hat"]
+KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 LEAST_BALANCE, LARGEST_BALANCE = 1.0, 1e6  # τ of a Newton map
 _FREE = 3.5  # b²/R² up to which y² costs nothing
 
@@ -145,10 +154,11 @@ def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class JointColumn:
-    """One column of z: v in [−1, 1] ("numeric"), ±1 ("sign") or 0/1 ("level" of the group's K).
+    """One column of z: v in [−1, 1] ("numeric"), ±1 ("sign"), 0/1 ("level" of the group's K), or a
+    share of 1 that two neighbours of the group have together ("hat").
 
-    `group` names the question that a level belongs to, and a number that need not be said: at most
-    one column of a group differs from 0, and all have one weight.
+    `group` names the question that a level or a hat belongs to, and a number that need not be said:
+    all its columns have one weight, and at most one of them differs from 0, or two hats.
     """
 
     name: str
@@ -159,16 +169,95 @@ class JointColumn:
     def __post_init__(self) -> None:
         positive(weight=self.weight)
         one_of(KINDS, kind=self.kind)
-        if {"level": self.group is None, "sign": self.group is not None}.get(self.kind):
+        needs_group = self.is_share and self.group is None
+        if needs_group or (self.kind == "sign" and self.group is not None):
             raise InvalidValueError(
-                f"Expected a group for a level, and none for a sign, got kind={self.kind!r}, "
-                f"group={self.group!r} of column {self.name!r}."
+                f"Expected a group for a level or a hat, and none for a sign, got kind="
+                f"{self.kind!r}, group={self.group!r} of column {self.name!r}."
             )
+
+    @property
+    def is_share(self) -> bool:
+        """Whether v is from 0 to 1: a level's, or a hat's."""
+        return self.kind in ("level", "hat")
+
+
+def public_zeros(columns: Sequence[JointColumn]) -> npt.NDArray[np.bool_]:
+    """Tell which products of the constant and the columns are 0 for everybody: of two of one group,
+    but for hats that are neighbours: (size, size).
+    """
+    groups = np.array([None, *(column.group for column in columns)], dtype=object)
+    hats = np.array([False, *(column.kind == "hat" for column in columns)])
+    found = (groups[:, None] == groups) & (groups != None)  # noqa: E711 - element by element
+    places = np.arange(len(groups))
+    beside = np.abs(places[:, None] - places) == 1
+    return np.asarray(found & (places[:, None] != places) & ~(beside & hats[:, None] & hats))
+
+
+class Form(ABC):
+    """How a record becomes numbers that add, and what their sums say.
+
+    The norm is the one in which noise is alike in all directions: each number counts `counts` times
+    in its square.
+    """
+
+    @abstractmethod
+    def reach(self, neighbours: Neighbours) -> Reach:
+        """Return how far one person moves the sums, and how far apart two submissions can be."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> FloatArray:
+        """How often each number that is sent counts in the squared norm: twice off a diagonal."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """What each number that is sent is about."""
+
+    @abstractmethod
+    def products(self, values: FloatArray) -> FloatArray:
+        """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
+
+    @abstractmethod
+    def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
+        """Return what the sums of `count` people say of all of them together, as a matrix."""
+
+    def pooled(self, values: FloatArray) -> FloatArray:
+        """Return what one person sends who has several rows, (m, k): the mean of their products."""
+        return np.asarray(self.products(values).mean(axis=0))
+
+    @property
+    def bound(self) -> float:
+        """The largest norm of the numbers of one record."""
+        return self.reach("zero-out").sums
+
+    @property
+    def width(self) -> int:
+        """How many numbers are sent."""
+        return len(self.counts)
+
+    @property
+    def size(self) -> int:
+        """√Σ counts, rounded up: numbers that are off by a step each are off by so many steps."""
+        return math.ceil(math.sqrt(math.fsum(self.counts)))
+
+    @property
+    def joint(self) -> "JointForm | None":
+        """The form of Σzzᵀ that `matrix` gives, where it gives one: any model can be read there."""
+        return None
+
+    @property
+    def gain(self) -> float:
+        """By how much larger the noise in `matrix` is than in the numbers that are sent."""
+        return 1.0
 
 
 @dataclass(frozen=True)
-class JointForm:
+class JointForm(Form):
     """The columns of z after the constant, and what is sent of their products.
+
+    `counted` says whether everybody knows how many people there are in a sum.
 
     >>> form = JointForm(0.5, (JointColumn("age", 0.8), JointColumn("married", 0.6, "sign")))
     >>> form.names
@@ -179,6 +268,7 @@ class JointForm:
 
     constant: float
     columns: tuple[JointColumn, ...]
+    counted: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         positive(constant=self.constant)
@@ -216,20 +306,15 @@ class JointForm:
         return np.array([self.constant, *(column.weight for column in self.columns)])
 
     @property
-    def width(self) -> int:
-        """How many numbers are sent."""
-        return len(self._sent[0])
+    def joint(self) -> "JointForm | None":
+        """Itself."""
+        return self
 
     @property
     def counts(self) -> FloatArray:
         """How often each number that is sent counts in the squared norm: twice off the diagonal."""
         rows, columns = self._sent
         return np.where(rows == columns, 1.0, 2.0)
-
-    @property
-    def bound(self) -> float:
-        """The largest norm of the numbers of one record: ‖zzᵀ‖ without the constant's own entry."""
-        return self.reach("zero-out").sums
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -252,6 +337,8 @@ class JointForm:
         found = np.zeros((self.size, self.size))
         rows, columns = self._sent
         found[rows, columns] = found[columns, rows] = sums
+        if not self.counted:
+            return found
         found[0, 0] = self.constant**2 * count
         for row, column in enumerate(self.columns, start=1):
             if column.kind == "sign":
@@ -267,10 +354,9 @@ class JointForm:
     @cached_property
     def _sent(self) -> tuple[IndexArray, IndexArray]:
         rows, columns = np.triu_indices(self.size)
-        groups = np.array([None, *(column.group for column in self.columns)], dtype=object)
         signs = np.array([True, *(column.kind == "sign" for column in self.columns)])
-        known = (rows == columns) & signs[rows]
-        known |= (rows != columns) & (groups[rows] == groups[columns]) & (groups[rows] != None)  # noqa: E711
+        known = (rows == columns) & signs[rows] & self.counted
+        known |= public_zeros(self.columns)[rows, columns]
         return fixed(rows[~known]), fixed(columns[~known])
 
     def _weights_of_groups(self) -> dict[str, set[float]]:
@@ -311,6 +397,10 @@ class TargetForm(JointForm):
         submission = min(self._replaced() * NUDGE, full.submission)
         zeroed = min(self._zeroed() * NUDGE, full.sums)
         return Reach(submission if neighbours == "replace" else zeroed, submission)
+
+    @property
+    def joint(self) -> None:
+        """Nothing: most of Σzzᵀ was never sent."""
 
     def matrix(self, sums: object, count: int) -> FloatArray:
         """Refuse: most of Σzzᵀ was never sent."""
@@ -359,7 +449,7 @@ class TargetForm(JointForm):
 
 
 @dataclass(frozen=True, eq=False)
-class WaveForm:
+class WaveForm(Form):
     """The numbers of a later wave.
 
     Args:
@@ -405,16 +495,6 @@ class WaveForm:
         """Return how far one person moves the sums, and how far apart two submissions can be."""
         return Reach(self.chart.sensitivity(neighbours), self.chart.sensitivity("replace"))
 
-    @property
-    def bound(self) -> float:
-        """The largest norm of the numbers of one record."""
-        return self.reach("zero-out").sums
-
-    @property
-    def width(self) -> int:
-        """How many numbers are sent."""
-        return len(self.counts)
-
     @cached_property
     def counts(self) -> FloatArray:
         """How often each number counts in the squared norm: 1, 2 beside the diagonal, 1/τ²."""
@@ -424,11 +504,6 @@ class WaveForm:
         balance = self.chart.loss.balance if isinstance(self.chart, NewtonMap) else 1.0
         slopes = np.full(self._rows if self.is_newton else 0, balance**-2)
         return fixed(np.concatenate([found, slopes, squares]))
-
-    @property
-    def size(self) -> int:
-        """√Σ counts, rounded up: numbers that are off by a step each are off by so many steps."""
-        return math.ceil(math.sqrt(math.fsum(self.counts)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -461,6 +536,15 @@ class WaveForm:
         squares = self.chart.robust_weight * (p[..., first] * p[..., second])
         return np.concatenate([*parts, squares], axis=-1)
 
+    def pooled(self, values: FloatArray) -> FloatArray:
+        """Return what one person sends who has several rows, (m, k): residuals are cut together."""
+        if not isinstance(self.chart, ResidualMap):
+            return np.asarray(self.products(values).mean(axis=0))
+        z = self.chart.vectors(*self._parts(values), together=True)
+        p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
+        squares = np.outer(p, p) if self.chart.robust else None
+        return self.take(z.T @ z / len(z), squares=squares)
+
     def sums(self, values: FloatArray) -> FloatArray:
         """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""
         features, target = self._parts(values)
@@ -478,8 +562,12 @@ class WaveForm:
         """Return the sums that are sent of Σzzᵀ, or of ΣM, Σp, and of Σppᵀ or Σg²xxᵀ."""
         parts = [matrix[self._upper], *([] if linear is None else [linear])]
         if squares is not None:
-            parts.append(self.chart.robust_weight * squares[self._squared])
+            parts.append(self.take_squares(squares))
         return np.concatenate(parts)
+
+    def take_squares(self, squares: FloatArray) -> FloatArray:
+        """Return the sums that are sent of Σppᵀ or Σg²xxᵀ."""
+        return np.asarray(self.chart.robust_weight * squares[self._squared])
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""
@@ -555,6 +643,12 @@ class GaugeForm(WaveForm):
         found = np.zeros((*values.shape[:-1], self.chart.width))
         for places in self.chart.places(*self._parts(values)):
             np.put_along_axis(found, places[..., None], 1.0, axis=-1)
+        return found
+
+    def pooled(self, values: FloatArray) -> FloatArray:
+        """1 for each bin that one person with all their rows, (m, k), is in, 0 for the others."""
+        found = np.zeros(self.chart.width)
+        found[[int(one) for one in self.chart.places(*self._parts(values), together=True)]] = 1.0
         return found
 
     def sums(self, values: FloatArray) -> FloatArray:

@@ -145,6 +145,21 @@ left out or becomes (c, 0), which is closer.
    attained where x·x' = ±b²/(1 + ω²) is possible, which is between c² − a² and K. At the default
    weights ω = ½ makes Δ 1.0423 times as large. `zero-out`: Δ² = (K + b²)² + ω²K². ∎
 
+**Several rows of one person** are cut together where residuals are sent: with F the root mean
+square of ‖f‖ over their rows, s = min(1, r√p/F) is one weight for all of them, G is the root mean
+square of s·g, and z_t = (c·s, a·s·f_t/(r√p), b·s·g_t·min(1, R/G)/R). The mean of z_tz_tᵀ is
+positive semidefinite and its trace is at most c² + a² + b² ≤ c² + 1, so two of them are at most
+√2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`).
+So Δ is as above, `zero-out` too, and for one row the two are the same map. What has to fit into the
+ball is a mean over rows, which varies less than each row: the ball can be smaller.
+Their squared error is B = ppᵀ, p the mean of g_t·x_t with z_t = (x_t, b·g_t), as the sampling of
+people asks. Let M be the mean of z_tz_tᵀ, γ that of g_t², and X that of x_tx_tᵀ: M is positive
+semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤ γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t,
+tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)² and tr BB' = tρ²: F is at most what it is above,
+with tr X and γ in place of ‖x‖² and g², and Δ is the same. A gauge counts a person in the bins of
+F/√p and of the root mean square of g. Newton's quadratics are averaged as they are
+(`blurfit.theory.moments`).
+
 **Gauge.** A record is in one bin of each histogram, so another record in its place takes one from a
 bin and gives one to another in each: Δ = 2 for two histograms and √2 for their joint one;
 `zero-out`, where the record leaves its bins, √2 and 1.
@@ -166,7 +181,7 @@ from blurfit.arrays import FloatArray, IntArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.moments import NUDGE
-from blurfit.validate import finite, nonnegative, one_of, positive
+from blurfit.validate import finite, nonnegative, one_of, positive, whole
 
 FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ = 2/τ
 FREE_SQUARES = 4.5  # τ, up to which it is so with the squared slopes as well
@@ -174,6 +189,7 @@ LARGEST_LOG_RATE = 30.0  # rates are from 1e-13 to 1e13
 LARGEST_SLOPE = 1e13
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_HUGE = 1e300  # stands for infinity, where a mean of squares follows
 LOG_RATES = (-LARGEST_LOG_RATE, LARGEST_LOG_RATE)
 LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1, 1]
 LARGEST_WHITENING = 1e12
@@ -445,6 +461,14 @@ def norms(x: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
+def root_mean_square(x: FloatArray) -> float:
+    """√(mean of x²) of some numbers, scaled by the largest: no square overflows or vanishes."""
+    largest = float(np.abs(x).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    return largest * math.sqrt(float(np.mean((x / largest) ** 2)))
+
+
 def into_ball(x: FloatArray, reach: float) -> FloatArray:
     """x/max(‖x‖, reach) for finite rows: x/reach, cut to the unit ball."""
     largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
@@ -501,6 +525,7 @@ class ResidualMap:
         feature_weight: a.
         target_weight: b; a² + b² ≤ 1.
         robust: Whether squared errors are sent as well.
+        stride: Every how many-th row sends them, of rows that are held: they are a spread alone.
     """
 
     whitening: Whitening
@@ -511,6 +536,7 @@ class ResidualMap:
     feature_weight: float = 0.8
     target_weight: float = 0.6
     robust: bool = False
+    stride: int = 1
     robust_weight: ClassVar[float] = 0.5  # ω, which costs a 25th more noise
 
     def __post_init__(self) -> None:
@@ -519,6 +545,7 @@ class ResidualMap:
         within(0.01, 1.0, constant=self.constant, feature_weight=self.feature_weight)
         within(0.01, 1.0, target_weight=self.target_weight)
         _yes_or_no(robust=self.robust)
+        whole(stride=self.stride)
         if self.feature_weight**2 + self.target_weight**2 > 1:
             raise InvalidValueError(
                 f"Expected feature_weight={self.feature_weight!r} and "
@@ -546,15 +573,24 @@ class ResidualMap:
         whole = (self.constant**2 + 1) ** 2 + squares * (features**2 - apart)
         return math.sqrt((2 if replaced else 1) * whole) * NUDGE
 
-    def vectors(self, v: ArrayLike, y: ArrayLike) -> FloatArray:
-        """z of each record."""
+    def vectors(self, v: ArrayLike, y: ArrayLike, *, together: bool = False) -> FloatArray:
+        """z of each record, or of the rows of one person, which are cut `together`."""
         f = self.whitening.features(v)
         reach = self.radius * math.sqrt(self.whitening.dimension)
-        inside = into_ball(f, reach)
+        size = norms(f)
+        if together:
+            size = np.full(len(size), root_mean_square(size))
         with np.errstate(all="ignore"):
-            weight = reach / np.maximum(norms(f), reach)
+            weight = reach / np.maximum(size, reach)
             g = weight * (np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
-        g = np.clip(np.where(np.isnan(g), 0.0, g), -self.bound, self.bound) / self.bound
+        g = np.nan_to_num(g, nan=0.0, posinf=_HUGE, neginf=-_HUGE)
+        if together:
+            length = np.array(len(f) ** -0.5)  # so that the rows side by side are one vector
+            inside = into_ball((f * length).reshape(-1), reach).reshape(f.shape) / length
+            g = g / max(self.bound, root_mean_square(g))
+        else:
+            inside = into_ball(f, reach)
+            g = np.clip(g, -self.bound, self.bound) / self.bound
         z = np.empty((*f.shape[:-1], f.shape[-1] + 2))
         z[..., 0] = self.constant * weight
         z[..., 1:-1] = self.feature_weight * inside
@@ -577,6 +613,7 @@ class ResidualMap:
             "bound": self.bound,
             "weights": [self.constant, self.feature_weight, self.target_weight],
             "robust": self.robust,
+            "stride": self.stride,
         }
 
 
@@ -720,12 +757,17 @@ class GaugeMap:
         moved = (1 if self.joint else 2) * (2 if neighbours == "replace" else 1)
         return math.sqrt(moved) * NUDGE
 
-    def places(self, v: ArrayLike, y: ArrayLike) -> tuple[IntArray, ...]:
-        """The counts to which each record adds 1: one array of places, or two."""
+    def places(self, v: ArrayLike, y: ArrayLike, *, together: bool = False) -> tuple[IntArray, ...]:
+        """The counts to which each record, or one person with all rows, adds 1: one array of
+        places, or two.
+        """
         size = norms(self.whitening.features(v)) / math.sqrt(self.whitening.dimension)
         with np.errstate(all="ignore"):
             g = np.abs(np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
-        return self.bins(size, np.where(np.isnan(g), 0.0, g))
+        g = np.where(np.isnan(g), 0.0, g)
+        if together:
+            return self.bins(np.array(root_mean_square(size)), np.array(root_mean_square(g)))
+        return self.bins(size, g)
 
     def bins(self, size: FloatArray, error: FloatArray) -> tuple[IntArray, ...]:
         """The same, of ‖f‖/√p and |g|."""
@@ -759,7 +801,7 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
     common = {"kind", "mean", "whitening", "coefficients", "intercept"}
     newton = {"constant", "radius", "robust", "balance"}
     own = {
-        "residual": {"radius", "scale", "bound", "weights", "robust"},
+        "residual": {"radius", "scale", "bound", "weights", "robust", "stride"},
         "gauge": {"scale", "features", "errors", "joint"},
         "logistic": newton,
         "poisson": {*newton, "count_bound", "curvature_bound", "gradient_bound"},
@@ -775,7 +817,7 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
             raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
         c, a, b = weights
         reach = entry["radius"], entry["scale"], entry["bound"]
-        return ResidualMap(whitening, *reach, c, a, b, entry["robust"])
+        return ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
     if kind == "gauge":
         ends = entry["features"], entry["errors"]
         return GaugeMap(whitening, entry["scale"], *ends, entry["joint"])

@@ -25,16 +25,11 @@ variance σ²/n. So n records together are a Gaussian mechanism of standard devi
 | `sigma` | σ | standard deviation of the noise on the diagonal, in the sum of n records |
 | `quorum`, `count` | n, N | least and actual number of honest records |
 
-**Several rows of one person** (hull lemma). Let K be the set of all that one row can send, under
-any form or map. A person with m rows sends their mean, which lies in the convex hull of K, and
-
-    diam(conv K) = diam K,   sup over conv K of ‖a − o‖ = sup over K of ‖a − o‖ for every o:
-
-*Proof.* For weights λ_i and κ_j that sum to 1, ‖Σλ_ia_i − Σκ_jb_j‖ = ‖ΣΣλ_iκ_j(a_i − b_j)‖ ≤
-ΣΣλ_iκ_j‖a_i − b_j‖ ≤ diam K; the second claim with b_j = o. ∎ So Δ and Δ₁ are those of one row, for
-`replace` (all rows of a person by any others, however many), for `zero-out` and for a submission,
-and nothing that a form says of its reach changes. N counts people, n is their quorum, and how many
-rows a person has is protected like what is in them.
+**Several rows of one person.** A person with m rows sends their mean, which lies in the convex hull
+of what one row can send, under any form. By Lemma H (`blurfit.theory.coded`) Δ and Δ₁ are those of
+one row, for `replace` (all rows of a person by any others, however many), `zero-out` and a
+submission. N counts people, n is their quorum, and how many rows a person has is protected like
+what is in them.
 
 **What is stated** (`blurfit.theory.guarantees`). Δ, Δ₁ and σ are rounded up, and then μ ≥ Δ/σ, the
 submission's μ ≥ √n·Δ₁/σ and its ε. A reader checks that each is no less than what follows, and that

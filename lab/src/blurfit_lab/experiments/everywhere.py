@@ -29,11 +29,12 @@ its loss is more than 5 % (labels and counts: 0.001) above the better of two ref
 wins* if its loss is below, and is even otherwise. The better one is that of the smaller mean.
 """
 
+import inspect
 import json
 import math
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -54,13 +55,12 @@ from blurfit import (
     Plan,
 )
 from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import BlurfitError
+from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.progress import Progress, silent
 from blurfit.schema.vectors import values as encoded
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
-from blurfit_lab import rivals
 from blurfit_lab.experiments.populations import People, Rows, Task, ends, people
 
 HOLDER, SEND, ONE, MEAN, INPUT = "holder", "send", "one", "mean", "input"
@@ -182,8 +182,12 @@ def _private_mean(crowd: People, rows: Rows, promise: Promise, seed: int) -> Fit
 
 def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
     """Rivals take numbers: each level but the first is a column of 0 and 1."""
-    family = getattr(rivals, method)
-    known = family.__dataclass_fields__
+    from blurfit_lab.experiments.contest import family_of
+
+    family = family_of(method)
+    if family is None:
+        raise InvalidValueError(f"Expected a method or a rival, and {method!r} is none.")
+    known = inspect.signature(family).parameters
     better = {name: value for name, value in BETTER.items() if name in known}
     if family.__name__.startswith("Gradient"):  # whose accounting is modern by default
         better.pop("accounting")
@@ -191,10 +195,14 @@ def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) 
     if crowd.task == "number":
         terms["target_bounds"] = ends(crowd.schema.target)
     terms = {name: value for name, value in terms.items() if name in known}
-    model = family(bounds=_bounds(crowd), **terms).fit(design(crowd, rows.X)[:, 1:], rows.y)
+    if "bounds" in known:
+        terms["bounds"] = _bounds(crowd)
+    model = family(**terms).fit(design(crowd, rows.X)[:, 1:], rows.y)
     tested = _tested_design(crowd)[:, 1:]
-    if crowd.task == "number":
-        return Fitted(model.predict(tested), model)
+    if crowd.task != "label":
+        return Fitted(np.asarray(model.predict(tested), dtype=float), model)
+    if ":" in method:
+        return Fitted(np.asarray(model.predict_proba(tested))[:, 1], model)
     return Fitted(expit(tested @ np.ravel(model.coef_) + np.ravel(model.intercept_)), model)
 
 
@@ -308,6 +316,7 @@ def run(
     out: Path,
     tell: Progress = silent,
     neighbours: Neighbours = "replace",
+    find: Callable[[Cell, Task], People] = lambda cell, task: people(cell.population, task, cell.d),
 ) -> None:
     """Compute what is missing in `out`, all cells of one seed before the next seed."""
     done = resumed(out)
@@ -315,18 +324,20 @@ def run(
     with out.open("a", encoding="utf-8") as file, threadpool_limits(limits=1):
         for place, (seed, cell) in enumerate(wanted):
             missing = [one for one in methods if (*cell, seed, one) not in done]
-            for line in _lines(task, cell, seed, missing, neighbours):
+            crowd = find(cell, task) if missing else None
+            for line in _lines(crowd, cell, seed, missing, neighbours):
                 file.write(json.dumps(line) + "\n")
             file.flush()
             tell(place + 1, len(wanted))
 
 
 def _lines(
-    task: Task, cell: Cell, seed: int, methods: Sequence[str], neighbours: Neighbours
+    crowd: People | None, cell: Cell, seed: int, methods: Sequence[str], neighbours: Neighbours
 ) -> Iterator[dict[str, Any]]:
-    if not methods:
+    if crowd is None:
         return
-    crowd, rows = people(cell.population, task, cell.d).split(cell.n, seed)
+    task = crowd.task
+    crowd, rows = crowd.split(cell.n, seed)
     floor = floor_of(crowd)
     for method in methods:
         line = {"task": task, **cell._asdict(), "seed": seed, "method": method}

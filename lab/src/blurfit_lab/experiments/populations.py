@@ -73,6 +73,7 @@ class People:
     _draw: Callable[[int, Generator], Rows]
     tested: Rows
     rows: int | None = None  # how many there are to learn from; None: as many as one likes
+    divided: bool = False  # all rows are in `tested`, and `split` divides them
 
     def draw(self, count: int, seed: int) -> Rows:
         """Rows to learn from, none of which is tested on."""
@@ -81,7 +82,7 @@ class People:
 
     def split(self, count: int, seed: int) -> tuple["People", Rows]:
         """Rows to learn from, beside whom to test on: of a small set, who is left by this seed."""
-        if self.name not in UCI_SETS:
+        if not self.divided:
             return self, self.draw(count, seed)
         order = _generator(self.name, seed).permutation(len(self.tested.y))
         rows, rest = (
@@ -487,7 +488,7 @@ def _small(name: str) -> People:
     census = load_uci(name)
     X = pd.DataFrame({one.name: census.table[one.name] for one in census.schema.features})
     rows = Rows(X.astype(float), census.table[census.schema.target.name])
-    return People(name, "number", census.schema, lambda *_: rows, rows, 4 * len(rows.y) // 5)
+    return People(name, "number", census.schema, lambda *_: rows, rows, 4 * len(rows.y) // 5, True)
 
 
 def ends(column: Any) -> tuple[float, float]:

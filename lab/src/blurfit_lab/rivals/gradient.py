@@ -447,6 +447,7 @@ class LocalGradient(Descent, PureRival):
 
     source = "Duchi, Jordan and Wainwright 2013, locally private gradients"
     published_neighbours = "replace"
+    trust = "local"
 
     def promise(self) -> FitGuarantee:
         """ε-DP, locally too: for "replace", which covers zero-out."""

@@ -27,6 +27,7 @@ class NonPrivate(Rival):
 
     source = "nobody"
     published_neighbours = None
+    trust = "none"
 
     ridge: float = 0.0
 

@@ -230,7 +230,7 @@ def certified(
     dimension: int,
     split: float,
 ) -> Perturbation:
-    """σ = change/m, with J = ln(1 + λ/ridge) at most split·ε: docs/certified.md at σ_u = 0."""
+    """σ = change/m, with J = ln(1 + λ/ridge) at most split·ε: lab/docs/certified.md at σ_u = 0."""
     ridge = max(ridge, curvature / math.expm1(min(split * epsilon, _LARGEST)))
     headroom = epsilon - math.log1p(curvature / ridge)
     scale = least_sigma_b(headroom, delta, 0.0, change, dimension)

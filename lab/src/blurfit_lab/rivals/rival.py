@@ -290,6 +290,7 @@ class Rival(BaseEstimator):  # type: ignore[misc]
 
     source: ClassVar[str]  # who published it
     published_neighbours: ClassVar[Neighbours | None]  # the relation of their proof
+    trust: ClassVar[str] = "central"  # who fits sees the rows; "local", or "none" of privacy
     choices: ClassVar[Sequence[tuple[str, Sequence[str]]]] = ()  # what is one of some words
     wholes: ClassVar[Sequence[str]] = ()  # what is a whole number
 

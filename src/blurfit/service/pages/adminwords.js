@@ -1,7 +1,7 @@
 // What the administration page says, in one place: what is wrong with a field, which terms make
 // little sense, and what to expect.
 
-import { number } from "./numerals.js";
+import { number } from "./language.js";
 import { titleOf } from "./texts.js";
 
 // ---- what is wrong, beside its field
@@ -18,7 +18,6 @@ export const MISSING = {
   quorum: "Enter a whole number of people, such as 2000.",
   colluders: "Enter a share of the people from 0 to 50 %, such as 10.",
   localDelta: "A promise about one submission needs its δ too, such as 0.000001.",
-  bound: "Enter a number above 0, such as 1.",
   off: "Enter a number above 0, or leave it empty.",
   database: "Say who runs it.",
   address: "Its whole address, as browsers write it, without a path or a slash at the end.",

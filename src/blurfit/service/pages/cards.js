@@ -4,11 +4,11 @@
 import * as words from "./adminwords.js";
 import { attempt, closesInWords, confirmOnce, moveDate, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
-import { number } from "./numerals.js";
+import { number } from "./language.js";
 import { roleHere } from "./opening.js";
 import { ask, h, place, progress, show } from "./page.js";
 import { featuresInWords } from "./texts.js";
-import { waveInWords } from "./wavewords.js";
+import { waveInWords } from "./waves.js";
 import { countInWords, targetInWords } from "./words.js";
 
 const EVERY = 4000;

@@ -1,5 +1,7 @@
 // Checks of a contract that name what they check, and refuse what does not hold.
 
+
+
 export class NotCertified extends Error {}
 
 export function demand(holds, name, stated, expected) {
@@ -31,10 +33,6 @@ export function finite(...numbers) {
   return numbers.every((number) => Number.isFinite(number));
 }
 
-export function atLeast(name, stated, needed) {
-  demand(stated >= needed, name, stated, `at least ${needed}, which records reach`);
-}
-
 /** How much further than necessary a stated number may lie on its safe side: as in
  * `blurfit.theory.guarantees`, whose docstring says why an honest agreement is never refused. */
 export const BEYOND = 2 ** -24;
@@ -44,13 +42,6 @@ export function isAbove(name, stated, follows) {
   const most = follows + BEYOND * Math.abs(follows);
   const isFine = finite(stated) && stated >= follows && stated <= most;
   demand(isFine, name, stated, `at least ${follows}, which follows from the noise, and hardly more`);
-}
-
-/** No more than what follows from the noise, and hardly less. */
-export function isBelow(name, stated, follows) {
-  const least = follows - BEYOND * Math.abs(follows);
-  const isFine = finite(stated) && stated <= follows && stated >= least;
-  demand(isFine, name, stated, `at most ${follows}, which follows from the noise, and hardly less`);
 }
 
 /** A SHA-256 in hexadecimal digits. */
@@ -64,4 +55,44 @@ export const HARMFUL = /[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\
 /** A word without any of that. */
 export function isWord(text) {
   return typeof text === "string" && text !== "" && !HARMFUL.test(text);
+}
+
+// ---- Canonical JSON (RFC 8785) and the fingerprint of an agreement.
+//
+// JavaScript writes numbers and orders text as the standard asks (it was made from JavaScript), so
+// little is left to do. The fingerprint is computed from the very values that the page uses, not
+// from the text that came: what is checked is what is used.
+
+export function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const fields = Object.keys(value)
+      .sort() // by UTF-16 code units, as RFC 8785 has it
+      .map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`);
+    return `{${fields.join(",")}}`;
+  }
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    throw new RangeError(`Expected a finite number, and got ${value}.`);
+  }
+  return JSON.stringify(value);
+}
+
+export async function sha256(bytes) {
+  if (!globalThis.crypto?.subtle) {
+    throw new Error(
+      "This page came over an unprotected connection, so nobody can tell who wrote it. " +
+        "Open it by an address that begins with https://.",
+    );
+  }
+  return hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+}
+
+/** SHA-256 of the canonical JSON of an agreement, without its own fingerprint. */
+export async function fingerprintOf(agreement) {
+  const { fingerprint: _own, ...contract } = agreement;
+  return sha256(new TextEncoder().encode(canonical(contract)));
+}
+
+export function hexadecimal(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,18 +1,7 @@
 // /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
 
-import { moment } from "./language.js";
-import { number } from "./numerals.js";
-import {
-  agreementAt,
-  alarm,
-  ask,
-  definitions,
-  fingerprintHere,
-  h,
-  place,
-  progress,
-  show,
-} from "./page.js";
+import { moment, number } from "./language.js";
+import { agreementAt, alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
 import { featuresInWords, inWords } from "./texts.js";
 import { verify } from "./verify.js";

@@ -1,32 +1,18 @@
 // /c/{fingerprint}: answer, see what would leave, send it once, keep the receipt.
 
-import * as drafts from "./drafts.js";
-import { moment, t } from "./language.js";
+import { atMost, moment, t } from "./language.js";
 import * as ledger from "./ledger.js";
-import { atMost } from "./numerals.js";
 import * as outbox from "./outbox.js";
 import { receipt, refused, tell } from "./outcome.js";
-import {
-  agreementAt,
-  alarm,
-  ask,
-  definitions,
-  fingerprintHere,
-  h,
-  place,
-  progress,
-  show,
-} from "./page.js";
+import { agreementAt, alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
 import { perturb } from "./perturb.js";
 import { showPreview } from "./preview.js";
 import { askedOf } from "./schema.js";
-import { again, showLedger } from "./sent.js";
 import { newName } from "./signing.js";
 import { share, toBytes } from "./submission.js";
-import { survey } from "./survey.js";
+import { draftOf, eraseDraft, saveDraft, survey } from "./survey.js";
 import { attributes, inWords } from "./texts.js";
 import { languageChoice, truth } from "./truth.js";
-import { isUsable } from "./usable.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
@@ -95,7 +81,7 @@ async function start() {
   if (status.invited && !invitation()) return say(t("invitationNeeded"), t("invitationNeeded.how"));
   const otherwise = course && (await waves.notNow(agreement, invitation()));
   if (otherwise) return say(...otherwise);
-  if (status.invited && !(await isUsable(agreement, invitation()))) {
+  if (status.invited && (await outbox.stateOf(agreement, invitation())) !== "good") {
     return say(t("invitationUsed"), t("invitationUsed.how"));
   }
   name = await newName();
@@ -112,7 +98,7 @@ function dress() {
   }
   document.title = t("contribute");
   show("languages", ...languageChoice(null));
-  showLedger();
+  ledger.showLedger();
 }
 
 function entitle(schema) {
@@ -161,9 +147,9 @@ function checks(status) {
 const PREVIEW = "preview";
 
 function begin() {
-  const warning = again(agreement);
+  const warning = ledger.again(agreement);
   if (warning) show("message", warning);
-  const draft = drafts.load(fingerprint);
+  const draft = draftOf(fingerprint);
   ({ typed, blurred } = draft);
   form = survey(askedOf(agreement.schema), draft, {
     finish: (record) => {
@@ -176,7 +162,7 @@ function begin() {
     },
     turn,
     clear: () => {
-      drafts.erase(fingerprint);
+      eraseDraft(fingerprint);
       history.replaceState({ at: 0 }, "");
       location.reload();
     },
@@ -208,7 +194,7 @@ function blur(record) {
   keepDraft();
 }
 
-const keepDraft = () => drafts.save(fingerprint, { typed, blurred });
+const keepDraft = () => saveDraft(fingerprint, { typed, blurred });
 
 function preview() {
   place("answers").hidden = true;
@@ -239,7 +225,7 @@ async function keepAndSend(buttons) {
     return;
   }
   blurred = undefined; // the answers are not needed any more
-  drafts.erase(fingerprint);
+  eraseDraft(fingerprint);
   history.replaceState(null, "");
   place("message").hidden = true;
   place("answers").replaceChildren();
@@ -249,8 +235,8 @@ async function keepAndSend(buttons) {
 
 /** The wave closed before anything of the answers left: nobody can change to the next one. */
 async function over(wave) {
-  const { otherGroup } = await import("./wavewords.js"); // maybe before the agreement is there
-  drafts.erase(fingerprint);
+  const { otherGroup } = await import("./waves.js"); // maybe before the agreement is there
+  eraseDraft(fingerprint);
   for (const id of ["answers", "preview", "outcome"]) place(id).hidden = true;
   say(...otherGroup({ ...wave, number: wave.number + 1 }, wave.number));
 }
@@ -283,7 +269,7 @@ function refuse(record) {
 
 async function late(record) {
   if (!outbox.hasLeft(record)) return over((await agreementAt(record.fingerprint)).wave);
-  const { LATE } = await import("./wavewords.js"); // maybe before the agreement is there
+  const { LATE } = await import("./waves.js"); // maybe before the agreement is there
   say(LATE.title, LATE.text);
   place("outcome").hidden = true;
 }
@@ -306,8 +292,7 @@ function thank(record) {
 async function takeBack(button) {
   button.disabled = true;
   try {
-    const { withdraw } = await import("./withdraw.js"); // few need it
-    const { ok, problem } = await withdraw(outbox.kept(fingerprint));
+    const { ok, problem } = await outbox.withdraw(outbox.kept(fingerprint));
     if (!ok) throw Object.assign(new Error(problem.detail), { title: problem.title });
     outbox.withdrawn(fingerprint);
     place("outcome").hidden = true;
@@ -322,7 +307,7 @@ async function takeBack(button) {
 function note(record) {
   if (!agreement || record?.state !== "received") return;
   ledger.add(agreement, record.at);
-  showLedger();
+  ledger.showLedger();
 }
 
 function startAnew() {

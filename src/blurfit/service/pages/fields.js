@@ -2,8 +2,7 @@
 // Nothing that was typed is changed without a word: a number outside its bounds is asked about, and
 // nothing but typing and choosing changes an answer. Long lists of levels can be searched.
 
-import { locale, t } from "./language.js";
-import { asTyped, parseNumber } from "./numerals.js";
+import { asTyped, locale, parseNumber, t } from "./language.js";
 import { h } from "./page.js";
 import { AnswerError, isLabel } from "./schema.js";
 import { answerOf, attributes, boundsOf, inWords, measured, questionOf } from "./texts.js";

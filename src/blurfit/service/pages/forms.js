@@ -1,5 +1,6 @@
 // What a contributor sends, as one form whatever it is made of: the products of all columns
-// or of the target's (`targetform.js`), or what a later wave's map makes of them (`waveform.js`).
+// or of the target's (`targetform.js`), those of each group or times a weight (`codedform.js`), or
+// what a later wave's map makes of them (`waveform.js`).
 //
 //   sent      the place [row, column] of each number in a table
 //   counts    how often each counts in the norm in which noise is alike in all directions: 1, 2
@@ -8,41 +9,53 @@
 //   products  the numbers of a record's columns v, before they are blurred
 //   reach     how far two records can be apart in that norm, by the neighbouring relation
 
-import { INTERCEPT, columnsFor, columnsOf, isLabel, questionsOf, scaled } from "./schema.js";
+import { columnsFor, INTERCEPT, isLabel, questionsOf, scaled } from "./schema.js";
 
-let [later, part] = [null, null]; // waveform.js, targetform.js
+let [later, part, coded] = [null, null, null]; // waveform.js, targetform.js, codedform.js
 
 export const isLater = ({ wave }) => wave !== null && wave.map !== null;
+const isCoded = (agreement) =>
+  ["groups", "overlap", "weighting", "factors"].some((name) => name in agreement);
 
-/** What few agreements need comes when one does; a wave's map is refused unless it can do no harm. */
+/** What few agreements need comes when one does; a wave's map is refused unless it can do no harm,
+ * and so are groups and weights. */
 export async function ready(agreement) {
   if (agreement.sends) part = await import("./targetform.js");
+  if (isCoded(agreement)) {
+    coded = await import("./codedform.js");
+    coded.verifyCoded(agreement);
+  }
   if (!isLater(agreement)) return;
   later = await import("./waveform.js");
   later.verifyMap(agreement.wave.map, agreement.schema);
 }
 
-/** The form of an agreement by `moment`, once it is `ready`. */
+/** The form of an agreement, once it is `ready`. */
 export function formOf(agreement) {
   return isLater(agreement) ? later.waveForm(agreement) : jointForm(agreement);
 }
 
-/** How many numbers a contributor sends: those of the form, or q and p under `input`. */
-export function widthOf(agreement) {
-  const isMoment = agreement.mechanism === "moment";
-  return isMoment ? formOf(agreement).sent.length : 2 * columnsOf(agreement.schema).length;
-}
+/** How many numbers a contributor sends. */
+export const widthOf = (agreement) => formOf(agreement).sent.length;
 
 function jointForm(agreement) {
   const whole = productsOf(agreement);
   const reach = (neighbours) => reachFor(agreement, neighbours);
   const form = { ...whole, reach, ...(agreement.sends && part.targetForm(agreement, whole)) };
-  return {
+  const made = {
     ...form,
     counts: form.sent.map(([row, column]) => (row === column ? 1 : 2)),
     size: form.columns.length + 1,
     products: (values) => products(form, values),
   };
+  return isCoded(agreement) ? coded.codedForm(agreement, made) : made;
+}
+
+/** The questions whose columns are multiplied with each other: all but the one that says the group,
+ * and a number that is the weight itself. */
+export function multiplied({ schema, groups, weighting, factors }) {
+  const apart = [groups, factors === undefined ? weighting : undefined];
+  return questionsOf(schema).filter(({ name }) => !apart.includes(name));
 }
 
 // ---- the one vector z = (c, ω·v) that a record becomes under `moment`, which of its products are
@@ -54,16 +67,20 @@ export const NUDGE = 1 + 1e-12;
 
 /** {constant, columns, sent}: the columns of z after the constant, and the places [row, column] of
  * zzᵀ that are sent. Left out is what everybody knows: the constant's own entry, the squares of
- * signs, and the zeros between two columns of one question. */
-function productsOf({ schema, weights }) {
-  const columns = questionsOf(schema).flatMap((question) => {
+ * signs (neither of a group or of weights), and the zeros between two columns of one question, but
+ * for hats that are neighbours. */
+function productsOf(agreement) {
+  const { weights } = agreement;
+  const isCounted = !isCoded(agreement);
+  const columns = multiplied(agreement).flatMap((question) => {
     const isCategorical = question.kind === "categorical";
-    const group = isCategorical || question.optional ? question.name : null;
+    const group = question.levels || question.optional ? question.name : null;
     const first = isLabel(question) && !question.optional ? "sign" : "numeric"; // unsaid is no sign
+    const level = question.knots ? "hat" : question.levels && !isCategorical ? "numeric" : "level";
     return columnsFor(question).map((name, i) => ({
       name,
       weight: weights[question.name],
-      kind: isCategorical || i > 0 ? "level" : first,
+      kind: isCategorical || i > 0 ? level : first,
       group,
     }));
   });
@@ -73,8 +90,10 @@ function productsOf({ schema, weights }) {
     for (let column = row; column < all.length; column++) {
       const isKnown =
         column === row
-          ? one.kind === "sign"
-          : one.group !== null && one.group === all[column].group;
+          ? one.kind === "sign" && isCounted
+          : one.group !== null &&
+            one.group === all[column].group &&
+            !(one.kind === "hat" && column === row + 1);
       if (!isKnown) sent.push([row, column]);
     }
   });
@@ -93,8 +112,8 @@ export function valuesOf(schema, record) {
 }
 
 /** ρ, which no ‖(ωv)‖ exceeds: one ω² for each question, however many levels it has. */
-export function radiusOf({ schema, weights }) {
-  const squares = questionsOf(schema).map(({ name }) => weights[name] ** 2);
+export function radiusOf(agreement) {
+  const squares = multiplied(agreement).map(({ name }) => agreement.weights[name] ** 2);
   return Math.sqrt(squares.reduce((sum, one) => sum + one, 0));
 }
 

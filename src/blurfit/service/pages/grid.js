@@ -4,67 +4,48 @@ import { BEYOND, demand, exactly, finite, isAbove } from "./checks.js";
 import { formOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 
-export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
+const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
 const PROVED_ROUNDING = 2 ** -7; // where submissions are proved to be short
 export const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
-export const LATTICE_SHARE = { moment: 0, input: 2 ** -10 };
-const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13, shared: 2 ** -11, proved: 2 ** -5 };
-const WEIGHT_RESOLUTION = 2 ** -20;
-const ERRORS_IN_A_SCALE = 2 ** 12;
+const RESOLUTION = { whole: 2 ** -10, shared: 2 ** -11, proved: 2 ** -5 };
 const MOST_STEPS = 2 ** 52;
 
 /** The share by which bounds are enlarged. */
 export const roundingOf = ({ proofs }) => (proofs ? PROVED_ROUNDING : ROUNDING);
 
-/** Refuse steps that are no powers of two, coarser than the noise allows, or absurdly fine. `size` is d
- * for `input`, and how many rows zzᵀ has for `moment`. */
+/** Refuse a step that is no power of two, coarser than the noise allows, or absurdly fine; it is stated
+ * three times. `size` is how many rows zzᵀ has. */
 export function verifyGrid({ grid, calibration, databases, proofs }, size) {
   exactly(grid, ["quadratic", "linear", "dither"], "grid");
+  const { quadratic: step, linear, dither } = grid;
+  const isOne = step === linear && linear === dither;
+  demand(isOne, "grid", `${step}, ${linear}, ${dither}`, "one step, three times");
   const most = coarsest(calibration, size, databases?.length > 0, proofs);
-  most.dither = Math.min(most.dither, grid.linear);
-  for (const [name, value] of Object.entries(most)) {
-    demand(value > 0 && finite(value), "the least step", value, "a positive number");
-    const step = grid[name];
-    const isNear = step > (value / 2) * (1 - BEYOND) && step <= value * (1 + BEYOND);
-    const isFine = isNear && step === powerOfTwoBelow(step);
-    demand(isFine, `grid.${name}`, step, `a power of two up to ${value}, not far below`);
-  }
-  const { quadratic, linear, dither } = grid;
-  const isOne = calibration.mechanism !== "moment" || (quadratic === linear && linear === dither);
-  demand(isOne, "grid", `${quadratic}, ${linear}, ${dither}`, "one step, three times");
+  demand(most > 0 && finite(most), "the least step", most, "a positive number");
+  const isNear = step > (most / 2) * (1 - BEYOND) && step <= most * (1 + BEYOND);
+  const isFine = isNear && step === powerOfTwoBelow(step);
+  demand(isFine, "grid", step, `a power of two up to ${most}, not far below`);
 }
 
 /** How large the steps may be; finer where there are two databases, and coarser again with proofs. */
 function coarsest(calibration, size, isShared, proofs) {
-  if (calibration.mechanism === "moment") {
-    const rounding = roundingOf({ proofs });
-    const slack = (rounding * calibration.reach.sums) / (1 + rounding) / 2;
-    let coarse = isShared ? RESOLUTION.shared : RESOLUTION.moment;
-    if (proofs) coarse = Math.min(RESOLUTION.proved, coarse * Math.sqrt(calibration.quorum));
-    const step = Math.min(slack / size, noiseOf(calibration) * coarse);
-    return { quadratic: step, linear: step, dither: step };
-  }
-  const { setting } = calibration;
-  const root = Math.sqrt(setting.quorum);
-  const errors = (ERRORS_IN_A_SCALE * size) / Math.min(1, calibration.model.epsilon);
-  const scale = powerOfTwoBelow(setting.weight_bound * WEIGHT_RESOLUTION);
-  return {
-    quadratic: (calibration.sigma_u / root) * RESOLUTION.input,
-    linear: (calibration.sigma_b / root) * RESOLUTION.input,
-    dither: (scale * leastCurvature(calibration)) / errors,
-  };
+  const rounding = roundingOf({ proofs });
+  const slack = (rounding * calibration.reach.sums) / (1 + rounding) / 2;
+  let coarse = isShared ? RESOLUTION.shared : RESOLUTION.whole;
+  if (proofs) coarse = Math.min(RESOLUTION.proved, coarse * Math.sqrt(calibration.quorum));
+  return Math.min(slack / size, noiseOf(calibration) * coarse);
 }
 
-/** Each value as a whole number of steps: towards zero, or to the nearest (even ones for ties); or,
- * where `drawn` gives numbers u from 0 to 1, ⌊steps + u⌋, without bias. */
-export function inSteps(values, step, towardZero, drawn = null) {
+/** Each value as a whole number of steps: the nearest (even ones for ties); or, where `drawn` gives
+ * numbers u from 0 to 1, ⌊steps + u⌋, without bias. */
+export function inSteps(values, step, drawn = null) {
   return values.map((value) => {
     const steps = value / step;
     if (!(Math.abs(steps) < MOST_STEPS)) {
       throw new RangeError(`Expected ${value} to be below 2^52 steps of ${step}.`);
     }
     if (drawn) return Math.floor(steps + drawn()) + 0;
-    return towardZero ? Math.trunc(steps) + 0 : roundHalfEven(steps) + 0;
+    return roundHalfEven(steps) + 0;
   });
 }
 
@@ -82,22 +63,6 @@ function powerOfTwoBelow(value) {
   while (power > value) power /= 2;
   while (power * 2 <= value) power *= 2;
   return power;
-}
-
-function leastCurvature({ setting, shares, model, sigma_u, ridge }) {
-  const probability = shares.spectrum || (DISCRETE_SHARE / 2) * model.delta;
-  const s = sigma_u / Math.sqrt(setting.quorum);
-  return spectrumFloor(s, setting.dimension, setting.quorum, probability) + ridge;
-}
-
-/** a = s²·max(0, √(n−1−d) − √d − √(2 ln(1/γ)))² ≤ λ_min of the others' noise, but for γ. */
-export function spectrumFloor(s, dimension, records, probability) {
-  if (probability === 0 || records - 1 < dimension) return 0;
-  const bracket =
-    Math.sqrt(records - 1 - dimension) -
-    Math.sqrt(dimension) -
-    Math.sqrt(2 * Math.log(1 / probability));
-  return (s * Math.max(0, bracket)) ** 2;
 }
 
 // ---- What the noise of a `moment` collection keeps: mirrors `blurfit.theory.moments`. The
@@ -133,27 +98,14 @@ export const LEAST_RATIO = 2 ** -10;
 export const MOST_RATIO = 2 ** 45;
 
 /** The numbers that a contributor sends, in runs that share a grid: where each begins and ends, its
- * steps, the deviation of each number's noise, and a bound on the norm of the exact numbers. */
+ * step, the deviation of each number's noise, and a bound on the norm of the exact numbers. */
 export function partsOf(agreement) {
   const { calibration, grid } = agreement;
-  if (calibration.mechanism === "input") {
-    const { dimension: d, quorum } = calibration.setting;
-    const root = Math.sqrt(quorum);
-    const { q_bound: q, p_bound: p } = calibration.setting;
-    const part = (start, step, fine, sigma, bound) => {
-      const deviations = new Array(d).fill(sigma / root);
-      return { start, end: start + d, step, fine, towardZero: true, deviations, bound };
-    };
-    return [
-      part(0, grid.quadratic, grid.quadratic, calibration.sigma_u, q),
-      part(d, grid.linear, grid.dither, calibration.sigma_b, p),
-    ];
-  }
   const diagonal = noiseOf(calibration);
   const form = formOf(agreement);
   const deviations = form.counts.map((count) => diagonal / Math.sqrt(count));
   const [step, bound] = [grid.quadratic, form.reach("zero-out")];
   const [start, end] = [0, deviations.length];
   const atRandom = agreement.proofs === true; // how numbers are rounded to the grid
-  return [{ start, end, step, fine: step, towardZero: false, atRandom, deviations, bound }];
+  return [{ start, end, step, atRandom, deviations, bound }];
 }

@@ -1,7 +1,6 @@
 // /: all collections of this service.
 
-import { moment } from "./language.js";
-import { number } from "./numerals.js";
+import { moment, number } from "./language.js";
 import { alarm, ask, h, place, progress, show } from "./page.js";
 import { featuresInWords, inWords } from "./texts.js";
 import { countInWords, targetInWords } from "./words.js";

@@ -3,13 +3,12 @@
 // of each: the other's are read from its file, and joined, those to a plan within each group
 // (`lot.js`).
 
-import { sha256 } from "./canonical.js";
+import { sha256 } from "./checks.js";
 import { attempt, dialog, tell } from "./dialogs.js";
-import { groupOf, shares } from "./lot.js";
-import { number } from "./numerals.js";
+import { number } from "./language.js";
 import { ask, download, h } from "./page.js";
-import { qrCode } from "./qr.js";
 import { box, complain, list, numberIn } from "./questions.js";
+import { groupOf, shares } from "./waves.js";
 
 const AT_ONCE = 10_000; // hashes in a request
 const MOST = 1_000_000;
@@ -68,7 +67,7 @@ export function invite({ token, path, name, agreement }) {
       const tokens = await byGroup(await madeFor(wanted, wave, others), wave);
       await keep(tokens.flat(), path, token);
       const groups = wave ? tokens.flatMap((some, i) => some.map(() => i + 1)) : null;
-      hand(kind.querySelector("select").value, joined(tokens.flat(), others?.flat(), agreement), name, groups);
+      await hand(kind.querySelector("select").value, joined(tokens.flat(), others?.flat(), agreement), name, groups);
     });
     shown.close();
   });
@@ -137,7 +136,7 @@ export function joined(tokens, others, { databases }) {
   return tokens.map((own, i) => (isFirst ? `${own},${others[i]}` : `${others[i]},${own}`));
 }
 
-function hand(kind, made, name, groupOfEach) {
+async function hand(kind, made, name, groupOfEach) {
   const order = [...made.keys()];
   // those to a plan by their letters, an order that has nothing to do with their groups
   if (groupOfEach) order.sort((a, b) => (made[a] < made[b] ? -1 : 1));
@@ -154,9 +153,9 @@ function hand(kind, made, name, groupOfEach) {
         .map((one) => `${one}\r\n`)
         .join(""),
     ],
-    qr: () => ["invitations.html", "text/html", sheet(links, groups)],
+    qr: async () => ["invitations.html", "text/html", await sheet(links, groups)],
   };
-  download(...contents[kind]());
+  download(...(await contents[kind]()));
   tell(
     `${number(tokens.length)} invitations were made and downloaded.`,
     h("p", WORDS.kept),
@@ -164,14 +163,29 @@ function hand(kind, made, name, groupOfEach) {
   );
 }
 
-/** A page to print: a code and a number for each person. */
-function sheet(links, groups) {
+/** A page to print: a code and a number for each person. An invitation must not leave the page before
+ * it is given out, so its picture is made here. */
+async function sheet(links, groups) {
+  const { correction, generate, mode } = await import("./lean-qr.js");
+  const options = { modes: [mode.ascii], minCorrectionLevel: correction.M, maxCorrectionLevel: correction.M };
   const caption = (i) => (groups ? `${i + 1}, group ${groups[i]}` : i + 1);
-  const codes = links.map(
-    (one, i) => `<figure>${qrCode(one)}<figcaption>${caption(i)}</figcaption></figure>`,
-  );
+  const codes = links.map((one, i) => {
+    const picture = picturesque(generate(one, options));
+    return `<figure>${picture}<figcaption>${caption(i)}</figcaption></figure>`;
+  });
   const style =
     "body{display:grid;grid-template-columns:repeat(auto-fill,5cm);gap:1cm;font:10pt sans-serif}" +
     "figure{margin:0;break-inside:avoid;text-align:center}svg{width:5cm;height:5cm}";
   return `<!doctype html><meta charset="utf-8"><title>Invitations</title><style>${style}</style>${codes.join("\n")}\n`;
+}
+
+/** A code as one path, with a quiet zone of four modules around it. */
+export function picturesque(code) {
+  const places = [...Array(code.size).keys()];
+  const dots = places.flatMap((y) => places.flatMap((x) => (code.get(x, y) ? [`M${x} ${y}h1v1h-1z`] : [])));
+  const size = code.size + 8;
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-4 -4 ${size} ${size}">` +
+    `<path fill="#fff" d="M-4-4h${size}v${size}h-${size}z"/><path d="${dots.join("")}"/></svg>`
+  );
 }

@@ -34,8 +34,6 @@ export default {
     "{first} und {second} erhalten je einen Anteil, der wie Zufallszahlen aussieht. Keiner von beiden sieht Ihre Antworten, solange nicht beide ihr Wort brechen.",
   "public.any":
     "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Sie verraten {little} über eine einzelne Person.",
-  "public.one":
-    "Ein Modell aus den verwischten Zahlen von mindestens {quorum} {what}. Es verrät {little} über eine einzelne von ihnen.",
   "guess.model":
     "Wer alles über Sie weiß außer einer Antwort und zwei für gleich wahrscheinlich hält, trifft mit dem Veröffentlichten höchstens {hundred} von 100 Mal die richtige; eine Münze trifft 50 von 100 Mal.",
   "guess.model.surely":
@@ -220,6 +218,12 @@ export default {
   "fact.sends.words": "{count} verwischte Zahlen, einmal",
   "fact.promise": "Versprechen an alle über das Veröffentlichte",
   "fact.published": "Was veröffentlicht werden darf",
+  "fact.groups": "Gruppen",
+  "fact.groups.words":
+    "Summen werden nach {title} getrennt, damit Gruppen verglichen werden können. Zu welcher Gruppe Sie gehören, wird verwischt wie alles andere.",
+  "fact.weights": "Gewichte",
+  "fact.weights.words":
+    "Wie viel Ihre Antworten zählen, folgt aus {title}{rule}, nach dieser öffentlichen Regel. Es wird verwischt wie alles andere.",
   "fact.rows": "Öffentliche Zeilen",
   "fact.rows.words":
     "Modelle dürfen neben einer öffentlichen Datei mit Antworten anderer gelesen werden, für die das Versprechen nicht gilt. Ihr SHA-256 ist {digest}.",
@@ -227,7 +231,6 @@ export default {
   and: " und ",
   "learned.classes": "{title}, eines von {levels}",
   "learned.label": "ob für jemanden gilt: {target}",
-  "releases.one": "ein Modell, einmal",
   "releases.any":
     "die verwischten Summen einer abgeschlossenen Sammlung, einmal, und beliebig viele Modelle daraus.{more} Das Versprechen gilt für alles zusammen.",
   "releases.more":
@@ -243,6 +246,8 @@ export default {
   "column.yesno": "{title} ({yes} oder {no})",
   derived: "{title} (berechnet aus {from}: {rule})",
   "derived.bands": "in Klassen mit den Grenzen {edges}",
+  "derived.curve": "wie nahe es an jedem der Werte {edges} liegt",
+  "derived.poly": "eine Kurve vom Grad {degree}",
   "derived.cross": "jedes Paar von Antworten",
   "derived.product": "eines mal das andere, jedes auf einer Skala von −1 bis 1",
   "derived.above": "ob es über {above} liegt",

@@ -33,8 +33,6 @@ export default {
     "{first} and {second} each get a share that looks like random numbers. Neither sees your answers unless both break their word.",
   "public.any":
     "Blurred sums over at least {quorum} {what}, and models made from them. They give away {little} about any one person.",
-  "public.one":
-    "One model, made from the blurred numbers of at least {quorum} {what}. It gives away {little} about any one of them.",
   "guess.model":
     "Somebody who knows everything about you but one answer, and finds two equally likely, picks the right one from what is published at most {hundred} times in 100; a coin is right 50 times in 100.",
   "guess.model.surely":
@@ -217,6 +215,12 @@ export default {
   "fact.sends.words": "{count} blurred numbers, once",
   "fact.promise": "Promise to everyone in what is published",
   "fact.published": "What may be published",
+  "fact.groups": "Groups",
+  "fact.groups.words":
+    "Sums are kept apart by {title}, so that groups can be compared. Which group you are in is blurred like all else.",
+  "fact.weights": "Weights",
+  "fact.weights.words":
+    "How much your answers count follows from {title}{rule}, by this public rule. It is blurred like all else.",
   "fact.rows": "Public rows",
   "fact.rows.words":
     "Models may be read beside a public file of other people’s answers, which is not covered by the promise. Its SHA-256 is {digest}.",
@@ -224,7 +228,6 @@ export default {
   and: " and ",
   "learned.classes": "{title}, which is one of {levels}",
   "learned.label": "whether someone’s answer is {target}",
-  "releases.one": "one model, once",
   "releases.any":
     "the blurred sums of one final collection, once, and any number of models computed from them.{more} The promise covers all of it together.",
   "releases.more": " From the same sums anyone may also predict {others} by the other answers.",
@@ -239,6 +242,8 @@ export default {
   "column.yesno": "{title} ({yes} or {no})",
   derived: "{title} (computed from {from}: {rule})",
   "derived.bands": "in bands that meet at {edges}",
+  "derived.curve": "how near it is to each of {edges}",
+  "derived.poly": "a curve of degree {degree}",
   "derived.cross": "each pair of answers",
   "derived.product": "one times the other, each on a scale from −1 to 1",
   "derived.above": "whether it is above {above}",

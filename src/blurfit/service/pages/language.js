@@ -2,6 +2,8 @@
 // languages a page has stands in its <main data-languages>; without that it is in English. The
 // reader's choice is remembered in this tab alone.
 
+
+
 const CHOICE = "blurfit:language";
 export const LANGUAGES = (document.querySelector("main")?.dataset.languages ?? "en").split(" ");
 
@@ -54,4 +56,64 @@ export function nameOf(tag) {
 /** A moment, for people. */
 export function moment(at) {
   return new Date(at).toLocaleString(locale, { dateStyle: "long", timeStyle: "short" });
+}
+
+// ---- Numbers as people type and read them: "34,5" is 34.5, "1,234.5" and "1.234,5" are 1234.5.
+
+/** The number that a text stands for, or NaN. Of two kinds of separators the last is the decimal
+ * one; one that is repeated groups digits. A single one before exactly three digits could be
+ * either: there the reader's own language decides, and the page shows how it was read. */
+export function parseNumber(text, within = locale) {
+  const plain = text.trim().replace(/[\s\u00a0\u202f'’]/g, "").replace(/^[−–]/, "-");
+  if (!/^[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?$/i.test(plain)) return Number.NaN;
+  const [, digits, exponent] = plain.match(/^([^e]*)(e.*)?$/i);
+  const decimal = decimalIn(digits, within);
+  const groups = decimal === "," ? "." : ",";
+  const parts = decimal ? digits.split(decimal) : [digits.replace(/[.,]/g, "")];
+  if (decimal) parts[0] = parts[0].replaceAll(groups, "");
+  if (parts.length > 2 || /[.,]/.test(parts.join(""))) return Number.NaN;
+  return Number(parts.join(".") + (exponent ?? ""));
+}
+
+/** Which sign parts the fraction off: "." or "," or none. */
+function decimalIn(digits, within) {
+  const [commas, points] = [",", "."].map((sign) => digits.split(sign).length - 1);
+  if (commas && points) return digits.lastIndexOf(",") > digits.lastIndexOf(".") ? "," : ".";
+  if (commas + points === 0 || commas > 1 || points > 1) return null;
+  const sign = commas ? "," : ".";
+  const couldGroup = /^[-+]?[1-9]\d{0,2}[.,]\d{3}$/.test(digits);
+  return couldGroup && decimalOf(within) !== sign ? null : sign;
+}
+
+function decimalOf(within) {
+  const parts = new Intl.NumberFormat(within).formatToParts(1.5);
+  return parts.find(({ type }) => type === "decimal").value;
+}
+
+/** A number for people, in so many digits. */
+export function number(value, digits = 6) {
+  if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e12)) {
+    const [mantissa, exponent] = value.toExponential(Math.min(digits, 4) - 1).split("e");
+    const power = String(Number(exponent)).replace(
+      /./g,
+      (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)],
+    );
+    const short = new Intl.NumberFormat(locale).format(Number(mantissa));
+    return short === "1" ? `10${power}` : `${short}·10${power}`;
+  }
+  return new Intl.NumberFormat(locale, { maximumSignificantDigits: digits }).format(value);
+}
+
+/** A bound for people, in so many digits: never rounded down. */
+export function atMost(value, digits = 6) {
+  const kept = value < 1e-3 || value >= 1e12 ? Math.min(digits, 4) : digits;
+  const rounded = Number(value.toPrecision(kept));
+  const step = 10 ** (Math.floor(Math.log10(value)) - kept + 1);
+  return number(rounded < value ? rounded + step : rounded, digits);
+}
+
+/** A number as it could have been typed here, to all its digits. */
+export function asTyped(value) {
+  const digits = { useGrouping: false, maximumSignificantDigits: 17 };
+  return new Intl.NumberFormat(locale, digits).format(value).replace("−", "-");
 }

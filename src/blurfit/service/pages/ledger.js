@@ -1,8 +1,10 @@
 // What this browser has sent to this service, to whom, when, and with what promise: on this device
 // alone, and erasable. What it adds up to follows from `blurfit.budget`: Gaussian releases of μ_i are
-// √Σμ_i² together, exactly; of others, ε and δ are added.
+// √Σμ_i² together, exactly.
 
 import { logDelta } from "./gaussian.js";
+import { atMost, moment, t } from "./language.js";
+import { h, place, show } from "./page.js";
 import { inWords } from "./texts.js";
 import { promiseOf, targetInWords } from "./words.js";
 
@@ -43,14 +45,9 @@ export function earlier(agreement) {
   return entries().findLast(isSame) ?? null;
 }
 
-/** ε at δ = 10⁻⁶ of everything together; infinite where the δ's alone are more. */
+/** ε at δ = 10⁻⁶ of everything together. */
 export function total(all) {
-  const mu = Math.sqrt(all.reduce((sum, one) => sum + (one.mu ?? 0) ** 2, 0)) * ROUNDING;
-  const others = all.filter((one) => one.mu === null);
-  const epsilon = others.reduce((sum, one) => sum + one.epsilon, 0);
-  const left = DELTA - others.reduce((sum, one) => sum + one.delta, 0);
-  if (mu === 0) return left >= 0 ? epsilon : Number.POSITIVE_INFINITY;
-  return left <= 0 ? Number.POSITIVE_INFINITY : epsilon + epsilonOf(mu, left);
+  return epsilonOf(Math.sqrt(all.reduce((sum, one) => sum + one.mu ** 2, 0)) * ROUNDING, DELTA);
 }
 
 /** The entry that an agreement would make. */
@@ -66,7 +63,7 @@ export function about(agreement) {
     purpose: purpose === null ? null : JSON.stringify(purpose),
     epsilon,
     delta,
-    mu: calibration.mechanism === "moment" ? calibration.mu : null,
+    mu: calibration.mu,
   };
 }
 
@@ -91,3 +88,49 @@ function keep(all) {
     // nothing is sent without storage, so this is for the list alone
   }
 }
+
+// ---- The ledger on the page: what this browser has sent before, what it adds up to, and a warning where
+// somebody contributes to the same purpose again.
+
+/** Into #ledger, if there is anything to tell. */
+export function showLedger() {
+  const all = entries();
+  place("sent").hidden = all.length === 0;
+  if (all.length === 0) return;
+  place("sentTitle").textContent = t("ledger.title");
+  const forget = () => {
+    erase();
+    showLedger();
+  };
+  show("ledger",
+    h("ul", all.map((one) => h("li", { dir: "auto" }, entryInWords(one)))),
+    h("p", t("ledger.total", { epsilon: bound(total(all)) })),
+    h("p.hint", t("ledger.here")),
+    h("button.quiet", { type: "button", click: forget }, t("ledger.erase")),
+  );
+}
+
+/** A note for whoever has contributed to this purpose before; nothing for others. */
+export function again(agreement) {
+  const before = earlier(agreement);
+  if (before === null) return null;
+  const mine = about(agreement);
+  const values = {
+    at: moment(before.at),
+    title: before.title,
+    epsilon: bound(total([before, mine])),
+    alone: bound(total([mine])),
+  };
+  return h("div.note", { id: "again" },
+    h("strong", t("ledger.again")),
+    h("p", t("ledger.again.detail", values)),
+  );
+}
+
+function entryInWords({ at, title, organiser, epsilon, delta }) {
+  const promise = `ε = ${atMost(epsilon)}, δ = ${atMost(delta)}`;
+  const whose = organiser === null ? title : `${title} (${organiser})`;
+  return t("ledger.entry", { at: moment(at), title: whose, promise });
+}
+
+const bound = (epsilon) => atMost(epsilon, 3);

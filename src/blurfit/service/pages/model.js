@@ -2,9 +2,8 @@
 // promised; downloads.
 
 import { answers, field, putBack } from "./fields.js";
-import { t } from "./language.js";
+import { asTyped, number, t } from "./language.js";
 import { markdown } from "./markdown.js";
-import { asTyped, number } from "./numerals.js";
 import { alarm, ask, definitions, fingerprintHere, h, place, show } from "./page.js";
 import { effectPlot, scaleOf } from "./plots.js";
 import {
@@ -18,18 +17,11 @@ import {
   predictionInterval,
   qualityOf,
 } from "./published.js";
-import { NOT_SAID, columnsFor, isLabel } from "./schema.js";
+import { columnsFor, isLabel, NOT_SAID } from "./schema.js";
 import { signersOf } from "./signing.js";
 import { answerOf, columnTitle, inWords, measured, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
-import {
-  countedIn,
-  isOpenToAnyone,
-  premiseInWords,
-  probability,
-  targetInWords,
-  withError,
-} from "./words.js";
+import { countedIn, isOpenToAnyone, premiseInWords, probability, targetInWords, withError } from "./words.js";
 
 const fingerprint = fingerprintHere();
 const CURVE =
@@ -67,7 +59,7 @@ async function start() {
     `Learned from ${number(model.count)} ${countedIn(agreement)}, blurred before they were sent.` +
     (isOpenToAnyone(agreement) && !model.caveats.length ? ` ${premiseInWords(agreement)}` : "") +
     (model.waves?.length > 1
-      ? ` ${(await import("./wavewords.js")).wavesOfModel(model.waves)}`
+      ? ` ${(await import("./waves.js")).wavesOfModel(model.waves)}`
       : "");
   place("loading").hidden = true;
   await check(model);
@@ -319,7 +311,7 @@ function fillIn(form, column) {
   putBack(form, [column], { [column.name]: isChoice ? JSON.stringify(first) : middle() });
 }
 
-function downloads({ agreement: { mechanism, wave }, caveats }, isPlanned, signed) {
+function downloads({ agreement: { wave }, caveats }, isPlanned, signed) {
   const base = `/collections/${fingerprint}`;
   const link = (path, name, words) =>
     h("a.button", { href: `${base}/${path}`, download: name }, words);
@@ -328,7 +320,7 @@ function downloads({ agreement: { mechanism, wave }, caveats }, isPlanned, signe
   return [
     h("h2", "Downloads"),
     h("p", { id: "signed" }, signed),
-    mechanism === "moment" && !isPlanned && !caveats.length
+    !isPlanned && !caveats.length
       ? h("p.hint",
           "From the blurred sums anyone can fit further models of the same answers, as often as they " +
             "like: the promise covers all of them.",
@@ -336,9 +328,7 @@ function downloads({ agreement: { mechanism, wave }, caveats }, isPlanned, signe
       : null,
     h("div.buttons",
       link("model", "model.json", "Model (JSON)"),
-      mechanism === "moment" && !isPlanned
-        ? link("moments", "moments.json", "Blurred sums (JSON)")
-        : null,
+      isPlanned ? null : link("moments", "moments.json", "Blurred sums (JSON)"),
       isPlanned ? ofPlan(wave.plan, "document", "plan.json", "Plan (JSON)") : null,
       isPlanned ? ofPlan(wave.plan, "releases", "releases.json", "Blurred sums of all waves (JSON)") : null,
       link("statement?format=markdown", "statement.md", "Statement"),

@@ -1,18 +1,25 @@
 // /admin, the form: describe a collection or a plan of waves, see at once what it would promise and
 // achieve, look at it as contributors will, and open it.
 
-import { ASSUMED, MISSING, expectedInWords, planInWords, warningsOf } from "./adminwords.js";
+import { ASSUMED, expectedInWords, MISSING, planInWords, warningsOf } from "./adminwords.js";
 import { attempt, chosen, dateBox, dialog, opening, tell } from "./dialogs.js";
-import { ABOUT, about, databases, terms } from "./fieldsets.js";
 import { widthOf } from "./forms.js";
-import { atMost, number } from "./numerals.js";
+import { atMost, number } from "./language.js";
 import { ask, definitions, download, h, place, show } from "./page.js";
-import { columnOf, complain, numberIn, question, targetQuestion } from "./questions.js";
+import {
+  ABOUT,
+  about,
+  columnOf,
+  complain,
+  databases,
+  numberIn,
+  question,
+  targetQuestion,
+  terms,
+} from "./questions.js";
 import { verify } from "./verify.js";
 import {
-  certifiedRisk,
   conditionInWords,
-  errorInWords,
   isShared,
   localInWords,
   modelInWords,
@@ -137,7 +144,6 @@ function proposal() {
   const words = Object.fromEntries(
     ABOUT.map((name) => [name, field(name).value.trim()]).filter(([, text]) => text !== ""),
   );
-  const mechanism = field("mechanism").value;
   check("epsilon", value("epsilon") > 0 && Number.isFinite(value("epsilon")), MISSING.epsilon);
   check("delta", value("delta") > 0 && value("delta") < 1, MISSING.delta);
   check("quorum", Number.isSafeInteger(value("quorum")) && value("quorum") > 0, MISSING.quorum);
@@ -148,10 +154,8 @@ function proposal() {
   check("local_epsilon", local === null || local > 0, MISSING.epsilon);
   const isGiven = local === null || (value("local_delta") > 0 && value("local_delta") < 1);
   check("local_delta", isGiven, MISSING.localDelta);
-  if (mechanism === "input") check("weight_bound", value("weight_bound") > 0, MISSING.bound);
-  const ofInput = mechanism === "input" ? ["weight_bound", "l2"] : []; // moment has no such terms
   const optional = Object.fromEntries(
-    ["local_epsilon", "local_delta", ...ofInput]
+    ["local_epsilon", "local_delta"]
       .map((name) => [name, value(name)])
       .filter(([, one]) => one !== null),
   );
@@ -169,7 +173,6 @@ function proposal() {
       ...(field("database_noise").value === "true" ? { database_noise: true } : {}),
       ...(both.length ? { databases: both } : {}),
       ...(both.length && field("proofs").value !== "usual" ? { proofs: field("proofs").value === "true" } : {}),
-      mechanism,
       neighbours: field("neighbours").value,
       admission: place("anyone").checked ? "anyone" : "invited",
     },
@@ -222,8 +225,7 @@ async function propose() {
     show("promise", h("h2", "What it would promise"), promise({ agreement, mu, plan }));
     show("brief", brief(agreement));
     const wish = off === null ? {} : { off };
-    const expected =
-      body.mechanism === "moment" ? await post("/outlooks", { ...body, ...wish }).catch(() => null) : null;
+    const expected = await post("/outlooks", { ...body, ...wish }).catch(() => null);
     if (turn === asked) show("expected", outlook(body, expected, off));
   } catch (error) {
     if (turn === asked) notYet(error.message);
@@ -291,9 +293,7 @@ function promise({ agreement, mu, plan }) {
       ? ["Waves", h("ul", planInWords(plan).map((words) => h("li", words)))]
       : null,
     ["Noise", noise(agreement)],
-    certifiedRisk(agreement) === null && calibration.mechanism === "moment"
-      ? ["Noise on averages", noiseInWords(agreement)]
-      : ["Worst case", [errorInWords(agreement), " ", noiseInWords(agreement)]],
+    ["Noise on averages", noiseInWords(agreement)],
     ["Each sends", `${number(count)} numbers, ${agreement.proofs ? "and the proof" : `${number(64 + 8 * count)} bytes`}`],
     ["Fingerprint", h("code", plan && plan.waves.length > 1 ? plan.fingerprint : agreement.fingerprint)],
   ].filter(Boolean));
@@ -311,9 +311,7 @@ function noise(agreement) {
   const root = Math.sqrt(quorumOf(agreement));
   const words = (name, sigma) =>
     `σ = ${number(sigma, 4)} on the sum of ${name}, ${number(sigma / root, 3)} for each person`;
-  return calibration.mechanism === "moment"
-    ? words("products", calibration.sigma)
-    : `${words("q", calibration.sigma_u)}; ${words("p", calibration.sigma_b)}; ridge ${number(calibration.ridge, 4)}`;
+  return words("products", calibration.sigma);
 }
 
 // ---- seeing it as contributors will

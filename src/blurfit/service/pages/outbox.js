@@ -9,14 +9,15 @@
 //   (nothing) ─ keep ─► sending ─► received
 //                          └─────► refused      with the service's reason; may be tried again
 
-import { sha256 } from "./canonical.js";
+import { sha256 } from "./checks.js";
 import { t } from "./language.js";
-import { aboutSubmission, isSigned } from "./signing.js";
-import { MEDIA_TYPE, identifierOf } from "./submission.js";
+import { aboutSubmission, isSigned, ownSecret } from "./signing.js";
+import { identifierOf, MEDIA_TYPE } from "./submission.js";
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
 const PATIENCE = 20_000; // milliseconds for one attempt
+const UNNAMED = { credentials: "omit", referrerPolicy: "no-referrer" }; // nothing says who asks
 const TEMPORARY = new Set([408, 425, 429, 500, 502, 503, 504]);
 
 const keyOf = (fingerprint) => `blurfit:submission:${fingerprint}`;
@@ -174,9 +175,8 @@ async function attemptToSend(record) {
       method: "POST",
       headers,
       body: Uint8Array.from(atob(body), (letter) => letter.charCodeAt(0)),
-      credentials: "omit",
-      referrerPolicy: "no-referrer",
       signal: AbortSignal.timeout(PATIENCE),
+      ...UNNAMED,
     });
     const content = await response.json();
     if (response.ok) {
@@ -230,4 +230,62 @@ function pause(milliseconds) {
     const timer = setTimeout(finish, milliseconds);
     addEventListener("online", finish);
   });
+}
+
+// ---- Withdraw what this browser sent, until the collection closes: every database that has it is asked.
+// With two, one that has withdrawn it is enough, whatever comes of the other; the first is asked
+// first (`blurfit.contributor.receipt`). Where the agreement names keys, an answer that is not
+// signed is none: what was acknowledged with a signature cannot be unknown without one.
+
+/** {ok} if it is in no sum any more, or {problem} with the reason. */
+export async function withdraw({ fingerprint, identifier, secret, keys = [], shares }) {
+  const body = JSON.stringify({ secrets: [await ownSecret(secret)] });
+  let [ok, problem] = [false, null];
+  for (const [index, origin] of (shares?.map((one) => one.origin) ?? [""]).entries()) {
+    const message = await aboutSubmission("withdrawal", fingerprint, shares ? index + 1 : 0, identifier);
+    try {
+      const response = await fetch(`${origin}/collections/${fingerprint}/withdrawals`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+        ...UNNAMED,
+      });
+      const content = await response.json();
+      const isFalse = keys.length && (await isSigned(message, keys[index], content.signature)) === false;
+      if (!response.ok) problem = content;
+      else if (isFalse) problem = { title: t("notWithdrawn"), detail: t("notSigned") };
+      else ok = true;
+    } catch (error) {
+      problem = { title: t("notWithdrawn"), detail: error.message }; // it cannot be reached, or read
+    }
+  }
+  return ok ? { ok } : { problem };
+}
+
+// ---- Whether an invitation is still good, asked before anybody answers anything. With two databases
+// a link carries one of each, in their order, and each database is asked about its own.
+
+const SHORT_PATIENCE = 5000;
+
+/** “good”, “used”, or “half” where one of two invitations is missing. Whoever cannot be asked is not
+ * taken for a refusal: sending is what decides. */
+export async function stateOf({ fingerprint, databases }, invitation) {
+  const each = invitation.split(",");
+  const origins = databases.length ? databases.map(({ url }) => url) : [""];
+  if (each.length !== origins.length) return "half";
+  const found = await Promise.all(
+    origins.map(async (origin, i) => {
+      try {
+        const response = await fetch(`${origin}/collections/${fingerprint}/invitation`, {
+          headers: { accept: "application/json", "blurfit-invitation": each[i] },
+          signal: AbortSignal.timeout(SHORT_PATIENCE),
+          ...UNNAMED,
+        });
+        return !response.ok || (await response.json()).usable !== false;
+      } catch {
+        return true;
+      }
+    }),
+  );
+  return found.every(Boolean) ? "good" : "used";
 }

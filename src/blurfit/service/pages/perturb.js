@@ -1,25 +1,15 @@
 // Blur a record before it leaves: mirrors `blurfit.contributor.blur`.
 //
-//   input:  q̃ = ⌊q⌋ + N(0, σ_u²/n),  p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither
-//   moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal, N(0, σ²/(2n)) off it;
-//           in a later wave, what its map makes of the record
+//   the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal, N(0, σ²/(2n)) off it; in a later
+//   wave, what its map makes of the record
 
 import { formOf, valuesOf } from "./forms.js";
-import { LEAST_RATIO, MOST_RATIO, inSteps, partsOf } from "./grid.js";
-import { lossOf, terms } from "./loss.js";
+import { inSteps, LEAST_RATIO, MOST_RATIO, partsOf } from "./grid.js";
 import { discreteGaussian, fractionOf, newIdentifier, uniformBits } from "./noise.js";
-import { encode } from "./schema.js";
 
 /** A function from records to the numbers that each would send without any noise. */
 export function exactly(agreement) {
   const { schema } = agreement;
-  if (agreement.calibration.mechanism === "input") {
-    const loss = lossOf(agreement);
-    return (record) => {
-      const { q, p } = terms(loss, encode(schema, record));
-      return [...q, ...p];
-    };
-  }
   const form = formOf(agreement);
   return (record) => form.products(valuesOf(schema, record));
 }
@@ -27,8 +17,8 @@ export function exactly(agreement) {
 /** What will be blurred, in whole steps of the grid. */
 export function onGrid(agreement, record) {
   const exact = exactly(agreement)(record);
-  return partsOf(agreement).flatMap(({ start, end, step, towardZero, atRandom }) =>
-    inSteps(exact.slice(start, end), step, towardZero, atRandom ? uniform : null),
+  return partsOf(agreement).flatMap(({ start, end, step, atRandom }) =>
+    inSteps(exact.slice(start, end), step, atRandom ? uniform : null),
   );
 }
 
@@ -36,8 +26,8 @@ export function onGrid(agreement, record) {
 export function perturb(agreement, record) {
   const whole = onGrid(agreement, record);
   const parts = partsOf(agreement);
-  const numbers = parts.flatMap(({ start, end, step, fine, deviations }) =>
-    dithered(blurred(whole.slice(start, end), deviations, step), step, fine),
+  const numbers = parts.flatMap(({ start, end, step, deviations }) =>
+    blurred(whole.slice(start, end), deviations, step),
   );
   const exact = parts.flatMap(({ start, end, step }) =>
     whole.slice(start, end).map((steps) => steps * step),
@@ -58,11 +48,4 @@ function blurred(steps, deviations, step) {
     if (!fractions.has(scale)) fractions.set(scale, fractionOf(scale / step));
     return Number(BigInt(whole) + discreteGaussian(...fractions.get(scale))) * step;
   });
-}
-
-/** Fills the gaps of the grid: post-processing, which costs nothing. */
-function dithered(values, step, fine) {
-  const bits = Math.round(Math.log2(step / fine));
-  if (bits === 0) return values;
-  return values.map((value) => value + (Number(uniformBits(bits)) - 2 ** (bits - 1)) * fine);
 }

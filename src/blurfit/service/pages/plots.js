@@ -1,6 +1,6 @@
 // Plots: people over time towards a quorum, and effects with their intervals.
 
-import { number } from "./numerals.js";
+import { number } from "./language.js";
 import { h, svg } from "./page.js";
 
 const HOUR = 3_600_000;

@@ -2,8 +2,7 @@
 
 import { formOf } from "./forms.js";
 import { partsOf } from "./grid.js";
-import { t } from "./language.js";
-import { number } from "./numerals.js";
+import { number, t } from "./language.js";
 import { h, show, svg } from "./page.js";
 import { exactly } from "./perturb.js";
 import { askedOf, isLabel, unscale } from "./schema.js";
@@ -210,23 +209,13 @@ function bars({ column, candidates, probabilities }, typed) {
 /** All numbers as coloured squares: as they were, and as they leave. */
 function numbersPicture(agreement, { exact, numbers }) {
   const largest = Math.max(...[...exact, ...numbers].map(Math.abs));
-  const places = placesOf(agreement);
+  const places = formOf(agreement).sent;
   const panel = (title, values) =>
     h("figure",
       squares(places, values, largest, t("picture.colours", { title, count: values.length })),
       h("figcaption", title),
     );
   return h("div.panels", panel(t("picture.exact"), exact), panel(t("picture.sent"), numbers));
-}
-
-/** Where each number stands: q above p, or a table of products, of which one half is sent. */
-function placesOf(agreement) {
-  const { mechanism, setting } = agreement.calibration;
-  if (mechanism === "moment") return formOf(agreement).sent;
-  const rows = [0, 1.3].map((row) =>
-    Array.from({ length: setting.dimension }, (_, column) => [row, column]),
-  );
-  return rows.flat();
 }
 
 function squares(places, values, largest, label) {

@@ -1,8 +1,8 @@
 // What a published model says, in the reader's units: mirrors `blurfit.model.model` and
 // `blurfit.learning.inference`.
 
-import { number } from "./numerals.js";
-import { NOT_SAID, affine, affines, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
+import { number } from "./language.js";
+import { affine, affines, columnsFor, isLabel, NOT_SAID, questionsOf, scaled } from "./schema.js";
 
 const CONFIDENCE = 0.95;
 
@@ -54,12 +54,18 @@ export function predictionInterval(model, record) {
   const inference = inferenceOf(model, model.target);
   if (!inference || inference.residual_variance === null) return null;
   if (aimOf(model).kind !== "numeric" || isLabel(aimOf(model))) return null;
-  const answers = new Map(
-    featuresOf(model).flatMap((feature) => {
-      const [values, units] = [scaled(feature, record), affines(feature)];
-      return columnsFor(feature).map((name, i) => [name, (values[i] - units[i][1]) / units[i][0]]);
-    }),
-  );
+  const answers = new Map();
+  const isTold = ({ of }) => [of].flat().every((name) => model.features.includes(name));
+  for (const feature of featuresOf(model).sort((one, other) => !!one.of - !!other.of)) {
+    const names = columnsFor(feature);
+    const [values, units] = [scaled(feature, record), affines(feature)];
+    names.forEach((name, i) => answers.set(name, (values[i] - units[i][1]) / units[i][0]));
+    if (feature.kind !== "numeric" || feature.of?.length !== 2 || !isTold(feature)) continue;
+    // a product beside both of its questions is told in their units
+    const product = ([one, other], level) =>
+      [one, other].reduce((all, name) => all * (answers.get(name) ?? answers.get(`${name}=${level}`)), 1);
+    names.forEach((name, i) => answers.set(name, product(feature.of, feature.levels?.[i])));
+  }
   const row = inference.names.map((name, i) => (i === 0 ? 1 : answers.get(name)));
   const { value, lower, upper } = combination(inference, row, inference.residual_variance);
   if (value === undefined) return null;
@@ -99,7 +105,7 @@ export function effectsOf(model, output) {
     const reference = model.references[feature.name] ?? feature.levels?.[0];
     const isTold = (name) => !inference || inference.names.includes(name); // too few were silent
     const columns = columnsFor(feature).filter(
-      (name) => name !== `${feature.name}=${reference}` && isTold(name),
+      (name) => name in model.coefficients[output] && isTold(name),
     );
     const span = feature.kind === "numeric" && !isLabel(feature) ? feature.upper - feature.lower : 1;
     return columns.map((name) => {

@@ -12,14 +12,16 @@ export class AnswerError extends Error {
 }
 
 /** All that a record becomes: the features in their order, then the target. */
-export function questionsOf({ features, target }) {
-  const asked = new Map(askedOf({ features, target }).map((one) => [one.name, one]));
+export function questionsOf(schema) {
+  const { features, target } = schema;
+  const asked = new Map(askedOf(schema).map((one) => [one.name, one]));
   return [...features.map((one) => (isDerived(one) ? derived(one, asked) : one)), target];
 }
 
-/** What people are asked: everything but what is computed from other answers. */
-export function askedOf({ features, target }) {
-  return [...features.filter((one) => !isDerived(one)), target];
+/** What people are asked: everything but what is computed from other answers, and what is asked
+ * only for that. */
+export function askedOf({ features, target, sources = [] }) {
+  return [...sources, ...features.filter((one) => !isDerived(one)), target];
 }
 
 export const isDerived = (column) => column?.of !== undefined;
@@ -43,15 +45,41 @@ export function derived(column, asked) {
     const derive = (record) => `${wordOf(one, record)}:${wordOf(other, record)}`;
     return { ...column, kind: "categorical", levels, derive };
   }
+  if (column.kind === "curve") {
+    const derive = (record) => hats(column.knots, inside(one, answer(one, record)));
+    return { ...column, kind: "categorical", levels: column.knots.map(String), derive };
+  }
+  const computed = { ...column, kind: "numeric", lower: -1, upper: 1, outside: "clip" };
   if (column.kind === "product") {
-    const derive = (record) => said(one, record)[0] * said(other, record)[0];
-    return { ...column, kind: "numeric", lower: -1, upper: 1, outside: "clip", derive };
+    const derive = (record) =>
+      said(one, record).flatMap((first) => said(other, record).map((last) => first * last));
+    const levels = [one, other].find(({ kind }) => kind === "categorical")?.levels;
+    return levels ? { ...computed, levels, derive } : { ...computed, derive };
+  }
+  if (column.kind === "poly") {
+    return { ...computed, derive: (record) => [legendre(column.degree, said(one, record)[0])] };
   }
   const derive = (record) =>
     "level" in column
       ? wordOf(one, record) === column.level
       : inside(one, answer(one, record)) > column.above;
   return { ...column, kind: "binary", derive };
+}
+
+/** How near a number is to each knot: linear B-splines, which sum to 1 to the last bit. */
+function hats(knots, value) {
+  const x = Math.min(Math.max(value, knots[0]), knots.at(-1));
+  const place = Math.min(knots.filter((knot) => knot <= x).length - 1, knots.length - 2);
+  const left = 1 - (x - knots[place]) / (knots[place + 1] - knots[place]);
+  return knots.map((_, i) => (i === place ? left : i === place + 1 ? 1 - left : 0));
+}
+
+function legendre(degree, z) {
+  let [before, found] = [1, z];
+  for (let k = 1; k < degree; k++) {
+    [before, found] = [found, ((2 * k + 1) * z * found - k * before) / (k + 1)];
+  }
+  return Math.min(Math.max(found, -1), 1);
 }
 
 const wordsOf = ({ kind, levels }) => (kind === "categorical" ? levels : ["yes", "no"]);
@@ -63,8 +91,8 @@ function wordOf(question, record) {
 
 /** The names of the columns that a question becomes: its own, or one for each level; and one for
  * not saying, where that is allowed. */
-export function columnsFor({ kind, name, levels, optional }) {
-  const said = kind === "categorical" ? levels.map((level) => `${name}=${level}`) : [name];
+export function columnsFor({ name, levels, optional }) {
+  const said = levels ? levels.map((level) => `${name}=${level}`) : [name];
   return optional ? [...said, `${name}=${NOT_SAID}`] : said;
 }
 
@@ -79,21 +107,6 @@ export function isLabel(question) {
   return question.kind === "binary" || "above" in question;
 }
 
-/** {x, y} of a record under `input`, ‖x‖ ≤ 1. */
-export function encode(schema, record) {
-  const z = schema.features.flatMap((feature) => scaled(feature, record));
-  if (schema.intercept) z.push(1);
-  const s = scaleOf(schema);
-  const [y] = scaled(schema.target, record);
-  return { x: z.map((value) => value * s), y };
-}
-
-/** s = 1/√m, less a hair, so that ‖x‖ ≤ 1 however it is computed. */
-function scaleOf({ features, intercept }) {
-  const m = features.length + (intercept ? 1 : 0);
-  return (1 - (m + 4) * 2 ** -53) / Math.sqrt(m);
-}
-
 /** The columns of one question: a number in [−1, 1], ±1, or one 1 among zeros. Where it need not be
  * said (null), 0 beside what was said, and 1 alone for not saying: `blurfit.schema.columns`. */
 export function scaled(question, record) {
@@ -104,6 +117,7 @@ export function scaled(question, record) {
 
 function said(question, record) {
   const value = answer(question, record);
+  if (Array.isArray(value)) return value; // columns that were computed
   if (question.kind === "categorical") {
     if (!question.levels.includes(value)) {
       throw new AnswerError(question.name, `Please choose one of: ${question.levels.join(", ")}.`);

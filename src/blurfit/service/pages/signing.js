@@ -1,8 +1,7 @@
 // Who signed what, and what proves that something is one's own: mirrors `blurfit.messages.signing`
 // and `blurfit.messages.signing`. Ed25519 by the browser itself; one that has none cannot check.
 
-import { canonical, hexadecimal, sha256 } from "./canonical.js";
-import { demand, isDigest } from "./checks.js";
+import { canonical, demand, hexadecimal, isDigest, sha256 } from "./checks.js";
 
 const bytesOf = (text) => new TextEncoder().encode(text);
 

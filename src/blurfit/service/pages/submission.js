@@ -1,7 +1,7 @@
 // What is sent, as bytes: mirrors `blurfit.messages.submissions`. Below, the shares of it for two
 // databases, and how they are sealed.
 
-import { hexadecimal } from "./canonical.js";
+import { hexadecimal } from "./checks.js";
 import { newSeed } from "./noise.js";
 
 export const MEDIA_TYPE = "application/vnd.blurfit.submission.v2";

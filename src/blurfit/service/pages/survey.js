@@ -2,7 +2,7 @@
 // whatever was typed put back.
 
 import { answers, field, goTo, putBack, typed } from "./fields.js";
-import { t } from "./language.js";
+import { locale, t } from "./language.js";
 import { alarm, h, show } from "./page.js";
 import { attributes, inWords } from "./texts.js";
 
@@ -93,4 +93,46 @@ function heading(section, place, all) {
       section === undefined ? t("yourAnswers") : inWords(section),
     ),
   );
+}
+
+// ---- What is being answered, in this tab's memory alone (sessionStorage): a reload, Back and a lost
+// connection lose nothing, and the same answers keep the noise that was drawn for them. It is erased
+// when the numbers are handed to the outbox, and ends with the tab.
+
+const keyOf = (fingerprint) => `blurfit:draft:${fingerprint}`;
+
+/** {typed, blurred, written}: what stands in the form, what was drawn for it, and in which language
+ * numbers were typed. */
+export function draftOf(fingerprint) {
+  try {
+    const text = sessionStorage.getItem(keyOf(fingerprint));
+    const { typed = {}, blurred = null, written } = text === null ? {} : JSON.parse(text);
+    return { typed, blurred: blurred && awake(blurred), written };
+  } catch {
+    return { typed: {}, blurred: null, written: undefined };
+  }
+}
+
+export function saveDraft(fingerprint, { typed, blurred }) {
+  try {
+    const asleep = blurred && { ...blurred, sent: sleeping(blurred.sent) };
+    const text = JSON.stringify({ typed, blurred: asleep, written: locale });
+    sessionStorage.setItem(keyOf(fingerprint), text);
+  } catch {
+    // without storage a reload asks again
+  }
+}
+
+export function eraseDraft(fingerprint) {
+  try {
+    sessionStorage.removeItem(keyOf(fingerprint));
+  } catch {
+    // then there is nothing
+  }
+}
+
+const sleeping = (sent) => ({ ...sent, identifier: [...sent.identifier] });
+
+function awake({ key, record, sent }) {
+  return { key, record, sent: { ...sent, identifier: Uint8Array.from(sent.identifier) } };
 }

@@ -2,7 +2,7 @@
 // `blurfit.theory.forms`, whose proofs it rests upon.
 
 import { NUDGE, radiusOf, sensitivity } from "./forms.js";
-import { INTERCEPT, columnsFor, isLabel } from "./schema.js";
+import { columnsFor, INTERCEPT, isLabel } from "./schema.js";
 
 const FREE = 3.5; // b²/R² up to which y² costs nothing
 

@@ -1,8 +1,7 @@
 // What the survey says in its own words, in the reader's language: mirrors `blurfit.schema.wording`
 // and `titles`. A text is a string, or strings by language.
 
-import { t, wanted } from "./language.js";
-import { number } from "./numerals.js";
+import { number, t, wanted } from "./language.js";
 
 /** {words, lang}: the text in a language that the reader wants, else in English, else in the first;
  * `lang` is null where nobody says which it is. */

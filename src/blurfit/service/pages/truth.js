@@ -2,8 +2,7 @@
 // what becomes public. In words that follow from the agreement and from nothing else.
 
 import { widthOf } from "./forms.js";
-import { LANGUAGES, choose, language, nameOf, t, wanted } from "./language.js";
-import { number } from "./numerals.js";
+import { choose, language, LANGUAGES, nameOf, number, t, wanted } from "./language.js";
 import { h } from "./page.js";
 import { attributes, inWords, languagesOf } from "./texts.js";
 import {
@@ -13,8 +12,8 @@ import {
   isShared,
   localInWords,
   modelInShort,
-  premiseInWords,
   peopleOf,
+  premiseInWords,
 } from "./words.js";
 
 /** Rows for #truth. */
@@ -50,13 +49,12 @@ function sees(agreement, mu) {
 }
 
 function becomesPublic(agreement) {
-  const kind = agreement.calibration.model.releases === "any" ? "public.any" : "public.one";
   const values = {
     quorum: number(peopleOf(agreement)),
     what: countedIn(agreement),
     little: modelInShort(agreement),
   };
-  return `${t(kind, values)} ${guessInWords(agreement)} ${premiseInWords(agreement)}`;
+  return `${t("public.any", values)} ${guessInWords(agreement)} ${premiseInWords(agreement)}`;
 }
 
 /** A list of languages to choose from: the page's own, and those of the survey. */

@@ -3,48 +3,45 @@
 // computed again to be compared for equality, for machines round differently. Mirrors
 // `Agreement.verify`; what it cannot check, it refuses.
 //
-// Not checked, because no privacy depends on it: `excess_risk`, a forecast of accuracy.
 
-import { canonical, fingerprintOf } from "./canonical.js";
 import {
   BEYOND,
-  NotCertified,
-  atLeast,
+  canonical,
   demand,
   exactly,
+  fingerprintOf,
   finite,
+  HARMFUL,
   isAbove,
   isDigest,
   isWord,
+  NotCertified,
   positive,
 } from "./checks.js";
-import { verifyDatabases } from "./databases.js";
-import { formOf, isLater, ready } from "./forms.js";
+import { formOf, isLater, multiplied, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import {
   LEAST_RATIO,
   MOST_RATIO,
-  ROUNDING,
+  noiseOf,
   partsOf,
   roundingOf,
   submissionMu as momentMu,
   verifyGrid,
   verifyMoment,
 } from "./grid.js";
-import { lossOf } from "./loss.js";
-import { verifyKeys } from "./signing.js";
 import {
-  INTERCEPT,
-  NOT_SAID,
   askedOf,
   columnsFor,
   columnsOf,
   derived,
+  INTERCEPT,
   isDerived,
   isLabel,
+  NOT_SAID,
   questionsOf,
 } from "./schema.js";
-import { verifyAbout, verifyWording } from "./wording.js";
+import { verifyKeys } from "./signing.js";
 
 export { NotCertified };
 
@@ -71,42 +68,17 @@ const FIELDS = {
     "public_rows",
     "fingerprint",
   ],
-  moment: ["mechanism", "quorum", "model", "local", "sigma", "reach", "mu"],
-  input: [
-    "mechanism",
-    "rule",
-    "setting",
-    "model",
-    "local",
-    "excess_risk",
-    "sigma_u",
-    "sigma_b",
-    "ridge",
-    "split",
-    "shares",
-    "loss",
-    "kept",
-    "local_claim",
-  ],
-  setting: ["dimension", "quorum", "q_bound", "p_bound", "weight_bound", "neighbours"],
+  calibration: ["mechanism", "quorum", "model", "local", "sigma", "reach", "mu"],
   model: ["epsilon", "delta", "neighbours", "releases", "proved"],
   local: ["mu", "epsilon", "delta"],
-  shares: ["gram", "record", "spectrum", "gradient"],
-  lossNumbers: [
-    "record_energy",
-    "gram_floor",
-    "spectrum_floor",
-    "strong_convexity",
-    "determinant_loss",
-    "moving_sensitivity",
-  ],
 };
 const [LEAST_WEIGHT, LARGEST_WEIGHT] = [1e-3, 1e3];
 
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  exactly(agreement, FIELDS.agreement, "agreement", [...Object.keys(LEFT_OUT), "signing_keys"]);
+  const others = ["groups", "overlap", "weighting", "factors", "signing_keys"];
+  exactly(agreement, FIELDS.agreement, "agreement", [...Object.keys(LEFT_OUT), ...others]);
   for (const [name, choices] of Object.entries(LEFT_OUT)) {
     const isFine = !(name in agreement) || choices.includes(agreement[name]);
     demand(isFine, name, agreement[name], `left out, or ${choices.join(" or ")}`);
@@ -121,23 +93,26 @@ export async function verify(agreement, expectedFingerprint) {
   demand(agreement.format === "blurfit-agreement", "format", agreement.format, "blurfit-agreement");
   demand(agreement.version === 1, "version", agreement.version, 1);
   const { mechanism, calibration } = agreement;
-  demand(["moment", "input"].includes(mechanism), "mechanism", mechanism, "moment or input");
+  if (mechanism === "input") {
+    throw new NotCertified(
+      "What an agreement by “input” promises rests on a proof that no page can check. Nothing has left this device.",
+    );
+  }
+  demand(mechanism === "moment", "mechanism", mechanism, "moment");
   verifySchema(agreement.schema);
   verifyWave(agreement);
   await ready(agreement);
-  exactly(calibration, FIELDS[mechanism], "calibration");
+  exactly(calibration, FIELDS.calibration, "calibration");
   const named = calibration.mechanism;
   demand(named === mechanism, "mechanism of the calibration", named, mechanism);
   verifyPromises(calibration);
-  const { size, mu, keeps } = await (mechanism === "moment" ? momentOf : inputOf)(agreement);
+  const { size, mu, keeps } = momentOf(agreement);
   if (!keeps) {
     throw new NotCertified(
       `The noise is too small: it does not keep ε = ${calibration.model.epsilon}, ` +
         `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
     );
   }
-  const isNoisy = agreement.database_noise === true;
-  demand(!isNoisy || mechanism === "moment", "database_noise", isNoisy, "left out with input");
   verifyKeys(agreement);
   verifyGrid(agreement, size);
   await verifyDatabases(agreement);
@@ -146,13 +121,12 @@ export async function verify(agreement, expectedFingerprint) {
   return mu;
 }
 
-// ---- the two mechanisms: {size, mu, keeps}
-
+/** {size, mu, keeps}: how many rows zzᵀ has, the μ of one submission, and whether the noise is enough. */
 function momentOf(agreement) {
-  const { weights, objective, calibration, schema } = agreement;
-  demand(objective === null, "objective", objective, "null with moment");
+  const { weights, objective, calibration } = agreement;
+  demand(objective === null, "objective", objective, "null");
   if (isLater(agreement)) demand(weights === null, "weights", weights, "null in a later wave");
-  else verifyWeights(weights, schema);
+  else verifyWeights(weights, multiplied(agreement));
   exactly(calibration.reach, ["sums", "submission"], "reach");
   positive(calibration, "sigma");
   whole("quorum", calibration.quorum);
@@ -169,8 +143,7 @@ function momentOf(agreement) {
   };
 }
 
-function verifyWeights(weights, schema) {
-  const questions = questionsOf(schema);
+function verifyWeights(weights, questions) {
   const names = [INTERCEPT, ...questions.map(({ name }) => name)];
   exactly(weights, names, "weights");
   const columns = [INTERCEPT, ...questions.flatMap(columnsFor)];
@@ -182,37 +155,16 @@ function verifyWeights(weights, schema) {
   }
 }
 
-/** The theorem of `input` is long, and few collections need it: it comes when one does. */
-async function inputOf(agreement) {
-  const { weights, calibration, schema } = agreement;
-  demand(weights === null, "weights", weights, "null with input");
-  const { target } = schema;
-  refuseDerived(schema, "with input");
-  demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
-  verifyObjective(agreement);
-  verifyNumbers(calibration);
-  const { setting } = calibration;
-  const size = columnsOf(schema).length;
-  demand(setting.dimension === size, "dimension", setting.dimension, size);
-  const loss = lossOf(agreement);
-  atLeast("q_bound", setting.q_bound, loss.qBound * (1 + ROUNDING));
-  atLeast("p_bound", setting.p_bound, loss.pBound * (1 + ROUNDING));
-  const { submissionMu, verifyInput } = await import("./certified.js");
-  const mu = submissionMu(calibration);
-  return { keeps: verifyInput(calibration), mu, size };
-}
-
 // ---- the questions
 
 /** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
  * it follows from the plan and the releases is checked by `plan.js`. */
-function verifyWave({ wave, mechanism, public_rows: rows, sends, calibration, schema }) {
-  demand(rows === null || (isDigest(rows) && mechanism === "moment"), "public_rows", rows, "a hash");
+function verifyWave({ wave, public_rows: rows, sends, calibration }) {
+  demand(rows === null || isDigest(rows), "public_rows", rows, "a hash");
   demand(!sends || (rows !== null && wave === null), "sends", sends, "public rows, and one wave");
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map", "people"], "wave");
-  refuseDerived(schema, "in waves");
-  demand(mechanism === "moment" && isDigest(wave.plan), "plan", wave.plan, "a hash");
+  demand(isDigest(wave.plan), "plan", wave.plan, "a hash");
   whole("number of the wave", wave.number);
   const { follows, number, people } = wave;
   const isOne = Array.isArray(people) && people.every((one) => Number.isSafeInteger(one) && one > 0);
@@ -224,12 +176,13 @@ function verifyWave({ wave, mechanism, public_rows: rows, sends, calibration, sc
   demand((wave.map === null) === (number === 1), "map", wave.map, "none in the first wave alone");
 }
 
-function refuseDerived({ features }, where) {
-  demand(!features.some(isDerived), "features", "computed from answers", `asked, ${where}`);
-}
-
 function verifySchema(schema) {
-  exactly(schema, ["features", "target", "intercept", "targets", ...verifyAbout(schema)], "schema");
+  const sources = ["sources", "predictors"].filter((name) => name in schema);
+  const fields = ["features", "target", "intercept", "targets", ...sources];
+  exactly(schema, [...fields, ...verifyAbout(schema)], "schema");
+  const isList = (name) => Array.isArray(schema[name]) && schema[name].length > 0;
+  demand(sources.every(isList), "sources or predictors", "none", "lists");
+  schema.sources?.forEach((source) => verifyColumn(source, false));
   demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
   demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
   schema.features.forEach((feature) => isDerived(feature) || verifyColumn(feature, false));
@@ -237,8 +190,16 @@ function verifySchema(schema) {
   const asked = new Map(askedOf(schema).map((one) => [one.name, one]));
   schema.features.filter(isDerived).forEach((feature) => verifyDerived(feature, asked));
   const names = questionsOf(schema).map(({ name }) => name);
+  const named = [...names, ...(schema.sources ?? []).map(({ name }) => name)];
+  const used = schema.features.filter(isDerived).flatMap(({ of }) => of);
+  const isUsed = (schema.sources ?? []).every(({ name }) => used.includes(name));
+  demand(isUsed, "sources", "one", "questions that something is computed from");
+  const predicts = ({ of }) => of === undefined || ![of].flat().includes(schema.target.name);
+  const fitting = schema.features.filter(predicts).map(({ name }) => name);
+  const isFitting = (schema.predictors ?? []).every((name) => fitting.includes(name));
+  demand(isFitting, "predictors", schema.predictors, "features that do not follow from the target");
   const encoded = schema.target.kind === "categorical" ? columnsFor(schema.target) : [];
-  for (const all of [names, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
+  for (const all of [named, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
     demand(new Set(all).size === all.length, "names", all.join(", "), "different");
   }
   const { targets } = schema;
@@ -288,7 +249,7 @@ function verifyColumn(column, isTarget) {
 /** What is computed from answers, by a stated rule: of questions that everybody answers, within the
  * bounds of what can be answered. Mirrors `blurfit.schema.derived`. */
 function verifyDerived(column, asked) {
-  const { kind, name, of, edges, above, level } = column;
+  const { kind, name, of, edges, knots, degree, above, level } = column;
   const what = `column “${name}”`;
   demand(isWord(name), "name", name, "a word");
   const isPair = kind === "cross" || kind === "product";
@@ -305,8 +266,19 @@ function verifyDerived(column, asked) {
       edges.length > 0 &&
       finite(...edges) &&
       [source.lower, ...edges].every((one, i) => one < (edges[i] ?? source.upper)),
+    curve: () =>
+      areNumbers &&
+      Array.isArray(knots) &&
+      knots.length > 2 &&
+      finite(...knots) &&
+      knots.every((one, i) => one < (knots[i + 1] ?? Infinity)) &&
+      source.lower <= knots[0] &&
+      knots.at(-1) <= source.upper,
+    poly: () => areNumbers && Number.isInteger(degree) && 2 <= degree && degree <= 9,
     cross: () => of[0] !== of[1] && sources.every((one) => one.kind !== "numeric"),
-    product: () => areNumbers,
+    product: () =>
+      sources.some((one) => one.kind === "numeric" && !isLabel(one)) &&
+      !sources.some((one) => "above" in one),
     condition: () =>
       "level" in column
         ? source.kind === "categorical" && source.levels.includes(level)
@@ -316,7 +288,8 @@ function verifyDerived(column, asked) {
   demand(isKnown, `kind of ${what}`, kind, `numeric, binary, categorical, ${Object.keys(rules).join(", ")}`);
   demand(rules[kind](), `rule of ${what}`, canonical(column), "one that its questions allow");
   const whole = derived(column, asked);
-  const rule = { bands: ["edges"], condition: ["level" in column ? "level" : "above"] }[kind] ?? [];
+  const condition = ["level" in column ? "level" : "above"];
+  const rule = { bands: ["edges"], curve: ["knots"], poly: ["degree"], condition }[kind] ?? [];
   exactly(column, ["name", "kind", "of", ...rule, ...verifyWording(whole, what)], what);
 }
 
@@ -325,45 +298,6 @@ function verifyOptional(column, isTarget) {
   if (!("optional" in column)) return [];
   demand(column.optional === true && !isTarget, "optional", column.optional, "true, of a feature");
   return ["optional"];
-}
-
-// ---- what `input` minimises
-
-function verifyObjective({ objective, schema, calibration }) {
-  exactly(objective, ["loss", "approximation", "l1", "l2"], "objective");
-  const { loss, approximation, l1, l2 } = objective;
-  demand(finite(l1, l2) && l1 >= 0 && l2 >= 0, "l1 and l2", `${l1}, ${l2}`, "not negative");
-  const expected = isLabel(schema.target) ? "logistic" : "squared";
-  demand(loss === expected, "loss", loss, expected);
-  const isKnown = ["taylor", "chebyshev", "least-squares"].includes(approximation);
-  demand(isKnown, "approximation", approximation, "taylor, chebyshev or least-squares");
-  if (loss === "logistic" && approximation !== "taylor") {
-    const bound = calibration?.setting?.weight_bound;
-    demand(finite(bound) && bound > 0, "weight_bound", bound, "a positive number");
-  }
-}
-
-function verifyNumbers(calibration) {
-  const { setting, model } = calibration;
-  exactly(setting, FIELDS.setting, "setting");
-  for (const name of ["dimension", "quorum"]) whole(name, setting[name]);
-  positive(setting, "q_bound", "p_bound", "weight_bound");
-  const { neighbours } = setting;
-  demand(model.neighbours === neighbours, "neighbours", model.neighbours, neighbours);
-  positive(calibration, "sigma_u", "sigma_b");
-  demand(finite(calibration.ridge), "ridge", calibration.ridge, "a number");
-  const { split, kept, local_claim: claim } = calibration;
-  demand(finite(split) && split > 0 && split < 1, "split", split, "between 0 and 1");
-  const isKept = canonical(kept) === canonical(model) && claim === null;
-  demand(isKept, "kept and local_claim", canonical([kept, claim]), canonical([model, null]));
-  exactly(calibration.shares, FIELDS.shares, "shares");
-  exactly(calibration.loss, FIELDS.lossNumbers, "loss");
-  positive(calibration.shares, "gram", "record", "gradient");
-  const { spectrum } = calibration.shares;
-  demand(finite(spectrum) && spectrum >= 0 && spectrum < 1, "spectrum", spectrum, "a share of δ");
-  positive(calibration.loss, "record_energy", "strong_convexity", "moving_sensitivity");
-  const { gram_floor: floor } = calibration.loss;
-  demand(finite(floor) && floor >= 0, "gram_floor", floor, "not negative");
 }
 
 // ---- what is promised
@@ -402,4 +336,108 @@ function verifyNoise(agreement) {
 
 function whole(name, value) {
   demand(Number.isSafeInteger(value) && value > 0, name, value, "a whole number");
+}
+
+// ---- What people read of a survey is one line of text, plain or by language, and cannot hide or reorder
+// what is read: mirrors `blurfit.schema.wording`. Each function returns the fields that it found.
+
+const ABOUT = ["title", "purpose", "organiser", "contact"];
+const WORDS = ["title", "question", "hint", "unit", "section"];
+const LONGEST = 2000;
+
+export function verifyAbout(schema) {
+  return texts(schema ?? {}, ABOUT, "the survey");
+}
+
+export function verifyWording(column, what) {
+  const found = texts(column, WORDS, what);
+  const isNumber = column.kind === "numeric";
+  demand(isNumber || !found.includes("unit"), `unit of ${what}`, column.unit, "left out");
+  if (!("labels" in column)) return found;
+  const { labels } = column;
+  const isTable = labels !== null && typeof labels === "object" && !Array.isArray(labels);
+  const known = isLabel(column) ? ["yes", "no"] : (column.levels ?? []);
+  const names = isTable ? Object.keys(labels) : [];
+  const isFine = names.length > 0 && names.every((name) => known.includes(name) && isText(labels[name]));
+  demand(isFine, `labels of ${what}`, names.join(", "), "texts for answers");
+  return [...found, "labels"];
+}
+
+function texts(thing, names, what) {
+  const found = names.filter((name) => name in thing);
+  for (const name of found) demand(isText(thing[name]), `${name} of ${what}`, "it", "a line of text");
+  return found;
+}
+
+function isText(text) {
+  if (typeof text === "string") return isLine(text);
+  if (text === null || typeof text !== "object" || Array.isArray(text)) return false;
+  const entries = Object.entries(text);
+  const isTag = (tag) => /^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(tag);
+  return entries.length > 0 && entries.every(([tag, line]) => isTag(tag) && isLine(line));
+}
+
+function isLine(text) {
+  return (
+    typeof text === "string" &&
+    text.trim() !== "" &&
+    [...text].length <= LONGEST &&
+    !HARMFUL.test(text)
+  );
+}
+
+// ---- The databases of an agreement: none, or two different ones at addresses that nobody can listen to,
+// and numbers that can be shared. Mirrors `blurfit.agreement.databases`.
+
+const LARGEST_NAME = 100;
+
+export async function verifyDatabases(agreement) {
+  const { databases, calibration, grid, proofs = false, wave } = agreement;
+  demand(Array.isArray(databases), "databases", databases, "a list");
+  demand(!proofs || databases.length === 2, "proofs", proofs, "left out without two databases");
+  demand(!proofs || wave === null, "proofs", proofs, "left out in waves");
+  if (databases.length === 0) return;
+  demand(databases.length === 2, "databases", databases.length, "two");
+  for (const one of databases) {
+    exactly(one, ["name", "url"], "a database", ["key"]);
+    const isKey = !("key" in one) || /^[0-9a-f]{64}$/.test(one.key);
+    demand(isKey, "key", one.key, "64 hexadecimal digits");
+    demand(isName(one.name), "name", one.name, "who runs a database, on one line");
+    demand(isOrigin(one.url), "url", one.url, "a protected address without a path");
+  }
+  const [first, second] = databases;
+  const different = first.name !== second.name && first.url !== second.url;
+  demand(different, "databases", `${first.name}, ${second.name}`, "different");
+  const keys = "key" in first || "key" in second;
+  const bothSealed = "key" in first && "key" in second && first.key !== second.key;
+  demand(!keys || bothSealed, "keys", `${first.key}, ${second.key}`, "two, or none");
+  const [noise, step] = [noiseOf(calibration), grid?.quadratic];
+  const least = (noise / Math.SQRT2 / step) * (proofs ? Math.sqrt(calibration.quorum) : 1);
+  demand(least >= 2 ** 10, "noise in steps", least, "at least 1024");
+  const scale = Math.max(1, ...formOf(agreement).counts.map((count) => count ** -0.5));
+  const largest = (scale * (calibration.reach.submission + 40 * noise)) / step + 1;
+  demand(largest * 2 ** 32 < 2 ** 63, "largest number in steps", largest, "below 2^31");
+  if (proofs) (await import("./proving.js")).provingOf(agreement);
+}
+
+/** Printable, in one line, and no longer than people read. */
+function isName(name) {
+  return (
+    isWord(name) &&
+    name === name.trim() &&
+    !/[\p{C}\p{Zl}\p{Zp}]/u.test(name) &&
+    !/\p{Zs}/u.test(name.replaceAll(" ", "")) &&
+    [...name].length <= LARGEST_NAME
+  );
+}
+
+function isOrigin(url) {
+  try {
+    const { origin, protocol, host, hostname } = new URL(url);
+    if (!/^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/.test(host)) return false;
+    const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+    return origin === url && (protocol === "https:" || (protocol === "http:" && isHere));
+  } catch {
+    return false;
+  }
 }

@@ -6,7 +6,7 @@
 
 import { demand, exactly, finite } from "./checks.js";
 import { NUDGE } from "./forms.js";
-import { columnsFor, isLabel } from "./schema.js";
+import { columnsFor, isLabel, questionsOf } from "./schema.js";
 
 /** The form of a later wave. */
 export function waveForm({ schema, wave: { map } }) {
@@ -79,19 +79,24 @@ const LARGEST_SLOPE = 1e13; // of counts
 const NEWTON = ["constant", "radius", "robust", "balance"];
 const COMMON = ["kind", "mean", "whitening", "coefficients", "intercept"];
 const OWN = {
-  residual: ["radius", "scale", "bound", "weights", "robust"],
+  residual: ["radius", "scale", "bound", "weights", "robust", "stride"],
   logistic: NEWTON,
   poisson: [...NEWTON, "count_bound", "curvature_bound", "gradient_bound"],
 };
 
-/** The places of the columns that maps speak of: all features', but a categorical's last level. */
-function keptColumns({ features }) {
+/** The places of the columns that maps speak of: all of the model's, but a categorical's last level.
+ * A plan has no columns that follow from others in another way. */
+function keptColumns(schema) {
+  const { predictors, sources = [], target } = schema;
+  const isSource = (name) => sources.some((one) => one.name === name);
+  const byItself = (of) => !of.includes(target.name) && (!of.length || of.some(isSource));
+  const predicts = ({ name, of = [] }) => predictors?.includes(name) ?? byItself([of].flat());
   let at = 0;
-  return features.flatMap((feature) => {
+  return questionsOf(schema).slice(0, -1).flatMap((feature) => {
     const width = columnsFor(feature).length;
     const start = at;
     at += width;
-    const kept = width - (feature.kind === "categorical" ? 1 : 0);
+    const kept = predicts(feature) ? width - (feature.kind === "categorical" ? 1 : 0) : 0;
     return Array.from({ length: kept }, (_, i) => start + i);
   });
 }
@@ -116,7 +121,8 @@ export function verifyMap(map, schema) {
   );
 }
 
-function verifyResidual({ radius, bound, scale, weights, robust }, { target }) {
+function verifyResidual({ radius, bound, scale, weights, robust, stride }, { target }) {
+  demand(stride === 1, "stride", stride, "1: everybody sends"); // more is for rows that are held
   demand(typeof robust === "boolean", "robust", robust, "true or false");
   demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
   between("radius", radius, 1e-4, LARGEST_RADIUS);

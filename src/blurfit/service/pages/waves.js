@@ -1,11 +1,14 @@
 // Where a plan of waves is: the wave that collects, what earlier ones published, and that the one
 // follows from the other.
 
-import { coin, groupOf } from "./lot.js";
+import { BEYOND, canonical, demand, exactly, fingerprintOf, finite, NotCertified, sha256 } from "./checks.js";
+import { widthOf } from "./forms.js";
+import { logDelta } from "./gaussian.js";
+import { DISCRETE_SHARE } from "./grid.js";
+import { number, t } from "./language.js";
 import { ask, askText, h } from "./page.js";
-import { checkedInWords, lotInWords, otherGroup, waveInWords } from "./wavewords.js";
-
-export { ENDED, HELD, LATE, ONCE } from "./wavewords.js";
+import { verify } from "./verify.js";
+import { isOpenToAnyone, peopleOf, quorumOf } from "./words.js";
 
 /** Why somebody is not asked now, as [title, text]: the lot has put them into another wave. Null if it
  * is their turn. */
@@ -18,11 +21,7 @@ export async function notNow({ wave, admission }, invitation) {
 /** {plan, status, taught} of a wave, checked to follow; `taught` are the maps so far. */
 export async function courseOf(agreement) {
   const address = `/collections/${agreement.wave.plan}`;
-  const [plan, status, { follows }] = await Promise.all([
-    ask(`${address}/document`),
-    ask(address),
-    import("./plan.js"), // which is long, and needed for waves alone
-  ]);
+  const [plan, status] = await Promise.all([ask(`${address}/document`), ask(address)]);
   const before = status.waves.slice(0, agreement.wave.number - 1);
   const texts = await Promise.all(
     before.map(({ fingerprint }) => askText(`/collections/${fingerprint}/moments`)),
@@ -49,3 +48,259 @@ export function waveList(agreement, { plan, status, taught }) {
     ),
   );
 }
+
+// ---- That a wave follows from its plan and from what was published before it: mirrors
+// `blurfit.model.course.follows`. The plan and each release are read from the very bytes whose
+// SHA-256 the agreement names. What the plan states of a wave, its agreement states too; its noise is
+// enough (`verify.js`), and hardly more than that. The map is taken as it is announced: that the noise
+// suffices does not depend on it.
+
+const FIELDS = [
+  "format",
+  "version",
+  "rule",
+  "schema",
+  "task",
+  "waves",
+  "epsilon",
+  "delta",
+  "quorum",
+  "colluders",
+  "neighbours",
+  "local_epsilon",
+  "local_delta",
+  "databases",
+  "weights",
+  "calibration",
+  "grid",
+  "fingerprint",
+];
+const LATER = ["admission", "database_noise", "diaries", "public_rows", "signing_keys"]; // left out by default
+
+/** Refuse (throw NotCertified) unless the agreement is the plan's wave after these releases.
+ * `texts` are the releases' own, in their order. Returns the map that followed each of them. */
+export async function follows(plan, texts, agreement) {
+  await verifyPlan(plan, agreement.wave);
+  const marks = await Promise.all(texts.map((one) => sha256(new TextEncoder().encode(one))));
+  const releases = texts.map((text) => JSON.parse(text));
+  await Promise.all(releases.map(verifyRelease));
+  const waves = [...releases.map((release) => release.agreement), agreement];
+  for (const [place, { wave }] of waves.entries()) {
+    const [named, before] = [wave.follows, marks.slice(0, place)];
+    demand(canonical(named) === canonical(before), "releases that it follows", named, before);
+    verifyTerms(plan, waves[place], place);
+  }
+  return waves.slice(1).map(({ wave }) => wave.map);
+}
+
+async function verifyPlan(plan, wave) {
+  exactly(plan, FIELDS, "plan", LATER);
+  const own = await fingerprintOf(plan);
+  if (own !== wave.plan || plan.fingerprint !== own) {
+    throw new NotCertified(
+      `The agreement belongs to the plan ${wave.plan}, but the service sent ${own}. ` +
+        "It was changed on its way. Nothing has left this device.",
+    );
+  }
+  demand(plan.format === "blurfit-plan", "format of the plan", plan.format, "blurfit-plan");
+  const rule = `${plan.version}, ${plan.rule}`;
+  demand(rule === "1, 1", "version and rule of the plan", rule, "1, 1");
+  const isFine = Array.isArray(plan.waves) && wave.number <= plan.waves.length;
+  demand(isFine, "number of the wave", wave.number, `at most ${plan.waves?.length}`);
+}
+
+async function verifyRelease(release) {
+  const { agreement, count, deviation, sums } = release;
+  await verify(agreement, release.fingerprint);
+  const quorum = peopleOf(agreement);
+  demand(Number.isSafeInteger(count) && count >= quorum, "people in a wave", count, `≥ ${quorum}`);
+  demand(finite(deviation) && deviation > 0, "deviation", deviation, "a positive number");
+  const width = widthOf(agreement);
+  const isFine = Array.isArray(sums) && sums.length === width && finite(...sums);
+  demand(isFine, "sums of a wave", sums?.length, `${width} numbers`);
+}
+
+/** The promise, the quorum, the questions and the databases are the plan's own: mirrors
+ * `Plan.require`, which says why that is enough. */
+function verifyTerms(plan, agreement, place) {
+  const { wave, schema, calibration, databases } = agreement;
+  for (const name of LATER) {
+    const isSame = canonical(agreement[name] ?? null) === canonical(plan[name] ?? null);
+    demand(isSame, name, agreement[name], plan[name]);
+  }
+  demand(!agreement.sends && !agreement.proofs, "sends or proofs", "others", "none in waves");
+  demand(wave.plan === plan.fingerprint, "plan", wave.plan, plan.fingerprint);
+  demand(canonical(schema) === canonical(plan.schema), "schema", "another", "the plan’s");
+  demand(canonical(databases) === canonical(plan.databases), "databases", "others", "the plan’s");
+  const { kind, quorum, honest } = plan.waves[place];
+  const given = wave.map?.kind ?? "joint";
+  const sent = ["logistic", "poisson"].includes(given) ? "newton" : given;
+  demand(sent === kind, "what the wave sends", sent, kind);
+  const people = plan.waves.map((one) => one.quorum);
+  demand(canonical(wave.people) === canonical(people), "people of each wave", wave.people, people);
+  demand(calibration.quorum === honest, "honest people", calibration.quorum, honest);
+  const most = quorum * (1 - plan.colluders) * (1 + 1e-12);
+  demand(honest <= most, "honest people", honest, `at most ${most}, as others may collude`);
+  const { epsilon, delta, neighbours } = calibration.model;
+  demand(epsilon === plan.epsilon, "epsilon", epsilon, plan.epsilon);
+  const kept = plan.delta * (1 - DISCRETE_SHARE);
+  demand(delta === kept, "delta", delta, kept);
+  demand(neighbours === plan.neighbours, "neighbours", neighbours, plan.neighbours);
+  verifyLocal(plan, calibration);
+  if (place === 0) {
+    for (const name of ["weights", "calibration", "grid"]) {
+      const isSame = canonical(agreement[name]) === canonical(plan[name]);
+      demand(isSame, `${name} of the first wave`, "others", "the plan’s");
+    }
+  }
+}
+
+/** What one submission keeps is what was asked for; and hardly more noise than all of it needs. */
+function verifyLocal(plan, { model, mu, local }) {
+  const { local_epsilon: asked, local_delta: stated } = plan;
+  const expected = stated === null && asked === null ? plan.delta : stated;
+  demand(local.delta === expected, "local.delta", local.delta, expected);
+  const wouldBreak = (one, epsilon, delta) =>
+    logDelta(one * (1 + 4 * BEYOND), epsilon) > Math.log(delta);
+  let isLeast = wouldBreak(mu, model.epsilon, model.delta);
+  if (asked !== null) {
+    demand(local.epsilon <= asked, "local.epsilon", local.epsilon, `at most ${asked}`);
+    isLeast ||= wouldBreak(local.mu, asked, local.delta);
+  }
+  demand(isLeast, "noise", mu, "no more than the promise needs");
+}
+
+// ---- Which wave of a plan somebody is in: mirrors `blurfit.agreement.waves`. The lot of an invitation is a
+// hash of it and of the plan, so that nobody can choose it and everybody can check it. Where anyone
+// may take part this device tosses a coin, and remembers how it fell.
+
+const BITS = 64n;
+const keyOf = (plan) => `blurfit:group:${plan}`;
+const bytesOf = (text) => new TextEncoder().encode(text);
+
+/** The number of the wave that an invitation is for. */
+export async function groupOf({ plan, people }, invitation) {
+  const hash = await sha256(bytesOf(invitation));
+  const lot = await sha256(bytesOf(`blurfit lot ${plan} ${hash}`));
+  return placeOf(BigInt(`0x${lot.slice(0, 16)}`) * total(people), people);
+}
+
+/** This device’s own: tossed once, among the wave that collects and those after it. */
+export function coin({ plan, number, people }) {
+  try {
+    const before = Number(localStorage.getItem(keyOf(plan)));
+    if (before > 0) return before;
+  } catch {
+    // without storage it is tossed at every visit
+  }
+  const left = people.map((one, i) => (i < number - 1 ? 0 : one));
+  const found = placeOf(drawn() * total(left), left);
+  try {
+    localStorage.setItem(keyOf(plan), String(found));
+  } catch {
+    // as above
+  }
+  return found;
+}
+
+/** How many of `count` invitations are for each wave, from wave `first` on: in proportion, with a
+ * random offset so that a single one is fair. */
+export function shares({ people }, count, first) {
+  const left = people.map((one, i) => BigInt(i < first - 1 ? 0 : one));
+  const all = left.reduce((sum, one) => sum + one, 0n);
+  const offset = (drawn() * all) >> BITS;
+  let [end, before] = [0n, 0n];
+  return left.map((one) => {
+    end += one;
+    const upTo = (BigInt(count) * end + offset) / all;
+    const found = Number(upTo - before);
+    before = upTo;
+    return found;
+  });
+}
+
+const total = (people) => BigInt(people.reduce((sum, one) => sum + one, 0));
+
+const drawn = () => crypto.getRandomValues(new BigUint64Array(1))[0];
+
+function placeOf(scaled, people) {
+  let end = 0n;
+  for (const [i, one] of people.entries()) {
+    end += BigInt(one);
+    if (scaled < end << BITS) return i + 1;
+  }
+  return people.length;
+}
+
+// ---- What pages say about waves, in one place.
+
+/** “Wave 2 of 3”. */
+const whichWave = ({ wave }, plan) =>
+  t("wave.which", { place: wave.number, all: plan.waves.length });
+
+/** What was checked of a wave, beside the noise. */
+export function checkedInWords({ wave }, plan) {
+  const which = whichWave({ wave }, plan);
+  if (wave.number === 1) return t("wave.first", { which });
+  const last = wave.number - 1;
+  const name = last === 1 ? "wave.before" : last === 2 ? "wave.beforeTwo" : "wave.befores";
+  return t("wave.later", { which, before: t(name, { last }) });
+}
+
+/** One line about each wave: how far it is, and what it taught, as the next one's map says. */
+export function waveInWords({ number: place, state, count, quorum }, map, plan, target) {
+  const values = { count: number(count ?? 0), quorum: number(quorum) };
+  const people = t(state === "planned" ? "wave.people" : "wave.counted", values);
+  const line = t("wave.line", { place, state: t(`wave.${state}`), people });
+  return map ? `${line} ${taughtInWords(map, plan.task, target)}` : line;
+}
+
+/** What is known after a wave, as far as one number can say it. */
+function taughtInWords({ kind, intercept, coefficients, mean, scale }, task, target) {
+  if (kind !== "residual") return t("taught.curve");
+  const average = intercept + mean.reduce((sum, one, i) => sum + one * coefficients[i], 0);
+  const share = Math.min(Math.max((average + 1) / 2, 0), 1);
+  if (task === "label") return t("taught.label", { percent: number(100 * share, 2) });
+  if (task === "count") return t("taught.count", { average: number(share * target.upper, 2) });
+  const half = (target.upper - target.lower) / 2;
+  return t("taught.number", {
+    average: number(target.lower + 2 * share * half, 2),
+    off: number(scale * half, 2),
+  });
+}
+
+/** “In 3 waves, of 12, 18 and 30 people.” */
+export function wavesOfModel(waves) {
+  const counts = waves.map(({ count }) => number(count));
+  const last = counts.at(-1);
+  return t("waves.model", { all: waves.length, counts: counts.slice(0, -1).join(", "), last });
+}
+
+/** Why nobody is asked a second time. */
+export const ONCE = {
+  title: t("once.title"),
+  text: t("once.text"),
+  receipt: t("once.receipt"),
+};
+
+/** By which lot somebody is in a wave, and how many of its people may collude. */
+export function lotInWords(agreement) {
+  const [people, honest] = [peopleOf(agreement), quorumOf(agreement)];
+  const percent = Math.floor((100 * (people - honest)) / people);
+  const lot = t(isOpenToAnyone(agreement) ? "lot.anyone" : "lot.invited");
+  return `${lot} ${t("lot.margin", { people: number(people), honest: number(honest), percent })}`;
+}
+
+/** [title, text] for whoever comes before or after their wave. */
+export function otherGroup({ number: now, people }, group, isOpen) {
+  const values = { group, now, all: people.length };
+  if (group < now) return [t("group.over.title"), t("group.over.text", values)];
+  const again = t(isOpen ? "group.later.device" : "group.later.link");
+  return [t("group.later.title"), `${t("group.later.text", values)} ${again}`];
+}
+
+/** A submission that came too late, and has left the device. */
+export const LATE = { title: t("late.title"), text: t("late.text") };
+
+export const HELD = t("waves.held");
+export const ENDED = t("waves.ended");

@@ -1,12 +1,10 @@
 // Promises in plain words. Words must not say more than the numbers: mirrors
 // `blurfit.agreement.statement` and the statement of a model.
 
-import { widthOf } from "./forms.js";
+import { multiplied, widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
-import { LATTICE_SHARE } from "./grid.js";
-import { locale, t } from "./language.js";
-import { atMost, number } from "./numerals.js";
-import { INTERCEPT, askedOf, isDerived, isLabel, questionsOf } from "./schema.js";
+import { atMost, locale, number, t } from "./language.js";
+import { askedOf, INTERCEPT, isDerived, isLabel, questionsOf } from "./schema.js";
 import { answerOf, boundsOf, measured, titleOf } from "./texts.js";
 
 const YARDSTICK = Math.log(1e-6);
@@ -27,7 +25,7 @@ export const isShared = ({ databases }) => databases.length > 0;
 export const peopleOf = (agreement) => agreement.wave?.people[agreement.wave.number - 1] ?? quorumOf(agreement);
 
 /** How many of them must be honest: as many as the noise is sized for. */
-export const quorumOf = ({ calibration }) => calibration.quorum ?? calibration.setting.quorum;
+export const quorumOf = ({ calibration }) => calibration.quorum;
 
 /** Whether anyone may send submissions, as often as they like; else each needs an invitation. */
 export const isOpenToAnyone = ({ admission }) => admission === "anyone";
@@ -64,9 +62,8 @@ export function conditionInWords(agreement) {
 
 /** ε and δ of the published model, what is kept back for the grid included. */
 export function promiseOf({ calibration }) {
-  const epsilon = calibration.model.epsilon / (1 - LATTICE_SHARE[calibration.mechanism]);
-  const delta = calibration.model.delta / (1 - 1e-3);
-  return { epsilon: inTwelveDigits(epsilon), delta: inTwelveDigits(delta) };
+  const { epsilon, delta } = calibration.model;
+  return { epsilon: inTwelveDigits(epsilon), delta: inTwelveDigits(delta / (1 - DISCRETE)) };
 }
 
 /** Never rounded down: mirrors `promised_in_all` of `blurfit.agreement.agreement`. */
@@ -93,13 +90,12 @@ export function modelInWords(agreement) {
 /** How often in 100, at most, somebody guesses right who tells two answers apart by what is
  * published: mirrors `blurfit.theory.guarantees`, rounded up. */
 function guessesFromModel(agreement) {
-  const { calibration } = agreement;
+  const { mu, model } = agreement.calibration;
   let { epsilon, delta } = promiseOf(agreement);
-  const steps = calibration.model.neighbours === "zero-out" ? 2 : 1;
+  const steps = model.neighbours === "zero-out" ? 2 : 1;
   if (steps === 2) [epsilon, delta] = [2 * epsilon, Math.min(1, (1 + Math.exp(epsilon)) * delta)];
-  let right = 0.5 + Math.tanh(epsilon / 2) / 2 + delta / (1 + Math.exp(epsilon));
-  if (calibration.mechanism === "moment") right = Math.min(right, rightBy(steps * calibration.mu));
-  return inHundred(right);
+  const right = 0.5 + Math.tanh(epsilon / 2) / 2 + delta / (1 + Math.exp(epsilon));
+  return inHundred(Math.min(right, rightBy(steps * mu)));
 }
 
 /** The same for whoever sees a single submission. */
@@ -152,6 +148,7 @@ export function agreementInWords(agreement, mu) {
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
     ...publicRows(agreement),
+    ...groupsAndWeights(agreement),
     ...(agreement.signing_keys ? [[t("fact.signed"), agreement.signing_keys.join(", ")]] : []),
   ];
 }
@@ -168,10 +165,22 @@ function publicRows({ public_rows: digest }) {
   return digest === null ? [] : [[t("fact.rows"), t("fact.rows.words", { digest })]];
 }
 
+/** By what sums are kept apart, and how much an answer counts. */
+function groupsAndWeights({ schema, groups, weighting, factors = [] }) {
+  const called = (asked) => titleOf(questionsOf(schema).find(({ name }) => name === asked));
+  const rule = factors.map(([level, factor]) => `${level} ${number(factor)}`).join(", ");
+  return [
+    ...(groups ? [[t("fact.groups"), t("fact.groups.words", { title: called(groups) })]] : []),
+    ...(weighting
+      ? [[t("fact.weights"), t("fact.weights.words", { title: called(weighting), rule: rule && ` (${rule})` })]]
+      : []),
+  ];
+}
+
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, calibration, wave, sends }) {
-  if (calibration.model.releases !== "any") return t("releases.one");
-  const others = questionsOf(schema).filter(
+function releasesInWords(agreement) {
+  const { schema, wave, sends } = agreement;
+  const others = multiplied(agreement).filter(
     ({ name }) => !sends && schema.targets.includes(name) && name !== schema.target.name,
   );
   const named = others.map(titleOf).join(", ");
@@ -221,57 +230,27 @@ function describeColumn(column, schema) {
 
 /** What a column is computed from, and how. */
 function derivedInWords(column, schema) {
-  const { kind, edges, above, level } = column;
+  const { kind, edges, knots, degree, above, level } = column;
   const sources = [column.of].flat().map((name) => askedOf(schema).find((one) => one.name === name));
   const from = sources.map(titleOf).join(t("and"));
   const rule = kind === "condition" ? (level === undefined ? "above" : "level") : kind;
   const values = {
-    edges: edges?.map((edge) => number(edge)).join(", "),
+    edges: (edges ?? knots)?.map((edge) => number(edge)).join(", "),
+    degree,
     above: above === undefined ? null : measured(sources[0], above),
     level: level === undefined ? null : answerOf(sources[0], level),
   };
   return t("derived", { title: titleOf(column), from, rule: t(`derived.${rule}`, values) });
 }
 
-/** The certified bound on the excess loss, which holds with probability 0.9; null where none is. */
-export function certifiedRisk({ calibration, objective }) {
-  if (objective === null || objective.l1 > 0 || objective.l2 > 0) return null;
-  return calibration.excess_risk;
-}
-
-/**
- * What a reader may expect of the finished model. Of `input`, how much larger its typical error may
- * be than that of the best one: a mean of ½(y − ŷ)² that is larger by r makes the root of the mean
- * square larger by √(2r) at most, in units of half the target's range.
- */
-export function errorInWords(agreement) {
-  const { schema, objective, wave } = agreement;
+/** What a reader may expect of the finished model. */
+export function errorInWords({ wave }) {
   if (wave !== null) {
     return "The model is made from all waves together, and published with standard errors where they are known.";
   }
-  if (objective === null) {
-    return (
-      "Standard errors, intervals and the share of the spread that the model explains are published " +
-      "with it, the privacy noise included."
-    );
-  }
-  const risk = certifiedRisk(agreement);
-  if (objective.l1 > 0 || objective.l2 > 0) {
-    return "No bound on the error is certified, because the agreement adds a penalty (l1, l2).";
-  }
-  if (risk === null) return "No bound on the error is certified.";
-  const likely = "with a probability of 90 %, once the quorum is reached";
-  if (isLabel(schema.target)) {
-    return `The model’s average loss exceeds that of the best one by at most ${number(risk, 3)}, ${likely}.`;
-  }
-  const { lower, upper } = schema.target;
-  const bound = (Math.sqrt(2 * risk) * (upper - lower)) / 2;
-  if (bound >= upper - lower) {
-    return "At this quorum the certified bound says nothing: the error may be as large as the whole range.";
-  }
   return (
-    `Over its contributors the model’s typical error in ${titleOf(schema.target)} exceeds that of the best one by ` +
-    `at most ${number(bound, 3)}, ${likely}. That is a worst case.`
+    "Standard errors, intervals and the share of the spread that the model explains are published " +
+    "with it, the privacy noise included."
   );
 }
 
@@ -284,13 +263,9 @@ const LATER_NOISE =
 export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
   const [quorum, all] = [quorumOf(agreement), peopleOf(agreement)];
-  if (calibration.mechanism === "moment" && weights === null) return LATER_NOISE;
+  if (weights === null) return LATER_NOISE;
   const people = `At the quorum of ${number(all)} people, the noise`;
   const more = "Twice the quorum halves it.";
-  if (calibration.mechanism === "input") {
-    const noise = number(calibration.sigma_b / quorum, 2);
-    return `${people} on averages that lie between −1 and 1 has a deviation of at least ${noise}. ${more}`;
-  }
   const { target } = schema;
   // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.numbers.moment_parts`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;

@@ -1,0 +1,525 @@
+"""What a release with groups says of each of them, and of what differs between them.
+
+    groups = moments.by_group()
+    groups.counts(), groups.mean("income"), groups["north"].table("sex")
+    models = groups.fit("income ~ age + hours")
+    models.differences("south")
+    groups.decompose("income ~ age + hours", "female", "male")
+    groups.pay_gap("income", "female", "male", "income ~ age + hours")
+
+Each group's sums stand in the release (`blurfit.theory.coded`), so all of this is post-processing,
+and costs no privacy. The model of everybody is `moments.fit`, as of any release; with the group
+among its features it has common slopes, and an intercept for each group. The mathematics is in
+`blurfit.learning.groups`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.statement import Promise
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.learning import tables as reading
+from blurfit.learning.groups import Fitted, GroupSums, decomposed, fit_groups
+from blurfit.learning.inference import Inference
+from blurfit.learning.sums import JointSums
+from blurfit.learning.tables import Answer
+from blurfit.model.model import PublishedModel
+from blurfit.model.tables import EVEN, Answers, Asked, levels_of, promise_of
+from blurfit.optional import axes, optional
+from blurfit.schema.columns import Categorical, Numeric
+from blurfit.schema.derived import Bands
+from blurfit.schema.formulas import Formula
+from blurfit.schema.table import listed
+from blurfit.schema.vectors import Units, units
+from blurfit.theory.coded import CodedForm
+
+if TYPE_CHECKING:
+    from blurfit.model.moments import PublishedMoments
+
+OWN = "Each group has its own spread around its own model, within which people spread evenly."
+QUARTERS = ("lowest", "second", "third", "highest")
+
+
+@dataclass(frozen=True, eq=False)
+class OneGroup(Asked):
+    """The sums of one group, which tell what a release tells, such as `table("sex")`."""
+
+    name: str
+    agreement: Agreement
+    guarantee: Promise
+    joint: JointSums
+
+
+@dataclass(frozen=True, eq=False)
+class ByGroup:
+    """A release by its groups: see the module's docstring."""
+
+    moments: "PublishedMoments"
+    question: Categorical
+    sums: GroupSums
+
+    @classmethod
+    def of(cls, moments: "PublishedMoments") -> "ByGroup":
+        """Read the sums of each group."""
+        form, agreement = moments.agreement.form, moments.agreement
+        if not isinstance(form, CodedForm) or agreement.groups is None:
+            raise InfeasibleError(
+                "Expected an agreement with groups, such as Agreement.propose(…, groups='region'): "
+                "the sums of this one are of everybody together. Levels of a question can be "
+                "compared by moments.mean(…, by=…), or as a feature of a model."
+            )
+        question = agreement.schema.question(agreement.groups)
+        assert isinstance(question, Categorical)
+        sums = GroupSums(
+            names=question.answers,
+            columns=form.inner.columns,
+            constant=form.inner.constant,
+            matrices=form.blocks(moments.sums),
+            spread=moments.deviation**2 * form.code.noise,
+            count=None if agreement.weighting is not None else moments.count,
+        )
+        return cls(moments, question, sums)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The groups."""
+        return self.sums.names
+
+    def __getitem__(self, name: str) -> OneGroup:
+        """Return one group, with all the tables of a release."""
+        agreement, guarantee = self.moments.agreement, self.moments.guarantee
+        return OneGroup(name, agreement, guarantee, self.sums.block(self._place(name)))
+
+    def counts(self, *, confidence: float = 0.95) -> Answers:
+        """Return how many people each group has; with weights, how much weight."""
+        found = self.sums.counts()
+        whole = float(found.values.sum())
+        likely = np.clip(found.values / whole, 0.0, 1.0)
+        sampling = whole * (np.diag(likely) - np.outer(likely, likely))
+        what = "People" if self.sums.count is not None else "Weight"
+        answer = Answer(found.values, sampling, found.noise)
+        limits = (0.0, np.inf)
+        return self._answers(f"{what} by {self.question.name}", answer, confidence, limits=limits)
+
+    def mean(self, name: str, *, confidence: float = 0.95) -> Answers:
+        """Return the mean of a number, or the share of a yes, in each group."""
+        one = self._target(name)
+        slope, constant = one.affines[0]
+        found = self.sums.means(one.columns[0]).scaled(1 / slope, -constant / slope)
+        limits = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
+        told = np.flatnonzero(np.isfinite(found.values))
+        test = None
+        if len(told) > 1:
+            what = f"{name} is equal in all groups of {self.question.name}"
+            test = reading.equal(found, what)
+        return self._answers(
+            f"Mean of {name} by {self.question.name}",
+            found,
+            confidence,
+            limits=limits,
+            hypothesis=test,
+        )
+
+    def fit(self, formula: str | None = None, *, confidence: float = 0.95) -> "GroupModels":
+        """Return a model in each group, with the covariance between any two of them.
+
+        Groups of which the noise is too large are left out, and `hidden` says why; if all are, that
+        is refused.
+        """
+        asked = self.moments.formula(formula)
+        fitted, told, places, hidden = self._fitted(asked)
+        size, names = len(told.names), tuple(self.names[place] for place in places)
+        part = fitted.parts[0]
+        one = told.matrix[:, told.places] * (part.scale / part.target.weight)
+        every = np.kron(np.eye(len(names)), one)
+        answer = fitted.answer.through(np.asarray(every, dtype=np.float64))
+        answer = Answer(
+            answer.values + np.tile(told.offset, len(names)), answer.sampling, answer.privacy
+        )
+        each = [slice(place * size, (place + 1) * size) for place in range(len(names))]
+        models = {
+            name: Inference(
+                names=told.names,
+                count=fitted.parts[place].count,
+                coefficients=answer.values[own],
+                sampling=answer.sampling[own, own],
+                privacy=answer.privacy[own, own],
+                residual_variance=fitted.variances[place] / (part.target.weight * told.scale) ** 2,
+                r_squared=None,
+                condition=0.0,
+                uneven=False,
+            )
+            for place, (name, own) in enumerate(zip(names, each, strict=True))
+        }
+        return GroupModels(self, asked, told.names, models, hidden, answer, confidence)
+
+    def decompose(self, formula: str, one: str, other: str, *, confidence: float = 0.95) -> Answers:
+        """Return how much of the gap between the means of two groups the other's model explains by
+        different answers, by each question and in all, and how much is left (Oaxaca and Blinder).
+        """
+        asked = self.moments.formula(formula)
+        fitted, told, places, hidden = self._fitted(asked, (one, other))
+        if hidden:
+            raise InfeasibleError(f"{listed(hidden)}: {next(iter(hidden.values()))}")
+        schema = self.moments.agreement.schema
+        questions = [
+            [at for at, column in enumerate(told.names) if column in schema.question(name).columns]
+            for name in asked.features
+        ]
+        first, second = (places.index(self._place(name)) for name in (one, other))
+        found = decomposed(fitted, first, second, questions)
+        answer = found.scaled(1 / (fitted.parts[0].target.weight * told.scale))
+        rows = ("gap", "explained", *(f"by {name}" for name in asked.features), "unexplained")
+        return Answers(
+            f"{asked.target}: {one} less {other}, explained by {' + '.join(asked.features)}",
+            ("part",),
+            tuple((row,) for row in rows),
+            answer,
+            promise_of(self.moments),
+            confidence,
+            assumes=(
+                f"Explained: what the model of {other} makes of the difference in answers. "
+                f"Unexplained: how far the mean of {one} is from what that model says of them.",
+                OWN,
+            ),
+        )
+
+    def pay_gap(
+        self,
+        pay: str,
+        one: str,
+        other: str,
+        formula: str | None = None,
+        *,
+        confidence: float = 0.95,
+    ) -> "PayGap":
+        """Report the gap in pay between two groups: medians, who is in which quarter of the pay,
+        and what a model explains of the gap between the means.
+
+        Args:
+            pay: the number; its medians and quarters need Bands of it in the schema.
+            one: the group whose pay is compared, such as "female".
+            other: the group that it is compared with.
+            formula: of the model that explains, such as "pay ~ age + hours".
+            confidence: of the intervals.
+        """
+        figures = _pay_figures(self, pay, one, other, confidence)
+        split = None
+        if formula is not None:
+            split = self.decompose(formula, one, other, confidence=confidence)
+            if not split.title.startswith(f"{pay}:"):
+                raise InvalidValueError(f"Expected a formula of {pay!r}, and got {formula!r}.")
+        return PayGap(figures, split)
+
+    def _fitted(
+        self, asked: Formula, chosen: Sequence[str] | None = None, *, common: bool = False
+    ) -> tuple[Fitted, Units, list[int], dict[str, str]]:
+        """Fit some groups, or all of which a model can be told: with their places, and why not the
+        others.
+        """
+        schema = self.moments.agreement.schema
+        aim = self._target(asked.target)
+        if self.question.name in asked.features and not common:
+            raise InvalidValueError(
+                f"Expected a formula without {self.question.name!r}: it is the same for everybody "
+                "in a group."
+            )
+        told = units(schema, asked.target, asked.features, references=asked.references)
+        own = [name for name in told.names[1:] if name not in self.question.columns]
+        parts, hidden = self.sums.parts(aim.columns[0], own, models=not common)
+        if chosen is not None:
+            wanted = [self._place(name) for name in chosen]
+            parts = {place: part for place, part in parts.items() if place in wanted}
+            hidden = {name: why for name, why in hidden.items() if name in chosen}
+        if not parts or (common and len(parts) < 2):
+            raise InfeasibleError(next(iter(hidden.values())))
+        places = sorted(parts)
+        spread = self.sums.spread[np.ix_(places, places)]
+        fitted = fit_groups([parts[place] for place in places], spread, common=common)
+        return fitted, told, places, hidden
+
+    def _target(self, name: str) -> Any:
+        one = self.moments.agreement.schema.question(name)
+        if isinstance(one, Categorical) or len(one.columns) > 1:
+            raise InvalidValueError(
+                f"Expected a number or a yes/no that everybody answers, and {name!r} is none: "
+                "declare a Condition of a level before anything is collected, or ask each group "
+                "for its table."
+            )
+        return one
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise InvalidValueError(
+                f"Expected one of the groups {listed(self.names)}, not {name!r}."
+            )
+        return self.names.index(name)
+
+    def _answers(self, title: str, answer: Answer, confidence: float, **more: Any) -> Answers:
+        rows = tuple((name,) for name in self.names)
+        promise = promise_of(self.moments)
+        return Answers(title, (self.question.name,), rows, answer, promise, confidence, **more)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupModels:
+    """A model in each group: it prints as a table, draws itself, and has `to_frame()`.
+
+    Attributes:
+        groups: the release that it was found from.
+        formula: what predicts what.
+        columns: the names of the coefficients.
+        models: each group's coefficients with their errors, in the user's units.
+        hidden: why there is no model of a group, where there is none.
+        answer: the coefficients of all groups, one after the other, with their covariance.
+        confidence: of intervals.
+    """
+
+    groups: ByGroup
+    formula: Formula
+    columns: tuple[str, ...]
+    models: dict[str, Inference]
+    hidden: dict[str, str]
+    answer: Answer
+    confidence: float = 0.95
+
+    @cached_property
+    def pooled(self) -> PublishedModel:
+        """The model of everybody together."""
+        return self.groups.moments.fit(str(self.formula))
+
+    @property
+    def coefficients(self) -> Answers:
+        """Every coefficient in every group, with errors; tests whether all slopes are equal."""
+        rows = tuple((name, column) for name in self.models for column in self.columns)
+        return self._answers(f"{self.formula}", self.answer, rows, self._equal())
+
+    def differences(self, reference: str, *groups: str) -> Answers:
+        """Return by how much each coefficient of some groups, or of all others, exceeds that of the
+        reference.
+        """
+        names = list(self.models)
+        for name in (reference, *groups):
+            if name not in names:
+                why = self.hidden.get(name, f"Expected one of {listed(names)}, not {name!r}.")
+                raise InfeasibleError(f"{name}: {why}")
+        chosen = groups or tuple(name for name in names if name != reference)
+        ends = np.eye(len(names))
+        contrasts = [ends[names.index(name)] - ends[names.index(reference)] for name in chosen]
+        size = len(self.columns)
+        found = self.answer.through(
+            np.kron(np.array(contrasts).reshape(-1, len(names)), np.eye(size))
+        )
+        rows = tuple((name, column) for name in chosen for column in self.columns)
+        return self._answers(f"{self.formula}: less {reference}", found, rows, self._equal())
+
+    def _equal(self) -> reading.Test | None:
+        """Return Wald's test that slopes are the same in all groups."""
+        count, size = len(self.models), len(self.columns)
+        if count < 2 or size < 2:
+            return None
+        apart = np.kron(np.eye(count)[1:] - np.eye(count)[0], np.eye(size)[1:])
+        return reading.wald(self.answer, apart, "all slopes are equal in all groups")
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame of all coefficients."""
+        return self.coefficients.to_frame()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw each coefficient with its interval, by matplotlib; return the axes."""
+        return self.coefficients.plot(ax)
+
+    def __str__(self) -> str:
+        return str(self.coefficients)
+
+    def _repr_html_(self) -> str:
+        return self.coefficients._repr_html_()
+
+    def _answers(
+        self,
+        title: str,
+        answer: Answer,
+        rows: tuple[tuple[str, ...], ...],
+        test: reading.Test | None,
+    ) -> Answers:
+        notes = [f"No model of {name}: {why}" for name, why in self.hidden.items()]
+        return Answers(
+            f"{title} by {self.groups.question.name}",
+            (self.groups.question.name, "coefficient"),
+            rows,
+            answer,
+            promise_of(self.groups.moments),
+            self.confidence,
+            assumes=(OWN, *notes),
+            hypothesis=test,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PayGap:
+    """Medians, quarters, and what a model explains: print it, draw it, or take its tables."""
+
+    figures: Answers
+    explained: Answers | None
+
+    def to_frame(self) -> Any:
+        """Return both tables as one pandas DataFrame."""
+        found = [self.figures.to_frame()]
+        if self.explained is not None:
+            found.append(self.explained.to_frame().rename(columns={"part": "figure"}))
+        return optional("pandas").concat(found, ignore_index=True)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what is explained and what is not, or the figures without a model."""
+        return (self.explained or self.figures).plot(axes(ax, 7, 3.5))
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(one) for one in (self.figures, self.explained) if one is not None)
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            one._repr_html_() for one in (self.figures, self.explained) if one is not None
+        )
+
+
+def _pay_figures(groups: ByGroup, pay: str, one: str, other: str, confidence: float) -> Answers:
+    """Return medians of two groups, their gap, and the share of the first in each quarter of the
+    pay of both, from the bands.
+
+    All of them are functions of the numbers of people in each band of each group, whose noises go
+    together as those of the groups' sums do; errors follow to first order.
+    """
+    schema = groups.moments.agreement.schema
+    source = schema.question(pay)
+    declared = (each for each in schema.features if isinstance(each, Bands) and each.of == (pay,))
+    bands = next(declared, None)
+    if bands is None or not isinstance(source, Numeric):
+        raise InvalidValueError(
+            f"Expected bands of {pay!r} in the schema: declare Bands({pay!r}, edges=…) before "
+            "anything is collected."
+        )
+    edges = np.array([source.lower, *bands.edges, source.upper])
+    places = [groups._place(name) for name in (one, other)]
+    found = []
+    for place in places:
+        sums = groups.sums.block(place)
+        found.append(reading.counts(sums, levels_of(sums, bands)))
+    spread = groups.sums.spread[np.ix_(places, places)]
+    unit = found[0].noise / (spread[0, 0] or 1.0)
+    cells = np.concatenate([each.values for each in found])
+    whole = float(cells.sum())
+    likely = np.maximum(cells, 0.0) / np.maximum(cells, 0.0).sum()
+    sampling = whole * (np.diag(likely) - np.outer(likely, likely))
+    noise = np.kron(spread, unit)
+    step = 1e-4 * whole
+    start = _figures(cells, edges)
+    steps = step * np.eye(len(cells))
+    slopes = np.array([_figures(cells + by, edges) - _figures(cells - by, edges) for by in steps])
+    change = slopes.T / (2 * step)
+    answer = Answer(start, change @ sampling @ change.T, change @ noise @ change.T)
+    open_by = [
+        reading.quantile(reading.shares(each), edges, 0.5)[1] for each in found
+    ]  # which refuses a median that the noise hides
+    rows = (
+        f"median of {one}",
+        f"median of {other}",
+        f"median of {one} less that of {other}",
+        *(f"share of {one} in the {quarter} quarter" for quarter in QUARTERS),
+    )
+    return Answers(
+        f"Pay gap: {pay} of {one} and {other}",
+        ("figure",),
+        tuple((row,) for row in rows),
+        answer,
+        promise_of(groups.moments),
+        confidence,
+        beyond=np.array([*open_by, sum(open_by), *_left_open(cells, edges)]),
+        assumes=(EVEN,),
+    )
+
+
+def _figures(cells: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return both medians, their difference, and the shares of the first group in each quarter."""
+    first, second = np.maximum(cells, 1e-9).reshape(2, -1)
+    below = [np.concatenate([[0.0], np.cumsum(each)]) for each in (first, second, first + second)]
+    medians = [np.interp(each[-1] / 2, each, edges) for each in below[:2]]
+    quarters = np.interp(np.linspace(0, 1, 5) * below[2][-1], below[2], edges)
+    inside = np.diff(np.interp(quarters, edges, below[0]))
+    return np.array([*medians, medians[0] - medians[1], *(4 * inside / below[2][-1])])
+
+
+def _left_open(cells: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return how far the share of the first group in each quarter may be off because people are
+    taken as evenly spread within a band.
+
+    Where a density f is nearly linear, the people below a point are off by at most
+    (h/8)·max|f_{k±1} − f_k| of its band, h its width; and a quarter's end by that over f, of both
+    groups together.
+    """
+    counts = np.maximum(cells, 1e-9).reshape(2, -1)
+    first, both, widths = counts[0], counts.sum(axis=0), np.diff(edges)
+    below = np.concatenate([[0.0], np.cumsum(both)])
+    ends = np.searchsorted(below, np.array([0.25, 0.5, 0.75]) * below[-1], side="right") - 1
+    f, whole = first / widths, both / widths
+
+    def bend(density: FloatArray, k: int) -> float:
+        return float(widths[k] / 8 * np.abs(density[max(k - 1, 0) : k + 2] - density[k]).max())
+
+    off = [bend(f, k) + f[k] * bend(whole, k) / whole[k] for k in ends]
+    return np.array([off[0], off[0] + off[1], off[1] + off[2], off[2]]) * (4 / float(below[-1]))
+
+
+def fit_common(moments: "PublishedMoments", asked: Formula) -> PublishedModel:
+    """Return the model with common slopes and an intercept for each group: that of a formula with
+    the group among its features. It is not shrunk.
+    """
+    groups = ByGroup.of(moments)
+    schema, question = moments.agreement.schema, groups.question
+    fitted, told, places, hidden = groups._fitted(asked, common=True)
+    reference = asked.references.get(question.name, question.levels[0])
+    if reference in hidden:
+        raise InfeasibleError(
+            f"The noise hides how many people {reference!r} has, with which others are compared: "
+            f"compare with another group, as C({question.name}, 'south') does."
+        )
+    told = told.without([f"{question.name}={name}" for name in hidden])
+    part = fitted.parts[0]
+    columns = ["", *schema.columns_of(asked.features)]
+    own = [column.name for column in part.features]
+    full = np.zeros((len(columns), len(fitted.theta)))
+    for at, place in enumerate(places):
+        name = question.columns[place]
+        full[columns.index(name), at] = part.constant / part.target.weight
+    for at, column in enumerate(part.features):
+        full[columns.index(own[at]), len(places) + at] = column.weight / part.target.weight
+    answer = fitted.answer.through(told.matrix @ full)
+    inference = Inference(
+        names=told.names,
+        count=sum(one.count for one in fitted.parts),
+        coefficients=answer.values + told.offset,
+        sampling=answer.sampling,
+        privacy=answer.privacy,
+        residual_variance=float(fitted.variances[0]) / (part.target.weight * told.scale) ** 2,
+        r_squared=None,
+        condition=0.0,
+        uneven=False,
+    )
+    return PublishedModel(
+        agreement=moments.agreement,
+        target=asked.target,
+        features=asked.features,
+        weights=(full @ fitted.theta)[None],
+        count=moments.count,
+        method=f"least squares with an intercept for each group of {question.name}",
+        inference=(inference,),
+        references=asked.references,
+        software=moments.software,
+        caveats=moments.caveats,
+        held=moments.held,
+    )

@@ -1,0 +1,288 @@
+"""Formulas, `income ~ curve(age) + C(region)*sex`, as statisticians write them.
+
+Parsed by formulaic, which reads the formulas of R, patsy and statsmodels. Blurred second moments
+know sums of columns and nothing else, so a formula names columns:
+
+| in a formula | what it names |
+| --- | --- |
+| `age`, `.` | a column; all others that are asked |
+| `C(region)`, `C(region, 'south')` | a choice, and the level that others are compared with |
+| `curve(age)`, `bands(pay)` | the `Curve`, or the `Bands`, of a number |
+| `poly(age, 3)` | the number with its Legendre polynomials of degrees 2 and 3: `Poly` |
+| `sex:region`, `age:hours`, `age:region` | their `Cross`, or their `Product` |
+| `region*sex` | `region + sex + region:sex` |
+| `1` | nothing: the mean |
+
+Of a release, these have to be declared in its schema; whatever would need the records themselves
+(logarithms, other interactions) is refused by name (`parsed`). Of rows at hand they are declared
+here, before anything is blurred, by public facts alone (`declared`): `curve(age)` has six knots
+from bound to bound, `curve(age, 9)` nine, `curve(age, [18, 30, 90])` these; bands alike.
+"""
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
+from blurfit.schema.columns import Categorical, Feature, Numeric, Question
+from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
+from blurfit.schema.schema import Schema
+from blurfit.schema.table import listed
+
+KNOTS = 6  # of a curve of which nothing is said
+_CALLS = ("C", "curve", "bands", "poly")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One target, the questions that predict it, and reference levels where they are chosen."""
+
+    target: str
+    features: tuple[str, ...]
+    references: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.target} ~ {' + '.join(self.features) or '1'}"
+
+
+class Term(NamedTuple):
+    """A part of a formula: a call's name or "", the columns it is of, and what more it says."""
+
+    call: str
+    of: tuple[str, ...]
+    more: Any = None
+
+    @property
+    def text(self) -> str:
+        """How it is written, without what more it says."""
+        return f"{self.call}({self.of[0]})" if self.call else ":".join(self.of)
+
+
+def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> Formula:
+    """Return the formula in a text, or refuse what cannot be had from second moments.
+
+    >>> from blurfit import Categorical, Numeric, Schema
+    >>> schema = Schema(
+    ...     [Numeric("age", 0, 100), Categorical("region", ["north", "south"])],
+    ...     Numeric("income", 0, 1e5),
+    ... )
+    >>> str(parsed("income ~ .", schema))
+    'income ~ age + region'
+    >>> parsed("age ~ C(region, 'south')", schema).references
+    {'region': 'south'}
+    """
+    alone = {one.name for one in schema.sources}
+    every = [one.name for one in schema.questions if not one.of or alone & set(one.of)]
+    target, terms = _terms(text, every, {one.name for one in schema.questions})
+    ((aim, _),) = _columns(target, text, schema)
+    if targets is not None and aim not in targets:
+        raise InvalidValueError(
+            f"Expected the target {aim!r} to be one of {listed(targets)}: the agreement says "
+            "that only these may be predicted."
+        )
+    features: dict[str, None] = {}
+    references: dict[str, str] = {}
+    for term in terms:
+        for name, reference in _columns(term, text, schema):
+            if name == aim:
+                raise InvalidValueError(f"Expected {aim!r} on one side of ~ only, in {text!r}.")
+            if aim in schema.question(name).of or name in schema.question(aim).of:
+                raise InvalidValueError(
+                    f"Expected features in {text!r} that do not tell the target: {name!r} and "
+                    f"{aim!r} are computed from one another."
+                )
+            features[name] = None
+            if reference is not None:
+                references[name] = reference
+    return Formula(aim, tuple(features), references)
+
+
+def declared(
+    text: str, columns: Mapping[str, Feature]
+) -> tuple[Formula, tuple[Feature, ...], tuple[Feature, ...]]:
+    """Return a formula over rows at hand, its features, and the columns that are only sources.
+
+    Args:
+        text: the formula; its target is none of the columns.
+        columns: what is publicly known of each column that may stand in it.
+    """
+    target, terms = _terms(text, list(columns), set(columns))
+    if target.call or len(target.of) > 1 or target.of[0] in columns:
+        raise InvalidValueError(
+            f"Expected the name of y before ~ in {text!r}, and not {target.text!r}."
+        )
+    features: dict[str, Any] = {}
+    references: dict[str, str] = {}
+    for term in terms:
+        if unknown := [name for name in term.of if name not in columns]:
+            raise InvalidValueError(
+                f"Expected {listed(unknown)} in {text!r} to be among the columns {listed(columns)} "
+                "whose bounds are stated."
+            )
+        for one in _declare(term, columns, text):
+            features[one.name] = one
+        if term.call == "C" and term.more is not None:
+            references[term.of[0]] = term.more
+    used = {name for one in features.values() for name in one.of}
+    sources = tuple(one for name, one in columns.items() if name in used and name not in features)
+    return Formula(target.of[0], tuple(features), references), tuple(features.values()), sources
+
+
+def target_of(text: str) -> str:
+    """Return the name that stands before ~."""
+    return text.partition("~")[0].strip()
+
+
+def _terms(text: str, every: Sequence[str], known: set[str]) -> tuple[Term, list[Term]]:
+    """Return the target and the terms of a formula with a constant; `every` is what a dot means."""
+    parser = optional("formulaic.parser").DefaultFormulaParser()
+    errors = optional("formulaic.errors")
+    try:
+        found = parser.get_terms(text, context={"__formulaic_variables_available__": list(every)})
+    except (errors.FormulaInvalidError, errors.FormulaicError, SyntaxError) as error:
+        raise InvalidValueError(
+            f"Expected a formula such as 'income ~ age + C(region)', and got {text!r}: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    sides = {
+        side: [[str(factor.expr) for factor in term.factors] for term in terms]
+        for side, terms in found._to_dict().items()
+    }
+    if set(sides) != {"lhs", "rhs"}:
+        raise InvalidValueError(
+            f"Expected a target, ~ and features, such as 'income ~ age + C(region)', and got "
+            f"{text!r}."
+        )
+    if len(sides["lhs"]) != 1:
+        raise InvalidValueError(
+            f"Expected one column before ~ in {text!r}: a model has one target."
+        )
+    if ["1"] not in sides["rhs"]:
+        raise InvalidValueError(
+            f"Expected a model with an intercept, and {text!r} leaves it out: drop the '- 1' or "
+            "'+ 0'. Columns are centred by their public bounds, so that the origin means little."
+        )
+    target, *terms = (
+        _term(factors, text, known)
+        for factors in (*sides["lhs"], *sides["rhs"])
+        if factors != ["1"]
+    )
+    return target, terms
+
+
+def _term(factors: Sequence[str], text: str, known: set[str]) -> Term:
+    """Return one term: a column, a call, or the interaction of two."""
+    each = [Term("", (one,)) if one in known else _call(one, text) for one in factors]
+    if len(each) == 1:
+        return each[0]
+    if len(each) > 2 or any(one.call not in ("", "C") for one in each):
+        raise InvalidValueError(
+            f"Expected interactions of two columns in {text!r}, and got {':'.join(factors)!r}: "
+            "products of more are not in the release."
+        )
+    return Term("", (each[0].of[0], each[1].of[0]))
+
+
+def _call(expression: str, text: str) -> Term:
+    """Return curve(name), C(name, 'level') and the like; refuse what needs the records."""
+    try:
+        call: Any = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        call = None
+    if isinstance(call, ast.Name):
+        return Term("", (call.id,))
+    refused = InvalidValueError(
+        f"Expected plain columns in {text!r}, and got {expression!r}: a transformation needs the "
+        "records themselves, and the release has sums of products of the columns as they were "
+        "agreed on. Put the transformed column into the schema of the next collection."
+    )
+    is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    if not is_call or call.func.id not in _CALLS or call.keywords or not 1 <= len(call.args) <= 2:
+        raise refused
+    first, *rest = call.args
+    try:
+        name = first.id if isinstance(first, ast.Name) else ast.literal_eval(first)
+        more = ast.literal_eval(rest[0]) if rest else None
+    except ValueError:
+        raise refused from None
+    if not isinstance(name, str) or (call.func.id == "C" and not isinstance(more, str | None)):
+        raise refused
+    return Term(call.func.id, (name,), more)
+
+
+def _columns(term: Term, text: str, schema: Schema) -> list[tuple[str, str | None]]:
+    """Return the columns of a release that a term names, and the reference level, if any."""
+    known = {one.name: one for one in schema.questions}
+    of: list[Question] = []
+    for name in term.of:
+        if name not in known and name not in {one.name for one in schema.sources}:
+            raise InvalidValueError(
+                f"Expected {name!r} in {text!r} to be one of the columns {listed(known)} of the "
+                "release."
+            )
+        of.append(schema.question(name))
+    if term.call == "C" and not isinstance(of[0], Categorical):
+        raise InvalidValueError(
+            f"Expected {term.of[0]!r} in {term.text!r} to be categorical in the schema: its levels "
+            "had to be named before anything was collected."
+        )
+    if term.call in ("", "C") and len(of) == 1 and term.of[0] in known:
+        return [(term.of[0], term.more)]
+    kinds: dict[str, Any] = {"curve": Curve, "bands": Bands, "": Cross | Product}
+    degrees = _degrees(term, text) if term.call == "poly" else ()
+    found = [
+        one.name
+        for one in schema.features
+        if set(one.of) == set(term.of)
+        and (isinstance(one, Poly) and one.degree in degrees if degrees else
+             isinstance(one, kinds[term.call or ""]))
+    ]  # fmt: skip
+    if degrees and len(found) == len(degrees) and term.of[0] in known:
+        return [(name, None) for name in (term.of[0], *found)]
+    if not degrees and found:
+        return [(found[0], None)]
+    declare = {"curve": "Curve", "bands": "Bands", "poly": "Poly, one for each degree"}
+    what = f"the interaction {term.text!r}" if len(term.of) > 1 else repr(term.text)
+    raise InvalidValueError(
+        f"Expected sums of columns in {text!r}, and got {what}, which is not in the release: it "
+        "has products of two columns as they were agreed on. Declare it in the schema of the next "
+        f"collection: {declare.get(term.call, 'Cross or Product')}."
+    )
+
+
+def _declare(term: Term, columns: Mapping[str, Feature], text: str) -> list[Any]:
+    """Return the columns that a term stands for, derived from those at hand."""
+    of = [columns[name] for name in term.of]
+    if len(of) == 2:
+        numbers = any(isinstance(one, Numeric) for one in of)
+        return [(Product if numbers else Cross)(term.of[0], term.of[1])]
+    (one,) = of
+    if term.call in ("", "C"):
+        return [one]
+    if not isinstance(one, Numeric):
+        raise InvalidValueError(f"Expected {one.name!r} in {text!r} to be a number.")
+    if term.call == "poly":
+        return [one, *(Poly(one.name, degree) for degree in _degrees(term, text))]
+    points = term.more
+    if points is None or (isinstance(points, int) and not isinstance(points, bool)):
+        count = KNOTS if points is None else points
+        least = 3 if term.call == "curve" else 2
+        if not least <= count <= 100:
+            raise InvalidValueError(
+                f"Expected {least} to 100 knots or bands in {text!r}, and got {count}."
+            )
+        even = np.linspace(one.lower, one.upper, count + (term.call == "bands")).tolist()
+        points = even if term.call == "curve" else even[1:-1]
+    return [(Curve if term.call == "curve" else Bands)(one.name, points)]
+
+
+def _degrees(term: Term, text: str) -> tuple[int, ...]:
+    if isinstance(term.more, bool) or not isinstance(term.more, int) or term.more < 2:
+        raise InvalidValueError(
+            f"Expected a degree of at least 2 in {text!r}, as in poly({term.of[0]}, 3)."
+        )
+    return tuple(range(2, term.more + 1))

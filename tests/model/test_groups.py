@@ -1,0 +1,228 @@
+"""Groups of a release: models in each, differences, decompositions, and what is refused."""
+
+import numpy as np
+import pytest
+
+from blurfit import Agreement, Bands, Binary, Categorical, Numeric, PublishedMoments, Schema
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.learning.groups import decomposed, fit_groups
+from blurfit.learning.inference import infer
+from blurfit.model.groups import ByGroup
+from blurfit.model.release import learn, moments_of
+from blurfit.simulation.sampler import exact_totals, sampler_for
+
+SCHEMA = Schema(
+    [
+        Numeric("age", 20, 60),
+        Numeric("hours", 0, 60),
+        Binary("degree"),
+        Categorical("sector", ["public", "private", "other"]),
+        Categorical("sex", ["female", "male", "diverse"]),
+        Bands("pay", edges=[15, 20, 25, 30, 35, 45]),
+    ],
+    Numeric("pay", 0, 80),
+)
+FORMULA = "pay ~ age + hours + degree"
+PROMISE = {"delta": 1e-6, "quorum": 8192, "groups": "sex"}
+
+
+def people(count: int, seed: int, diverse: float = 0.1) -> dict[str, np.ndarray]:
+    """Slopes, spreads and answers differ between the groups."""
+    generator = np.random.default_rng(seed)
+    shares = [0.4, 0.6 - diverse, diverse]
+    sex = generator.choice(3, count, p=shares)
+    age = generator.uniform(20, 60, count)
+    hours = np.clip(generator.normal(np.array([30, 38, 34])[sex], 8), 0, 60)
+    degree = generator.random(count) < np.array([0.5, 0.4, 0.45])[sex]
+    sector = generator.choice(["public", "private", "other"], count)
+    slope = np.array([0.3, 0.4, 0.35])[sex]
+    pay = 6 + 0.1 * age + slope * hours + 4 * degree + 2 * (sector == "private")
+    pay = pay + generator.uniform(-1, 1, count) * np.array([6, 9, 7])[sex]
+    return {
+        "age": age,
+        "hours": hours,
+        "degree": degree,
+        "sector": sector,
+        "sex": np.array(["female", "male", "diverse"])[sex],
+        "pay": np.clip(pay, 0, 80),
+    }
+
+
+def released(seed: int, epsilon: float = 1.0, count: int = 8192, **terms: object):
+    records = people(count, seed)
+    agreement = Agreement.propose(SCHEMA, epsilon=epsilon, **PROMISE, **terms)
+    totals = sampler_for(agreement, exact_totals(agreement, records))
+    return moments_of(agreement, totals.draw(np.random.default_rng(seed))), records
+
+
+def least_squares(records: dict[str, np.ndarray], chosen: np.ndarray) -> np.ndarray:
+    columns = [records[name][chosen].astype(float) for name in ("age", "hours", "degree")]
+    design = np.column_stack([np.ones(chosen.sum()), *columns])
+    return np.linalg.lstsq(design, records["pay"][chosen], rcond=None)[0]
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.5])
+def test_without_much_noise_each_model_is_least_squares(overlap: float) -> None:
+    moments, records = released(1, epsilon=1e5, overlap=overlap)
+    moments = PublishedMoments.from_json(moments.to_json())
+    groups = moments.by_group()
+    sexes = {name: records["sex"] == name for name in groups.names}
+    models = groups.fit(FORMULA)
+    assert not models.hidden
+    for name, chosen in sexes.items():
+        expected = least_squares(records, chosen)
+        assert models.models[name].coefficients == pytest.approx(expected, rel=0.02, abs=0.02)
+    apart = least_squares(records, sexes["female"]) - least_squares(records, sexes["male"])
+    found = models.differences("male", "female")
+    assert found.answer.values == pytest.approx(apart, rel=0.05, abs=0.1)
+    assert models.coefficients.test().p_value < 1e-6
+    assert groups.counts().answer.values == pytest.approx(
+        [one.sum() for one in sexes.values()], abs=3
+    )
+    means = [records["pay"][one].mean() for one in sexes.values()]
+    assert groups.mean("pay").answer.values == pytest.approx(means, rel=1e-3)
+    shares = [records["degree"][one].mean() for one in sexes.values()]
+    assert groups.mean("degree").answer.values == pytest.approx(shares, abs=3e-3)
+    everybody = least_squares(records, np.ones(len(records["pay"]), dtype=bool))
+    assert [one.value for one in models.pooled.estimates()] == pytest.approx(everybody, rel=0.02)
+    own = groups["female"]
+    assert own.mean("pay").answer.values == pytest.approx(means[:1], rel=1e-3)
+    sectors = [
+        (records["sector"][sexes["female"]] == one).mean() for one in SCHEMA.features[3].levels
+    ]
+    assert own.table("sector").answer.values == pytest.approx(sectors, abs=5e-3)
+
+
+def test_a_gap_is_split_as_oaxaca_and_blinder_did() -> None:
+    moments, records = released(2, epsilon=1e5)
+    women, men = (records["sex"] == name for name in ("female", "male"))
+    answers = np.column_stack([records[name].astype(float) for name in ("age", "hours", "degree")])
+    beta = least_squares(records, men)[1:]
+    apart = answers[women].mean(axis=0) - answers[men].mean(axis=0)
+    gap = records["pay"][women].mean() - records["pay"][men].mean()
+    expected = [gap, apart @ beta, *(apart * beta), gap - apart @ beta]
+    found = moments.by_group().decompose(FORMULA, "female", "male")
+    assert found.answer.values == pytest.approx(expected, abs=0.03)
+    rows = [row for (row,) in found.rows]
+    assert rows == ["gap", "explained", "by age", "by hours", "by degree", "unexplained"]
+    report = moments.by_group().pay_gap("pay", "female", "male", FORMULA)
+    frame = report.to_frame()
+    median = np.median(records["pay"][women])
+    assert frame["lower"][0] <= median <= frame["upper"][0]
+    quarters = np.quantile(records["pay"][women | men], [0.25, 0.5, 0.75])
+    for quarter in range(4):
+        inside = (women | men) & (np.digitize(records["pay"], quarters) == quarter)
+        row = frame.iloc[3 + quarter]
+        assert row["lower"] - 0.005 <= women[inside].mean() <= row["upper"] + 0.005
+    assert "Unexplained" in str(report)
+    assert report.plot().get_title().startswith("pay: female less male")
+
+
+def test_one_group_s_model_is_that_of_its_sums_alone() -> None:
+    """By a route of its own: `infer` on one block, and the noise drawn many times."""
+    groups = released(3, epsilon=8.0, overlap=0.5)[0].by_group()
+    parts, hidden = groups.sums.parts("pay", ["age", "hours", "degree"])
+    assert hidden == {}
+    fitted = fit_groups([parts[place] for place in range(3)], groups.sums.spread)
+    answer = fitted.answer
+    for place in range(3):
+        own, scale = fitted.maps[place], parts[place].scale / parts[place].target.weight
+        alone = infer(parts[place])
+        assert (own @ answer.values) * scale == pytest.approx(alone.coefficients)
+        for part, expected in ((answer.privacy, alone.privacy), (answer.sampling, alone.sampling)):
+            assert own @ part @ own.T * np.outer(scale, scale) == pytest.approx(expected)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("common", [False, True])
+def test_noise_of_coefficients_and_gaps_is_as_large_as_is_told(common: bool) -> None:
+    """Drawn 300 times on the same people; between groups as well, where codes overlap."""
+    records = people(8192, 4)
+    agreement = Agreement.propose(SCHEMA, epsilon=8.0, overlap=0.5, **PROMISE)
+    sampler, generator = (
+        sampler_for(agreement, exact_totals(agreement, records)),
+        np.random.default_rng(5),
+    )
+    found, told = [], []
+    for _ in range(300):
+        groups = ByGroup.of(moments_of(agreement, sampler.draw(generator)))
+        parts, _ = groups.sums.parts("pay", ["age", "hours"], models=False)
+        fitted = fit_groups([parts[place] for place in range(3)], groups.sums.spread, common=common)
+        answer = fitted.answer
+        if not common:
+            answer = decomposed(fitted, 0, 1, [[1], [2]])
+        found.append(answer.values)
+        told.append(answer.privacy)
+    seen, stated = np.cov(np.array(found).T), np.mean(told, axis=0)
+    ratio = np.sqrt(np.diag(seen) / np.diag(stated))
+    assert (ratio > 0.8).all()
+    assert (ratio < 1.2).all()
+    scale = np.sqrt(np.outer(np.diag(stated), np.diag(stated)))
+    assert seen / scale == pytest.approx(stated / scale, abs=0.3)
+
+
+def test_a_group_that_the_noise_hides_is_left_out_and_dummies_are_offered() -> None:
+    moments, _ = released(6, epsilon=2.0)
+    models = moments.by_group().fit(FORMULA)
+    assert "diverse" in models.hidden
+    assert "No model of diverse" in str(models)
+    assert "intercept for each group" in models.hidden["diverse"]
+    with pytest.raises(InfeasibleError, match="diverse"):
+        models.differences("male", "diverse")
+    common = moments.fit("pay ~ age + hours + sex")
+    assert [one.name for one in common.estimates()][:4] == [
+        "(intercept)",
+        "age",
+        "hours",
+        "sex=male",
+    ]
+    restored = type(common).from_json(common.to_json())
+    assert restored.predict({"age": [40], "hours": [30], "sex": ["female"]}) == pytest.approx(
+        common.predict({"age": [40], "hours": [30], "sex": ["female"]})
+    )
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.5])
+def test_common_slopes_have_an_intercept_for_each_group(overlap: float) -> None:
+    moments, records = released(7, epsilon=1e5, overlap=overlap)
+    found = {
+        one.name: one.value for one in moments.fit("pay ~ age + hours + C(sex, 'male')").estimates()
+    }
+    dummies = [records["sex"] == name for name in ("female", "diverse")]
+    columns = [records["age"], records["hours"], *dummies]
+    design = np.column_stack([np.ones(8192), *(one.astype(float) for one in columns)])
+    expected = np.linalg.lstsq(design, records["pay"], rcond=None)[0]
+    names = ["(intercept)", "age", "hours", "sex=female", "sex=diverse"]
+    assert [found[name] for name in names] == pytest.approx(expected, rel=0.03, abs=0.05)
+
+
+def test_what_cannot_be_asked_is_refused_with_a_remedy() -> None:
+    moments, _ = released(8)
+    groups = moments.by_group()
+    with pytest.raises(InvalidValueError, match="one of the groups"):
+        groups["nobody"]
+    with pytest.raises(InvalidValueError, match="the same for everybody"):
+        groups.fit("pay ~ age + sex")
+    with pytest.raises(InvalidValueError, match="Condition"):
+        groups.mean("sector")
+    with pytest.raises(InvalidValueError, match="formula of 'pay'"):
+        groups.pay_gap("pay", "female", "male", "age ~ hours")
+    with pytest.raises(InvalidValueError, match="Bands"):
+        groups.pay_gap("hours", "female", "male")
+    with pytest.raises(InvalidValueError, match="target='sex'"):
+        moments.fit(target="sex")
+    plain = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=300)
+    exact = exact_totals(plain, people(300, 9))
+    with pytest.raises(InfeasibleError, match="groups='region'"):
+        moments_of(plain, sampler_for(plain, exact).draw(np.random.default_rng(0))).by_group()
+
+
+def test_the_model_of_a_collection_is_that_of_everybody() -> None:
+    records = people(8192, 10)
+    agreement = Agreement.propose(SCHEMA, epsilon=1e5, **PROMISE)
+    totals = sampler_for(agreement, exact_totals(agreement, records)).draw(np.random.default_rng(1))
+    model = learn(agreement, totals)
+    assert "sex" not in model.features
+    assert model.liars
+    statement = moments_of(agreement, totals).describe()
+    assert {question for question, _ in statement.rows} >= {"age", "sector", "bands(pay)", "pay"}
