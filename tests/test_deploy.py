@@ -19,7 +19,7 @@ from sqlalchemy import make_url
 
 from blurfit.cli import read
 from blurfit.protocol import problems
-from blurfit.service.metrics import Metrics
+from blurfit.service.answers import Metrics
 from support.programs import program
 
 DEPLOY = Path(__file__).parents[1] / "deploy"

@@ -1,9 +1,13 @@
 """One reader: a text that says something twice, or no number, is refused wherever it comes from."""
 
 import json
+import math
 from functools import partial
 
 import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Struct
 
 from blurfit.agreement.agreement import Agreement
@@ -14,8 +18,7 @@ from blurfit.json_reader import canonical, read_json
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import acknowledged, decoded
-from blurfit.protocol.wire import Acknowledgement
+from blurfit.protocol.http import Acknowledgement, acknowledged, decoded
 from blurfit.service.administration import Hashes, Until, agreed_from
 from blurfit.service.limits import document_from
 from support.stores import propose
@@ -106,9 +109,9 @@ class Optional(Struct):
     ],
 )
 def test_what_is_read_as_a_type_is_looked_at_as_well(text, kind) -> None:
-    for given in (text, text.encode()):
+    for one in (text, text.encode()):
         with pytest.raises(ValueError, match="appears twice"):
-            read_json(given, kind)
+            read_json(one, kind)
 
 
 def test_colons_in_words_are_no_names() -> None:
@@ -150,3 +153,24 @@ def test_a_number_beyond_floats_is_refused() -> None:
 def test_what_has_no_canonical_text_is_refused_with_a_reason(value: float) -> None:
     with pytest.raises(InvalidValueError, match="below 2\\*\\*53"):
         canonical({"deep": [{"value": value}]})
+
+
+@given(
+    st.lists(st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-9, 9))),
+    st.dictionaries(st.text(), st.lists(st.floats(-10, 10).map(lambda x: round(x, 3)))),
+)
+def test_canonical_is_what_rfc8785_writes(numbers, named) -> None:
+    """Floats of every size, as Python writes most of them itself; and names by their UTF-16."""
+    values = {
+        "numbers": numbers,
+        "named": named,
+        "\uffff": (0.5, -0.0),
+        "\U0001f600": [[1e-7, 2.0]],
+    }
+    assert canonical(values) == rfc8785.dumps(values)
+
+
+@pytest.mark.parametrize("bad", [[0.5, math.nan], [math.inf, 1.5], {1: 2}, [2**53], [object()]])
+def test_what_has_no_text_is_refused(bad) -> None:
+    with pytest.raises(InvalidValueError):
+        canonical({"a": bad})

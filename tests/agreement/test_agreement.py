@@ -17,12 +17,14 @@ from blurfit import (
     InvalidValueError,
     NotCertifiedError,
     Store,
+    learn,
     perturb,
     perturb_table,
 )
 from blurfit.agreement.agreement import Agreement, plain
 from blurfit.agreement.numbers import Grid
 from blurfit.errors import BlurfitError
+from blurfit.learning.sums import Screen, block_sums, total
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration
 
@@ -368,12 +370,11 @@ def test_extreme_promises_can_be_used(mechanism, epsilon: float) -> None:
         REGRESSION, epsilon=epsilon, delta=1e-9, quorum=50, mechanism=mechanism, **terms
     )
     people = {"age": [30] * 60, "married": [1] * 60, "sex": ["f"] * 60, "income": [50_000] * 60}
-    with Store() as store:
-        store.add(agreement, perturb_table(agreement, people))
-        store.add(
-            agreement, perturb(agreement, {name: values[0] for name, values in people.items()})
-        )
-        assert store.publish(agreement).count == 61
+    numbers = perturb_table(agreement, people).numbers
+    one = perturb(agreement, {name: values[0] for name, values in people.items()}).numbers
+    Screen.of(agreement).require(np.vstack([numbers, one]))
+    sums = [(1, block_sums(agreement, row[None])) for row in (*numbers, one)]
+    assert learn(agreement, total(agreement, sums, 1)).count == 61
 
 
 def test_shares_that_the_papers_rule_has_no_use_for_pay_for_no_coarser_dither() -> None:
@@ -420,12 +421,10 @@ def test_what_is_not_proved_is_refused_by_everyone_who_would_send_or_collect(tmp
         ):
             with pytest.raises(NotCertifiedError, match=refusal):
                 attempt()
-        assert Agreement.load(path, allow_unproved=True) == unproved
-        store.open(unproved, allow_unproved=True)
-        sent = perturb(unproved, RECORD, allow_unproved=True)
-        assert store.add(unproved, sent) == 1
-        many = {name: [value] * 3 for name, value in RECORD.items()}
-        assert store.add(unproved, perturb_table(unproved, many, allow_unproved=True)) == 3
+    assert Agreement.load(path, allow_unproved=True) == unproved
+    assert len(perturb(unproved, RECORD, allow_unproved=True).numbers) == unproved.width
+    many = {name: [value] * 3 for name, value in RECORD.items()}
+    assert len(perturb_table(unproved, many, allow_unproved=True)) == 3
 
 
 @pytest.mark.parametrize("fingerprint", ["ü" * 64, "\ud800", "", "a" * 64])

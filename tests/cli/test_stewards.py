@@ -6,8 +6,7 @@ from click.testing import CliRunner
 
 from blurfit import cli
 from blurfit.protocol import tokens
-from blurfit.store.access import Bearer
-from blurfit.store.store import Store
+from blurfit.store.store import Bearer, Store
 
 
 def test_a_token_is_granted_listed_used_and_revoked(tmp_path) -> None:

@@ -15,7 +15,7 @@ from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, checked, roles, withdraw
 from blurfit.errors import ServiceError
 from blurfit.messages.signing import Signer, about_submissions, new_key, secrets_of
-from blurfit.protocol.wire import Acknowledgement
+from blurfit.protocol.http import Acknowledgement
 from support import ed25519
 from support.stores import PEOPLE, propose
 

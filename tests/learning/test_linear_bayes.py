@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from joint_people import NOISE, TRUTH, collected, people
 
-from blurfit.learning.shrinkage import linear_bayes
+from blurfit.learning.shrinkage import linear_bayes, read_linearly
 from blurfit.learning.sums import JointColumn
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums
 from blurfit.simulation.waves import score
@@ -99,3 +99,39 @@ def test_all_classes_come_from_one_release() -> None:
     ]
     assert right[0] > right[1] - 0.01
     np.testing.assert_allclose(told.sum(axis=1), 1, atol=0.05)
+
+
+@pytest.mark.parametrize("indefinite", [False, True])
+def test_readings_are_those_of_the_formula(indefinite) -> None:
+    """θ̂ = PA·T⁻¹t and Θ by inverses, three passes, also where T is not positive definite."""
+    generator = np.random.default_rng(0)
+    root = generator.normal(size=(3, 5, 5))
+    gram, first, second = (one @ one.T for one in root)
+    seen, blur, left = generator.normal(size=5), np.full(5, 0.3), np.array([0.1, 0.2, 0.4])
+    factors, log_prior = np.array([0.5, 1.0, 3.0]), np.array([0.0, 0.3, -0.2])
+    variance = np.full((5, 5), 0.2)
+
+    def noise(moment):
+        return variance * moment - (50.0 * np.eye(5) if indefinite else 0.0)
+
+    weights, theta, mean = read_linearly(
+        (first, second), factors, gram, seen, blur, left, noise, log_prior, with_second=True
+    )
+    logs, moments = [], []
+    for place, factor in enumerate(factors):
+        prior = first + factor * second
+        moment = prior
+        for _ in range(3):
+            total = gram @ prior @ gram + np.diag(blur) + left[place] * gram + noise(moment)
+            gain = prior @ gram @ np.linalg.inv(total)
+            moment = np.outer(gain @ seen, gain @ seen) + prior - gain @ gram @ prior
+        assert (np.linalg.eigvalsh(total)[0] < 0) == indefinite
+        np.testing.assert_allclose(theta[place], gain @ seen, rtol=1e-9)
+        distance = seen @ np.linalg.solve(total, seen)
+        logs.append(log_prior[place] - (np.linalg.slogdet(total)[1] + distance) / 2)
+        moments.append(moment)
+    expected = np.exp(np.array(logs) - max(logs))
+    np.testing.assert_allclose(weights, expected / expected.sum(), rtol=1e-9)
+    np.testing.assert_allclose(mean, np.tensordot(weights, moments, 1), rtol=1e-8, atol=1e-9)
+    again = read_linearly((first, second), factors, gram, seen, blur, left, noise, log_prior)
+    np.testing.assert_allclose(again[1], theta, rtol=1e-9)

@@ -11,13 +11,14 @@ from blurfit.messages.submissions import Submissions
 from blurfit.model.course import Course, learn_plan
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import moments_of
+from blurfit.model.release import learn, moments_of
 from blurfit.model.statement import as_markdown, lies_in_words
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.lying import climbing
 from support.sharing import arrival, opened
+from support.stores import totals_of
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("male")], Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1, "delta": 1e-6}
@@ -145,9 +146,8 @@ def test_where_nothing_can_be_told_the_reason_is() -> None:
         SCHEMA, **PROMISE, quorum=2000, mechanism="input", weight_bound=2.0
     )
     agreement = Agreement.propose(SCHEMA, **PROMISE, quorum=2000, databases=TWO, proofs=False)
-    with Store() as store:
-        store.add(by_input, perturb_table(by_input, people(2000)))
-        words = lies_in_words(store.publish(by_input))
+    totals = totals_of(by_input, perturb_table(by_input, people(2000)))
+    words = lies_in_words(learn(by_input, totals))
     assert "is not told: that follows from sums which are never shown" in words
     moments = PublishedMoments(agreement, 2000, exact_totals(agreement, people(2000)).sums)
     model = moments.fit()

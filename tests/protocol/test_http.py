@@ -4,6 +4,7 @@ import itertools
 import json
 import socket
 import ssl
+from importlib.resources import files
 
 import httpx2 as httpx
 import pytest
@@ -367,3 +368,13 @@ def test_certificates_are_checked_wherever_tls_may_be_spoken(
         assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
     else:
         assert context is False
+
+
+def test_the_pages_use_the_same_words() -> None:
+    pages = files("blurfit.service").joinpath("pages")
+    outbox, submission = (
+        pages.joinpath(f"{name}.js").read_text() for name in ("outbox", "submission")
+    )
+    assert f'headers["{http.INVITATION}"]' in outbox
+    assert f"{http.path_of('${fingerprint}')}{http.SUBMISSIONS}`" in outbox
+    assert f'"{http.BINARY}"' in submission

@@ -18,6 +18,15 @@ from support.stores import PEOPLE, propose
 DECISIONS = ("invitations", "pause", "resume", "close", "publish")
 
 
+def test_a_path_that_no_database_can_keep_is_a_refusal_like_any_other(http, store) -> None:
+    for what in DECISIONS[1:]:
+        answer = http.post(f"/collections/%00{what}/{what}", headers=ADMINISTRATOR)
+        refused(answer, 404, "unknown-collection")
+    assert {(one.fingerprint, one.outcome) for one in store.audit_log()} == {
+        (what, 404) for what in DECISIONS[1:]
+    }
+
+
 def test_nothing_is_published_below_the_quorum(http, agreement) -> None:
     path = opened(http, agreement)
     few = perturb_table(agreement, {name: values[:19] for name, values in PEOPLE.items()})

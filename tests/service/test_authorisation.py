@@ -5,8 +5,7 @@ from starlette.testclient import TestClient
 
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
-from blurfit.store.access import RIGHTS
-from blurfit.store.store import Store
+from blurfit.store.store import RIGHTS, Store
 from support.requests import refused
 from support.stores import propose
 

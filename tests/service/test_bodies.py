@@ -12,9 +12,9 @@ from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.shares import OVERHEAD
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol import tokens
+from blurfit.protocol.http import BINARY, JSON, OCTETS
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.tokens import hashed
-from blurfit.protocol.wire import BINARY, JSON, OCTETS
 from blurfit.service import intake
 from blurfit.service import limits as module
 from blurfit.service.app import Limits, Service

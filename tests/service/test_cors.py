@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, Store
-from blurfit.protocol.wire import BINARY
+from blurfit.protocol.http import BINARY
 from blurfit.service.app import Limits, Service
 from blurfit.service.website import POLICY
 from support.sharing import SCHEMA, TWO, marked, new_agreement

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from blurfit.service.background import InProgress, Turns, run_in_daemon_thread
+from blurfit.service.limits import InProgress, Turns, run_in_daemon_thread
 
 
 def test_the_answer_and_the_error_come_back() -> None:
@@ -50,7 +50,7 @@ def test_whoever_gives_up_is_not_answered() -> None:
 def test_a_process_ends_though_the_work_does_not() -> None:
     script = """
 import asyncio, threading
-from blurfit.service.background import run_in_daemon_thread
+from blurfit.service.limits import run_in_daemon_thread
 
 async def main():
     asyncio.ensure_future(run_in_daemon_thread(threading.Event().wait))

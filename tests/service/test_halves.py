@@ -7,8 +7,7 @@ from blurfit import Agreement, perturb_table
 from blurfit.protocol import tokens
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.service.app import Service
-from blurfit.store.access import RIGHTS
-from blurfit.store.store import Store
+from blurfit.store.store import RIGHTS, Store
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 100))
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200, admission="anyone")

@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from blurfit import Agreement
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
+from blurfit.protocol.http import BINARY, JSON
 from blurfit.protocol.tokens import hashed, new_token
-from blurfit.protocol.wire import BINARY, JSON
 from blurfit.service import intake as collector
 from blurfit.service.app import Limits, Service
 from blurfit.service.intake import Collector

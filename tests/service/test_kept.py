@@ -16,8 +16,7 @@ from blurfit.service import answers as kept
 from blurfit.service import endpoints, signing
 from blurfit.service.answers import Kept, Shelf
 from blurfit.service.app import Limits, Service
-from blurfit.service.background import LONG, Turns
-from blurfit.service.limits import BYTES_OF_A_REQUEST
+from blurfit.service.limits import BYTES_OF_A_REQUEST, LONG, Turns
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
 from support.stores import PEOPLE, SCHEMA, propose
 

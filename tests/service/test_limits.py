@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb_table
 from blurfit.messages.submissions import Submission
+from blurfit.protocol.http import JSON
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import JSON
 from blurfit.service import limits
 from blurfit.service.app import Limits, Service
 from blurfit.service.limits import JSON_OF_A_REQUEST, ROWS_OF_A_REQUEST, Allowance, Limiter, cost_of

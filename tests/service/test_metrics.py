@@ -5,7 +5,7 @@ import itertools
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from blurfit.service.metrics import Metrics, for_strangers, shown
+from blurfit.service.answers import Metrics, for_strangers, shown
 from blurfit.store.collections import Status, WaveStatus
 
 

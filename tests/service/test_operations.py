@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from blurfit import Store
 from blurfit.protocol import problems
-from blurfit.protocol.wire import JSON, PROBLEM, Acknowledgement
+from blurfit.protocol.http import JSON, PROBLEM, Acknowledgement
 from blurfit.service.app import Service
 from blurfit.service.operations import (
     OBJECT,

@@ -20,8 +20,8 @@ from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
 from blurfit.model.statement import as_markdown
 from blurfit.protocol import tokens
+from blurfit.protocol.http import BINARY
 from blurfit.protocol.tokens import joined
-from blurfit.protocol.wire import BINARY
 from blurfit.service import peers as module
 from blurfit.service.app import Limits, Service
 from blurfit.service.peers import RemotePeer

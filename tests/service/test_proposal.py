@@ -14,7 +14,7 @@ from blurfit import (
     Schema,
 )
 from blurfit.learning.outlook import outlook
-from blurfit.protocol.wire import JSON
+from blurfit.protocol.http import JSON
 from blurfit.service.administration import agreed_from
 from support.requests import ADMINISTRATOR, refused
 

@@ -9,8 +9,8 @@ from blurfit.agreement.databases import Database
 from blurfit.contributor.blur import share
 from blurfit.contributor.client import Client
 from blurfit.messages.shares import new_key, public_key
+from blurfit.protocol.http import BINARY
 from blurfit.protocol.tokens import hashed
-from blurfit.protocol.wire import BINARY
 from blurfit.service.app import Limits, Service
 from support.requests import ADMINISTRATOR, TOKEN, as_json, refused
 from support.sharing import SCHEMA, TWO

@@ -6,8 +6,7 @@ import pytest
 
 from blurfit import ConflictError, InvalidValueError
 from blurfit.protocol import tokens
-from blurfit.store.access import RIGHTS, Bearer
-from blurfit.store.store import Store
+from blurfit.store.store import RIGHTS, Bearer, Store
 
 
 def test_one_token_of_two(place) -> None:

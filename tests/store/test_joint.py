@@ -370,6 +370,8 @@ def test_what_does_not_follow_is_refused(two) -> None:
             tell(*texts)
     with pytest.raises(InvalidValueError, match="Expected no wave but after"):
         second.take_news(name, News("collecting", following=agreement.to_json()))
+    with pytest.raises(InvalidValueError, match="without NUL"):
+        second.take_news(name, News("ended", "It ended.\0"))
     text = first.publish_text(name, peer)
     with pytest.raises(ConflictError, match="a wave has one"):
         tell(model.to_json(), moments.to_json())
@@ -816,8 +818,9 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
                     asked()
         else:
             (task,) = first.due()
-            with pytest.raises((InvalidValueError, ConflictError)):  # of an end without a model
+            with pytest.raises(ConflictError, match="follows from what was released here"):
                 first.work(task, peer)
+            assert first.due() == [], "it is told once, and not for ever"
         assert again[1 - side].releases(plan.name) == before
         assert again[side].releases(plan.name) == []
 

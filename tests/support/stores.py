@@ -76,5 +76,9 @@ def arrival(table: Submissions, invitations: Sequence[bytes] = ()) -> Arrival:
 def totals_of(agreement: Agreement, *tables: Submissions) -> Totals:
     """What some submissions come to, by a plain way: exact sums of fractions, rounded once."""
     numbers = [[Fraction(one) for one in row] for table in tables for row in table.numbers.tolist()]
+    if agreement.mechanism == "input":
+        d = agreement.schema.dimension
+        upper = [(i, j) for i in range(d) for j in range(i, d)]
+        numbers = [[*(row[i] * row[j] for i, j in upper), *row[d:]] for row in numbers]
     sums = [float(sum(column)) for column in zip(*numbers, strict=True)]
     return Totals(len(numbers), np.array(sums), agreement.fingerprint)

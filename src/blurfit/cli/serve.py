@@ -24,7 +24,7 @@ from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
     from blurfit.service.server import Style
-    from blurfit.store.access import Right
+    from blurfit.store.store import Right
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
@@ -191,9 +191,9 @@ def serve(
     **network: Any,
 ) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
+    from blurfit.service.answers import Metrics
     from blurfit.service.app import Limits, Service
     from blurfit.service.limits import IN_FLIGHT
-    from blurfit.service.metrics import Metrics
     from blurfit.service.server import leave_threads_behind, refuse_unless_possible
     from blurfit.store.database import CONNECTIONS
 
@@ -391,7 +391,7 @@ def _announce(
 # ---- looking after a store
 
 
-_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.access`, without its imports
+_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.store`, without its imports
 
 
 @common.command("token", "--name 'mail office' --right invite --out mail.txt")

@@ -71,8 +71,7 @@ from blurfit.messages.shares import seal
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, texts_in
-from blurfit.protocol.wire import path_of
+from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, path_of, texts_in
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
 PAUSE = 0.2  # seconds, before databases are asked again which wave collects

@@ -32,11 +32,12 @@ from blurfit.json_reader import read_json
 from blurfit.messages.shares import Role
 from blurfit.messages.signing import about_submissions, identifiers_of, is_signed, secrets_of
 from blurfit.messages.submissions import BATCH_MAGIC, rows_in
-from blurfit.protocol.http import PATIENCE, Exchange
-from blurfit.protocol.wire import (
+from blurfit.protocol.http import (
     MOST_SUBMISSIONS,
+    PATIENCE,
     WITHDRAWALS,
     Acknowledgement,
+    Exchange,
     Withdrawal,
     path_of,
 )

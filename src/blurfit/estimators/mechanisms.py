@@ -14,7 +14,7 @@ model is published.
 target.
 
 The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
-(`releases_`: one, or one for each wave, `blurfit.agreement.held_waves`). Everything after that is
+(`releases_`: one, or one for each wave, `blurfit.agreement.plan`). Everything after that is
 post-processing. All classes of a label are columns of one release, so that no budget is divided
 among them.
 """
@@ -27,8 +27,8 @@ from typing import Any, Literal
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.held_waves import HeldWaves
 from blurfit.agreement.numbers import DISCRETE_SHARE
+from blurfit.agreement.plan import HeldWaves
 from blurfit.agreement.waves import kept_columns, task_of
 from blurfit.arrays import AnyArray
 from blurfit.errors import InfeasibleError, InvalidValueError
@@ -381,7 +381,7 @@ class MomentPerturbation(PerturbationEstimator):
         return course
 
     def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
-        """μ, once for all waves, which share it (`blurfit.agreement.held_waves`)."""
+        """μ, once for all waves, which share it (`blurfit.agreement.plan`)."""
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
         if not self.per_record:

@@ -59,10 +59,12 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf
 
 from blurfit.arrays import FloatArray
 from blurfit.learning.denoise import Denoised, denoise, largest_variance, variance_posterior
-from blurfit.learning.sums import Submodel
+from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory import planning
 from blurfit.theory.moments import sensitivity
 
@@ -98,17 +100,15 @@ def linear_bayes(sums: Submodel) -> Shrunk:
     features = denoise(sums)
     gram, cross = features.gram(sums.constant), sums.cross / sums.count
     variance = target_variance(sums)
-    prior = _prior(sums, features, variance)
-    noise = sums.noise.variance[:-1, -1] / sums.count**2
-    explained = _EXPLAINED[:, None, None]
-    fixed = gram @ prior @ gram + np.diag(noise)
-    fixed += variance * np.maximum(1 - explained, 0.2) * gram / sums.count
+    of_gram = sums.feature_noise
     weights, theta, _ = read_linearly(
-        prior,
+        _prior(sums, features, variance),
+        _EXPLAINED,
         gram,
         cross,
-        fixed,
-        lambda second: _noise_of_gram(sums, features, second),
+        sums.noise.variance[:-1, -1] / sums.count**2,
+        variance * np.maximum(1 - _EXPLAINED, 0.2) / sums.count,
+        lambda second: _noise_of_gram(of_gram, features.kept / sums.count**2, second),
         np.log(_EXPLAINED) / 2,
     )
     found = weights @ theta
@@ -122,29 +122,66 @@ def linear_bayes(sums: Submodel) -> Shrunk:
 
 
 def read_linearly(
-    prior: FloatArray,
+    prior: tuple[FloatArray, FloatArray],
+    factors: FloatArray,
     gram: FloatArray,
     seen: FloatArray,
-    fixed: FloatArray,
+    blur: FloatArray,
+    left: FloatArray,
     noise_of_gram: Callable[[FloatArray], FloatArray],
     log_prior: FloatArray,
+    *,
+    with_second: bool = False,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weigh each P of a stack by how probable it is, with its θ̂ = PA·T⁻¹t and Θ = E[θθᵀ | t].
+    """Weigh P = P₀ + factor·P₁ for each factor by how probable it is, with its θ̂ = PA·T⁻¹t.
 
-    T = `fixed` + `noise_of_gram`(Θ), and P is as probable as `log_prior` says, times N(t; 0, T).
+    T = APA + diag(`blur`) + `left`·A + `noise_of_gram`(Θ), and P is as probable as `log_prior`
+    says, times N(t; 0, T). The last that is returned is the weighted mean of Θ = E[θθᵀ | t] =
+    θ̂θ̂ᵀ + P − XᵀX, if it is asked for. With Cholesky's T = LLᵀ and X = L⁻¹AP a pass takes a third
+    of the products that inverses would take, and one factor is looked at at a time.
     """
-    second, reach = prior, prior @ gram
-    for _ in range(_PASSES):
-        total = fixed + noise_of_gram(second)
-        inverse = np.linalg.inv(total)
-        gain = reach @ inverse
-        theta = gain @ seen
-        second = theta[:, :, None] * theta[:, None, :] + prior - gain @ gram @ prior
-    _, volume = np.linalg.slogdet(total)
-    distance = np.einsum("j,rjk,k->r", seen, inverse, seen)
-    log = log_prior - (volume + distance) / 2
-    weights = np.exp(log - log.max())
-    return np.asarray(weights / math.fsum(weights)), theta, second
+    through = tuple(gram @ one for one in prior)  # AP₀, AP₁
+    around = tuple(one @ gram for one in through)
+    weights, found, mean, top = np.zeros(len(factors)), [], np.zeros_like(gram), -math.inf
+    for place, (factor, rest) in enumerate(zip(factors, left, strict=True)):
+        own = prior[0] + factor * prior[1]
+        reach = np.column_stack([through[0] + factor * through[1], seen])
+        fixed = around[0] + factor * around[1] + np.diag(blur) + rest * gram
+        second = own
+        for turn in range(_PASSES):
+            needed = with_second or turn < _PASSES - 1
+            theta, explained, log = _reading(fixed + noise_of_gram(second), reach, needed)
+            if explained is not None:
+                second = np.outer(theta, theta) + own - explained
+        found.append(theta)
+        log += log_prior[place]
+        if log > top:  # weights are relative to the most probable so far
+            weights, mean, top = weights * math.exp(top - log), mean * math.exp(top - log), log
+        weights[place] = math.exp(log - top)
+        if with_second:
+            mean += weights[place] * second
+    total = math.fsum(weights)
+    return weights / total, np.array(found), mean / total
+
+
+def _reading(
+    total: FloatArray, reach: FloatArray, needed: bool
+) -> tuple[FloatArray, FloatArray | None, float]:
+    """Return PA·T⁻¹t, PA·T⁻¹·AP if it is needed, and log N(t; 0, T), from T and (AP | t)."""
+    lower, failed = dpotrf(total, lower=1)
+    if failed:  # where the first entry's noise is left out, T need not be positive definite
+        solved = np.linalg.solve(total, reach)
+        _, volume = np.linalg.slogdet(total)
+        both = reach.T @ solved
+        return both[:-1, -1], both[:-1, :-1], -float(volume + both[-1, -1]) / 2
+    volume = 2 * float(np.sum(np.log(np.diagonal(lower))))
+    if not needed:
+        short = dtrsm(1.0, lower, reach[:, -1:], lower=1)
+        back = dtrsm(1.0, lower, short, lower=1, trans_a=1)
+        return reach[:, :-1].T @ back[:, 0], None, -(volume + float(np.sum(short**2))) / 2
+    upper = dsyrk(1.0, dtrsm(1.0, lower, reach, lower=1), trans=1)
+    both = upper + np.triu(upper, 1).T
+    return both[:-1, -1], both[:-1, :-1], -(volume + float(both[-1, -1])) / 2
 
 
 def target_variance(sums: Submodel) -> float:
@@ -162,25 +199,23 @@ def target_variance(sums: Submodel) -> float:
     return variance_posterior(seen, noise, largest)
 
 
-def _prior(sums: Submodel, features: Denoised, variance: float) -> FloatArray:
-    """Return P for each ρ: independent at the features' means, moved to the origin of z."""
+def _prior(sums: Submodel, features: Denoised, variance: float) -> tuple[FloatArray, FloatArray]:
+    """Return P₀ and P₁ of P = P₀ + ρP₁: independent at the features' means, moved to z's origin."""
     c, size = sums.constant, len(features.mean) + 1
-    move = np.eye(size)
-    move[0, 0], move[0, 1:] = 1 / c, -features.mean / c
-    spread = np.empty((len(_EXPLAINED), size))
-    spread[:, 0] = 0.36 * sums.target.weight**2
-    spread[:, 1:] = _EXPLAINED[:, None] * variance / (len(features.mean) * features.variance)
-    found: FloatArray = (move * spread[:, None, :]) @ move.T
-    return found
+    move = np.vstack([-features.mean / c, np.eye(size - 1)])
+    at_mean = np.zeros((size, size))
+    at_mean[0, 0] = 0.36 * (sums.target.weight / c) ** 2
+    spread = variance / (len(features.mean) * features.variance)
+    return at_mean, (move * spread) @ move.T
 
 
-def _noise_of_gram(sums: Submodel, features: Denoised, second: FloatArray) -> FloatArray:
+def _noise_of_gram(noise: Noise, share: float, second: FloatArray) -> FloatArray:
     """Return k·E[EΘE], its first entry 0, since the prior is on the target at the features' means.
 
     There t₀/c is the mean of the target, whatever the features' own means are.
     """
-    found = features.kept / sums.count**2 * sums.feature_noise.sandwich(second)
-    found[..., 0, 0] = 0.0
+    found = share * noise.sandwich(second)
+    found[0, 0] = 0.0
     return found
 
 

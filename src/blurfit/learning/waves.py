@@ -511,19 +511,19 @@ def bayes_step(sums: StepSums, prior: FloatArray) -> Step:
     """
     gram, kept = _denoised(sums)
     linear = sums.linear / sums.count
-    priors = _FACTORS[:, None, None] * prior
-    fixed = gram @ priors @ gram + (sums.linear_variance / sums.count**2) * np.eye(len(linear))
-    fixed += sums.dispersion * gram / sums.count
     weights, theta, second = read_linearly(
-        priors,
+        (np.zeros_like(prior), prior),
+        _FACTORS,
         gram,
         linear,
-        fixed,
+        np.full(len(linear), sums.linear_variance / sums.count**2),
+        np.full(len(_FACTORS), sums.dispersion / sums.count),
         lambda second: kept / sums.count**2 * sums.noise.sandwich(second),
         -(np.log(_FACTORS) ** 2) / 2,
+        with_second=True,
     )
     found = weights @ theta
-    spread = np.einsum("r,rjk->jk", weights, second) - np.outer(found, found)
+    spread = second - np.outer(found, found)
     return Step(found, (spread + spread.T) / 2, gram, float(weights @ _FACTORS))
 
 

@@ -25,8 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.held_waves import HeldWaves
-from blurfit.agreement.plan import Agreed, Plan
+from blurfit.agreement.plan import Agreed, HeldWaves, Plan
 from blurfit.agreement.proving import push_of_liars
 from blurfit.agreement.waves import kept_columns, model_columns
 from blurfit.arrays import FloatArray

@@ -260,7 +260,8 @@ def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
 
 def as_text(document: Mapping[str, Any]) -> str:
     """Return the one text of a document."""
-    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False)
+    return msgspec.json.format(text, indent=2) + "\n"  # `json` itself takes five times as long
 
 
 Link = Literal["linear", "logistic", "log"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -18,17 +19,16 @@ from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, Invalid
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
-from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import (
+from blurfit.protocol.http import (
     COLLECTIONS,
     JSON,
     MOST_SUBMISSIONS,
     ONE_COLLECTION,
     Acknowledgement,
 )
+from blurfit.protocol.problems import RequestError
 from blurfit.schema.schema import Schema
-from blurfit.service.answers import as_json
-from blurfit.service.background import InProgress, run_in_daemon_thread
+from blurfit.service.answers import as_json, shown
 from blurfit.service.endpoints import (
     AGREED,
     Count,
@@ -41,14 +41,18 @@ from blurfit.service.endpoints import (
 )
 from blurfit.service.intake import unsealing_key
 from blurfit.service.jobs import Jobs
-from blurfit.service.limits import body_of, document_from, document_in
-from blurfit.service.metrics import shown
+from blurfit.service.limits import (
+    InProgress,
+    body_of,
+    document_from,
+    document_in,
+    run_in_daemon_thread,
+)
 from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, array, get, post
 from blurfit.service.remote import counts_at, refuse_if_uneven
-from blurfit.store.access import ADMINISTRATOR, Bearer, LogEntry
 from blurfit.store.collections import Status
 from blurfit.store.halves import Comparison
-from blurfit.store.store import Store
+from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
 _Made = TypeVar("_Made")
@@ -128,15 +132,15 @@ class Administration:
     _compared: dict[tuple[str, int], Comparison] = field(default_factory=dict, repr=False)
 
     @get("/token", answer(Bearer, "Whose token it is."), security="administrator")
-    async def token(self, request: Request) -> Response:
+    def token(self, request: Request) -> Bearer:
         """Whose token is sent, and what it may do."""
-        return as_json(await bearer_of(self.store, request))
+        return bearer_of(self.store, request)
 
     @get("/audit-log", answer(array(LogEntry), "The newest thousand."))
     @guarded("read")
-    async def audit_log(self, _request: Request) -> Response:
+    def audit_log(self, _request: Request) -> list[LogEntry]:
         """What was done with tokens, the last one first."""
-        return as_json(await run_in_threadpool(self.store.audit_log))
+        return self.store.audit_log()
 
     # ---- before anything is collected: nothing is kept, and no record is read
 
@@ -144,16 +148,14 @@ class Administration:
     @guarded("open")  # calibrating takes time that others need
     async def propose(self, request: Request) -> Response:
         """The agreement or the plan that a schema and a promise would give; nothing is kept."""
-        body = await body_of(request, JSON)
-        agreed = await run_in_threadpool(agreed_from, body)
+        agreed = await run_in_threadpool(agreed_from, await body_of(request, JSON))
         return Response(agreed.to_json(), media_type=JSON)
 
     @post("/outlooks", answer(Expected, "An estimate."), problems.INFEASIBLE, body=Wish)
     @guarded("open")
-    async def estimate(self, request: Request) -> Response:
+    async def estimate(self, request: Request) -> Expected:
         """How far off predictions may be, for typical people; nothing is kept."""
-        body = await body_of(request, JSON)
-        return as_json(await run_in_threadpool(expected_from, body))
+        return await run_in_threadpool(expected_from, await body_of(request, JSON))
 
     @post(
         COLLECTIONS,
@@ -200,7 +202,7 @@ class Administration:
         body=Hashes,
     )
     @guarded("invite", "invite")
-    async def invite(self, request: Request) -> Response:
+    async def invite(self, request: Request) -> Acknowledgement:
         """Keep the hashes of one-time invitations."""
         expected = (
             f'{{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in hexadecimal '
@@ -209,25 +211,25 @@ class Administration:
         given = (await document_in(request, Hashes, expected)).hashes
         hashes = [bytes.fromhex(one) for one in given]
         new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
-        return as_json(Acknowledgement(len(hashes), new))
+        return Acknowledgement(len(hashes), new)
 
     @post(f"{ONE_COLLECTION}/pause", _STATE, problems.CLOSED, problems.INFEASIBLE)
     @guarded("open", "pause")
-    async def pause(self, request: Request) -> Response:
+    def pause(self, request: Request) -> Status:
         """Take no submissions for a while."""
-        return await self._steer(self.store.pause, request)
+        return self._steer(self.store.pause, request)
 
     @post(f"{ONE_COLLECTION}/hold", _STATE, problems.CLOSED, problems.INFEASIBLE)
     @guarded("open", "hold")
-    async def hold(self, request: Request) -> Response:
+    def hold(self, request: Request) -> Status:
         """Release no wave of a plan until it is resumed; the open one goes on collecting."""
-        return await self._steer(self.store.hold, request)
+        return self._steer(self.store.hold, request)
 
     @post(f"{ONE_COLLECTION}/resume", _STATE, problems.CLOSED, problems.INFEASIBLE)
     @guarded("open", "resume")
-    async def resume(self, request: Request) -> Response:
+    def resume(self, request: Request) -> Status:
         """Go on, after a pause or a hold."""
-        return await self._steer(self.store.resume, request)
+        return self._steer(self.store.resume, request)
 
     @post(
         f"{ONE_COLLECTION}/until",
@@ -236,23 +238,24 @@ class Administration:
         body=Until,
     )
     @guarded("open", "move date")
-    async def move_date(self, request: Request) -> Response:
+    async def move_date(self, request: Request) -> Status:
         """Close at another moment, or at none."""
         expected = '{"until": "2027-01-31"}, or null for no date'
         given = (await document_in(request, Until, expected)).until
         closes = None if given is None else instant(given)
-        return await self._steer(lambda name: self.store.move_date(name, closes), request)
+        move = partial(self.store.move_date, closes=closes)
+        return await run_in_threadpool(self._steer, move, request)
 
     @post(f"{ONE_COLLECTION}/close", answer(Status, "Closed, or published."), problems.INFEASIBLE)
     @guarded("open", "close")
-    async def close(self, request: Request) -> Response:
+    def close(self, request: Request) -> Status:
         """Stop collecting; a plan closes its waves by itself."""
-        return await self._steer(self.store.close_collection, request)
+        return self._steer(self.store.close_collection, request)
 
-    async def _steer(self, change: Callable[[str], Status], request: Request) -> Response:
-        status = await run_in_threadpool(change, fingerprint_in(request))
+    def _steer(self, change: Callable[[str], Status], request: Request) -> Status:
+        status = change(fingerprint_in(request))
         self.jobs.wake()
-        return as_json(status)
+        return status
 
     @get(
         f"{ONE_COLLECTION}/sides",
@@ -260,7 +263,7 @@ class Administration:
         problems.INFEASIBLE,
     )
     @guarded("open")
-    async def compare_sides(self, request: Request) -> Response:
+    async def compare_sides(self, request: Request) -> Sides:
         """How many shares each of two databases has, before one is closed.
 
         People who reached one of them alone are left out of the model, and a set that leaves out
@@ -279,7 +282,7 @@ class Administration:
         except ConflictError as error:
             warning = str(error).removesuffix(", or close with --anyway.") + "."
         names = [one.name for one in agreement.databases]
-        return as_json(Sides([Side(*one) for one in zip(names, counts, strict=True)], warning))
+        return Sides([Side(*one) for one in zip(names, counts, strict=True)], warning)
 
     @get(
         f"{ONE_COLLECTION}/halves",
@@ -287,13 +290,13 @@ class Administration:
         problems.INFEASIBLE,
     )
     @guarded("publish")
-    async def compare_halves(self, request: Request) -> Response:
+    async def compare_halves(self, request: Request) -> Comparison:
         """Whether those who came first and those who came later send alike (one database).
 
         It is found out from submissions that nobody else may see, so no token but the
         administrator's own is good for it; of a plan, for the wave that collects.
         """
-        if (await bearer_of(self.store, request)).name != ADMINISTRATOR:
+        if (await run_in_threadpool(bearer_of, self.store, request)).name != ADMINISTRATOR:
             raise RequestError(
                 problems.UNAUTHORISED,
                 "Send the administrator's own token: this is found out from submissions, which "
@@ -310,7 +313,7 @@ class Administration:
             if len(self._compared) >= _MOST_KEPT:
                 self._compared.clear()
             self._compared[at] = found
-        return as_json(self._compared[at])
+        return self._compared[at]
 
     # ---- the end
 
@@ -345,11 +348,11 @@ class Administration:
         return await self.papers.model(request, fingerprint)
 
     @guarded("publish", "let publish")
-    async def _let_publish(self, request: Request) -> Response:
+    def _let_publish(self, request: Request) -> Status:
         """Close a second database's side, which is written down by itself: that no model is there
         yet, which is what the one who asked for it is told, does not undo it.
         """
-        return await self._steer(self.store.close_collection, request)
+        return self._steer(self.store.close_collection, request)
 
 
 def agreed_from(body: bytes) -> Agreed:

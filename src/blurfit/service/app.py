@@ -29,14 +29,15 @@ from starlette.types import Receive, Scope, Send
 from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signer
 from blurfit.protocol import problems
+from blurfit.protocol.http import JSON, OUTDATED, is_old
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import JSON, OUTDATED, is_old
 from blurfit.service import intake, operations, website
 from blurfit.service.administration import Administration
 from blurfit.service.answers import (
     OVER_TLS,
     RAW_HEADERS,
     Kept,
+    Metrics,
     Refusals,
     Router,
     Shelf,
@@ -49,7 +50,6 @@ from blurfit.service.endpoints import Contributing, Papers, Reading
 from blurfit.service.intake import LINGER, Collector, SubmissionPath, is_for_submissions
 from blurfit.service.jobs import LOOK_EVERY, Jobs
 from blurfit.service.limits import IN_FLIGHT, Allowance, Limiter
-from blurfit.service.metrics import Metrics
 from blurfit.service.operations import OBJECT, SAME, answer
 from blurfit.service.peers import Peering
 from blurfit.service.signing import Signatory

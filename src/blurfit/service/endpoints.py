@@ -19,7 +19,7 @@ one wave, a plan is one of several. `{fingerprint}` is that of a course, or of o
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Annotated, Any
@@ -37,8 +37,7 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.moments import MomentsDocument
 from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.protocol import problems, tokens
-from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import (
+from blurfit.protocol.http import (
     COLLECTIONS,
     INVITATION,
     JSON,
@@ -47,16 +46,26 @@ from blurfit.protocol.wire import (
     WITHDRAWALS,
     Withdrawal,
 )
+from blurfit.protocol.problems import RequestError
 from blurfit.service import website
-from blurfit.service.answers import ASKED_AFTER, FOREVER, Kept, Shelf, as_json
-from blurfit.service.background import run_in_daemon_thread
-from blurfit.service.limits import document_in, held_by
-from blurfit.service.metrics import Metrics, for_strangers, shown
+from blurfit.service.answers import (
+    ASKED_AFTER,
+    FOREVER,
+    Kept,
+    Metrics,
+    Shelf,
+    as_json,
+    for_strangers,
+    shown,
+)
+from blurfit.service.limits import document_in, held_by, run_in_daemon_thread
 from blurfit.service.operations import (
     OBJECT,
     SAME,
+    Endpoint,
     answer,
     array,
+    called,
     content,
     get,
     header,
@@ -66,12 +75,10 @@ from blurfit.service.operations import (
     reference,
 )
 from blurfit.service.signing import Document, Signatory
-from blurfit.store.access import Bearer, Right
 from blurfit.store.collections import Status
-from blurfit.store.store import Store
+from blurfit.store.store import Bearer, Right, Store
 
 _log = logging.getLogger("blurfit.audit_log")
-Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
 # ---- documents
 
@@ -109,12 +116,12 @@ STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
 # ---- who may
 
 
-async def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bearer:
+def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bearer:
     """Return whose token was sent; refuse one that is nobody's, or not good for this."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     who = None
     if scheme.lower() == "bearer" and token:
-        who = await run_in_threadpool(store.bearer, tokens.hashed(token))
+        who = store.bearer(tokens.hashed(token))
     if who is None or (right is not None and right not in who.rights):
         made = "" if right is None else f" --right {right}"
         raise RequestError(
@@ -134,11 +141,11 @@ def guarded(right: Right, what: str | None = None) -> Callable[[Endpoint], Endpo
     def guard(endpoint: Endpoint) -> Endpoint:
         @wraps(endpoint)
         async def guarded_endpoint(self: Any, request: Request) -> Response:
-            who = (await bearer_of(self.store, request, right)).name
+            who = (await run_in_threadpool(bearer_of, self.store, request, right)).name
             if what is None:
-                return await endpoint(self, request)
+                return await called(endpoint, self, request)
             try:
-                response = await endpoint(self, request)
+                response = await called(endpoint, self, request)
             except Exception as error:  # `error_boundary` answers what nobody handles
                 kind = problems.UNEXPECTED
                 if isinstance(error, BlurfitError | RequestError):
@@ -157,6 +164,8 @@ def guarded(right: Right, what: str | None = None) -> Callable[[Endpoint], Endpo
 async def _write_down(store: Store, request: Request, who: str, what: str, outcome: int) -> None:
     """Write into the store and the log; where the store is away, into the log alone."""
     fingerprint = request.path_params.get("fingerprint")
+    if fingerprint is not None:
+        fingerprint = fingerprint.replace("\0", "")  # which no text of PostgreSQL may have
     _log.info("%s: %s %s: %s", who, what, fingerprint or "", outcome)
     try:
         await run_in_threadpool(store.log, who, what, fingerprint, outcome)
@@ -234,18 +243,16 @@ class Reading:
     papers: Papers
 
     @get(COLLECTIONS, answer(array(Status), "Their states."))
-    async def collections(self, _request: Request) -> Response:
+    def collections(self, _request: Request) -> list[Status]:
         """All collections, each with its waves."""
-        found = await run_in_threadpool(self.store.statuses)
-        return as_json([for_strangers(one) for one in found])
+        return [for_strangers(one) for one in self.store.statuses()]
 
     @get(ONE_COLLECTION, or_page(answer(Status, "The state.")))
-    async def collection(self, request: Request) -> Response:
+    def collection(self, request: Request) -> Response:
         """State, count and quorum of a collection and of its waves, or its page for a browser."""
         if website.wants_page(request):
             return website.collection_page(request)
-        found = await run_in_threadpool(self.store.status, fingerprint_in(request))
-        response = as_json(for_strangers(found))
+        response = as_json(for_strangers(self.store.status(fingerprint_in(request))))
         response.headers["vary"] = "accept"
         return response
 
@@ -309,10 +316,8 @@ class Reading:
     )
     async def statement(self, request: Request) -> Response:
         """The privacy statement in words."""
-        wanted, fingerprint = (
-            request.query_params.get("format", "markdown"),
-            fingerprint_in(request),
-        )
+        fingerprint = fingerprint_in(request)
+        wanted = request.query_params.get("format", "markdown")
         if wanted not in STATEMENTS:
             raise InvalidValueError(f"Expected format={wanted!r} to be one of {list(STATEMENTS)}.")
         media_type, write = STATEMENTS[wanted]
@@ -325,33 +330,28 @@ class Reading:
         return found.answer(request)
 
     @get(f"{ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
-    async def history(self, request: Request) -> Response:
+    def history(self, request: Request) -> list[Hour]:
         """How many came in which hour, of a plan to its newest wave."""
-
-        def find() -> list[tuple[int, int]]:
-            return self.store.history(newest_wave(self.store, fingerprint_in(request)))
-
-        found = await run_in_threadpool(find)
-        return as_json([Hour(hour, shown(count, count + 1)) for hour, count in found])
+        found = self.store.history(newest_wave(self.store, fingerprint_in(request)))
+        return [Hour(hour, shown(count, count + 1)) for hour, count in found]
 
     @get("/signing-key", answer(OBJECT, "The key, or null where this service signs nothing."))
-    async def signing_key(self, _request: Request) -> Response:
+    def signing_key(self, _request: Request) -> dict[str, str | None]:
         """The public key with which this service signs, where an agreement names it."""
-        return as_json({"key": self.papers.signing.key})
+        return {"key": self.papers.signing.key}
 
     @get("/healthz", answer(OBJECT, "It does."))
-    async def health(self, _request: Request) -> Response:
+    def health(self, _request: Request) -> dict[str, str]:
         """Whether the store answers, and could keep what is sent now."""
-        await run_in_threadpool(self.store.check)
-        return as_json({"status": "ok"})
+        self.store.check()
+        return {"status": "ok"}
 
     @get("/metrics", content("Counters.", "text/plain"), problems.UNAUTHORISED)
-    async def counters(self, request: Request) -> Response:
+    def counters(self, request: Request) -> Response:
         """Counters for Prometheus; exact for whoever has a token, and rounded for others."""
         if exact := "authorization" in request.headers:
-            await bearer_of(self.store, request, "read")
-        statuses = await run_in_threadpool(self.store.statuses)
-        text = self.metrics.text(statuses, exact=exact)
+            bearer_of(self.store, request, "read")
+        text = self.metrics.text(self.store.statuses(), exact=exact)
         return Response(text, headers={"content-type": Metrics.MEDIA_TYPE})
 
 
@@ -389,17 +389,11 @@ class Contributing:
         answer(Invitation, "Of one that is not good, nobody can tell why."),
         parameters=[header(INVITATION)],
     )
-    async def check_invitation(self, request: Request) -> Response:
+    def check_invitation(self, request: Request) -> Invitation:
         """Whether a submission with this invitation would be let in now."""
         given = tokens.hashed(request.headers.get(INVITATION, ""))
-
-        def is_usable() -> bool:
-            wave = self.store.collection(newest_wave(self.store, fingerprint_in(request)))
-            return not wave.invited or self.store.is_unused(wave, given)
-
-        response = as_json(Invitation(await run_in_threadpool(is_usable)))
-        response.headers["cache-control"] = "no-store"
-        return response
+        wave = self.store.collection(newest_wave(self.store, fingerprint_in(request)))
+        return Invitation(not wave.invited or self.store.is_unused(wave, given))
 
     @post(
         f"{ONE_COLLECTION}{WITHDRAWALS}",
@@ -407,7 +401,7 @@ class Contributing:
         *(problems.CLOSED, problems.WAVE_CLOSED),
         body=Secrets,
     )
-    async def withdraw(self, request: Request) -> Response:
+    async def withdraw(self, request: Request) -> Withdrawal:
         """Withdraw submissions by their secrets, until the collection closes."""
         held = held_by(request)
         held.pay(_WITHDRAWAL_COSTS)  # before anything of it is read
@@ -421,12 +415,9 @@ class Contributing:
             others = {*done.unknown, *done.staying}
             told = b"".join(one for one in map(bytes, names) if one not in others)
             sign = partial(self.signing.of_submissions, "withdrawal", collection)
-            unknown, staying = (
-                [one.hex() for one in some] for some in (done.unknown, done.staying)
-            )
-            return Withdrawal(
-                done.withdrawn, done.new, unknown, sign(told) if told else None, staying
-            )
+            unknown, staying = ([x.hex() for x in some] for some in (done.unknown, done.staying))
+            signature = sign(told) if told else None
+            return Withdrawal(done.withdrawn, done.new, unknown, signature, staying)
 
         async with self._turn:
-            return as_json(await run_in_daemon_thread(work))
+            return await run_in_daemon_thread(work)

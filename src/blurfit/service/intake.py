@@ -31,8 +31,7 @@ from blurfit.errors import BlurfitError, InfeasibleError, StorageError
 from blurfit.messages.shares import OVERHEAD, Role, ShareLayout, public_key, unseal
 from blurfit.messages.submissions import Submission, Submissions, rows_of
 from blurfit.protocol import problems, tokens
-from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import (
+from blurfit.protocol.http import (
     BINARY,
     COLLECTIONS,
     INVITATION,
@@ -45,11 +44,10 @@ from blurfit.protocol.wire import (
     Acknowledgement,
     media_type,
 )
+from blurfit.protocol.problems import RequestError
 from blurfit.service import operations
-from blurfit.service.answers import Refusals, send_answer
-from blurfit.service.background import LONG
-from blurfit.service.limits import Limiter, Reserve, cost_of, read_body
-from blurfit.service.metrics import Metrics
+from blurfit.service.answers import Metrics, Refusals, send_answer
+from blurfit.service.limits import LONG, Limiter, Reserve, cost_of, read_body
 from blurfit.service.operations import BYTES, answer, array, header, reference
 from blurfit.service.signing import Signatory
 from blurfit.store.arrivals import Arrival, Outcome
@@ -94,7 +92,7 @@ class Collector:
 
     store: Store
     linger: float = LINGER
-    # Is told of a collection whose new rows are on disk, before they are acknowledged.
+    # Is told of a wave released at quorum whose new rows are on disk, before they are acknowledged.
     stored: Callable[[Collection], Awaitable[None]] | None = None
 
     def __post_init__(self) -> None:
@@ -147,11 +145,9 @@ class Collector:
                         self._writer, self._commit, collection, group
                     )
                     self.tidy(sum(waiting.size for waiting in group))
-                    new = isinstance(outcomes, list) and any(
-                        isinstance(n, int) and n for n in outcomes
-                    )
-                    if new and self.stored is not None:
-                        await self.stored(collection)
+                    stored = None if collection.course.by_hand else self.stored
+                    if stored and isinstance(outcomes, list) and any(map(_is_new, outcomes)):
+                        await stored(collection)
                     self._answer(group, outcomes)
         finally:
             del self._lanes[collection]
@@ -206,6 +202,10 @@ class Collector:
             _log.exception("An arrival was not stored.")
             return StorageError(type(error).__name__)
         return outcomes
+
+
+def _is_new(outcome: Outcome) -> bool:
+    return isinstance(outcome, int) and outcome > 0
 
 
 def _groups(queue: list[Waiting]) -> list[list[Waiting]]:

@@ -22,9 +22,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from blurfit.errors import BlurfitError, ServiceError
+from blurfit.errors import BlurfitError, ConflictError, ServiceError
 from blurfit.protocol.problems import RequestError
-from blurfit.service.background import run_in_daemon_thread
+from blurfit.service.limits import run_in_daemon_thread
 from blurfit.service.peers import SECONDS_TO_ANSWER, SECONDS_TO_PUBLISH, RemotePeer, shared_secret
 from blurfit.service.signing import Signatory
 from blurfit.store.collections import Collection, Course
@@ -83,7 +83,7 @@ class Jobs:
         Whatever happens here, it is stored: so nothing is raised.
         """
         course = collection.course
-        if course.by_hand or self._closing:
+        if self._closing:
             return
         if course.role != "whole":  # a step needs the other database, for which nobody waits
             self.wake()
@@ -172,6 +172,9 @@ class Jobs:
             _log.info("%s is done.", _named(task))
 
     def _put_off(self, task: Task, error: Exception) -> None:
+        if task.what == "tell" and isinstance(error, ConflictError):
+            _log.warning("%s is refused for good: %s", _named(task), error)
+            return
         pause = min(FIRST_PAUSE * 2.0**task.attempts, LONGEST_PAUSE[task.what])
         self.store.put_off(task, pause, error if isinstance(error, BlurfitError) else None)
         _log.warning("%s is tried again in %g s: %s", _named(task), pause, error)

@@ -5,30 +5,33 @@
         """How many came in which hour."""
 
 The routes of the service and its OpenAPI document (3.1, at /openapi.json) are both made from these
-declarations. The summary of an operation is that of its docstring. Some refusals follow from the
+declarations. An endpoint that is a plain function runs in a thread, and what it returns is told in
+JSON. The summary of an operation is that of its docstring. Some refusals follow from the
 rest: that of an unknown fingerprint from the path, those of a bad body from there being a body, and
 that of a wrong token from `security`. A test sends thousands of requests that it makes from the
 document, and compares the answers with it.
 '''
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from inspect import getdoc
+from inspect import getdoc, iscoroutinefunction
 from typing import Any, NamedTuple
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from blurfit.protocol import problems
+from blurfit.protocol.http import JSON, PROBLEM
 from blurfit.protocol.problems import Kind
-from blurfit.protocol.wire import JSON, PROBLEM
+from blurfit.service.answers import as_json
 from blurfit.version import __version__
 
 Described = dict[str, Any]  # a part of the OpenAPI document
 JsonSchema = Described | type  # itself, or a type from which msgspec makes it
-Endpoint = Callable[[Any, Request], Awaitable[Response]]
+Endpoint = Callable[..., Any]  # of an object and a request
 
 TEXT = {"type": "string"}
 BYTES = {"type": "string", "format": "binary"}
@@ -127,19 +130,28 @@ def declared_by(part: object) -> Iterator[tuple[str, Operation]]:
 
 def routes(parts: Iterable[object]) -> list[Route]:
     """Return where the endpoints of some objects are served."""
-    by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
+    by_path: dict[str, dict[str, Endpoint]] = {}
     for part in parts:
         for name, (method, path, _) in declared_by(part):
             by_path.setdefault(path, {})[method] = getattr(part, name)
     return [_route(path, endpoints) for path, endpoints in by_path.items()]
 
 
-def _route(path: str, endpoints: dict[str, Callable[[Request], Awaitable[Response]]]) -> Route:
+def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
     async def endpoint(request: Request) -> Response:
         method = "get" if request.method == "HEAD" else request.method.lower()
-        return await endpoints[method](request)
+        return await called(endpoints[method], request)
 
     return Route(path, endpoint, methods=[name.upper() for name in endpoints])
+
+
+async def called(endpoint: Endpoint, *given: Any) -> Response:
+    """Return the answer of an endpoint: in JSON, unless it makes one of its own."""
+    if iscoroutinefunction(endpoint):
+        found = await endpoint(*given)
+    else:
+        found = await run_in_threadpool(endpoint, *given)
+    return found if isinstance(found, Response) else as_json(found)
 
 
 def document(operations: Iterable[Operation]) -> Described:

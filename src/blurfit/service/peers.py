@@ -56,13 +56,16 @@ from blurfit.json_reader import read_json
 from blurfit.proofs import field as field64
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
 from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import Exchange
+from blurfit.protocol.http import OCTETS, ONE_COLLECTION, PEER, Exchange, path_of
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import OCTETS, ONE_COLLECTION, PEER, path_of
-from blurfit.service.answers import as_json
-from blurfit.service.background import run_in_daemon_thread
 from blurfit.service.endpoints import Count, Fingerprint, fingerprint_in
-from blurfit.service.limits import body_of, document_from, document_in, held_by
+from blurfit.service.limits import (
+    body_of,
+    document_from,
+    document_in,
+    held_by,
+    run_in_daemon_thread,
+)
 from blurfit.service.operations import BYTES, PRINT, answer, content, get, post, query
 from blurfit.service.signing import EXPECTED, Signatory, Signatures
 from blurfit.store import identifiers as sets
@@ -225,33 +228,26 @@ class Peering:
         parameters=[query("after", {"pattern": "^([0-9a-f]{32})?$"})],
         security="peer",
     )
-    async def identifiers(self, request: Request) -> Response:
+    def identifiers(self, request: Request) -> Response:
         """The identifiers of the shares here, in order, when the first may know them."""
-        await self._admit(request)
+        self._admit(request)
         after = _hexadecimal(request, "after", (0, 32))
-
-        def find() -> bytes:
-            wave = self.store.collection(fingerprint_in(request))
-            return self.store.show_identifiers(wave, after, IDENTIFIERS_AT_ONCE)
-
-        return Response(await run_in_threadpool(find), media_type=OCTETS)
+        wave = self.store.collection(fingerprint_in(request))
+        found = self.store.show_identifiers(wave, after, IDENTIFIERS_AT_ONCE)
+        return Response(found, media_type=OCTETS)
 
     @_asked(f"{_PEER}/close", answer(Status, "No more shares are taken for it."), *_REFUSED)
-    async def close(self, request: Request) -> Response:
+    def close(self, request: Request) -> Status:
         """Close a wave that has its quorum at both databases."""
-        await self._admit(request)
-
-        def close() -> Status:
-            wave = self.store.collection(fingerprint_in(request))
-            self.store.close_for_first(wave)
-            return self.store.status(wave.fingerprint)
-
-        return as_json(await run_in_threadpool(close))
+        self._admit(request)
+        wave = self.store.collection(fingerprint_in(request))
+        self.store.close_for_first(wave)
+        return self.store.status(wave.fingerprint)
 
     @_asked(f"{_PEER}/proofs", content("32 bytes each.", OCTETS), *_REFUSED, body={OCTETS: BYTES})
     async def proofs(self, request: Request) -> Response:
         """Verify what some contributors have proved: answers to the first database's half."""
-        await self._admit(request)
+        await run_in_threadpool(self._admit, request)
         wave = await run_in_threadpool(self.store.collection, fingerprint_in(request))
         if not wave.agreement.proofs:
             raise InvalidValueError("Expected an agreement with proofs: this one has none.")
@@ -276,9 +272,9 @@ class Peering:
         body={OCTETS: BYTES},
         parameters=[query("digest", PRINT), query("count", {"type": "integer", "minimum": 0})],
     )
-    async def sum(self, request: Request) -> Response:
+    async def sum(self, request: Request) -> Sums:
         """Commit to one set of contributors, for ever, and tell the sum of their masks."""
-        await self._admit(request)
+        await run_in_threadpool(self._admit, request)
         digest = _hexadecimal(request, "digest", (64,))
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
@@ -295,17 +291,17 @@ class Peering:
                     self._summed[wave.fingerprint, digest] = found
             return found
 
-        return as_json(await run_in_daemon_thread(commit_and_sum))
+        return await run_in_daemon_thread(commit_and_sum)
 
     @_asked(f"{_PEER}/news", answer(Status, "How far it is here."), *_REFUSED, body=News)
-    async def news(self, request: Request) -> Response:
+    async def news(self, request: Request) -> Status:
         """Publish here too what the first has released; be held, go on, or end as it does."""
-        await self._admit(request)
+        await run_in_threadpool(self._admit, request)
         # As long as all that comes to one collection may be.
         most = held_by(request).allowance.total // 4 * 3
         found = await document_in(request, News, "what the first database tells", most)
         take = partial(self.store.take_news, fingerprint_in(request), found)
-        return as_json(await run_in_daemon_thread(take))
+        return await run_in_daemon_thread(take)
 
     @_asked(
         f"{_PEER}/signatures",
@@ -313,9 +309,9 @@ class Peering:
         *_REFUSED,
         body=Signatures,
     )
-    async def signatures(self, request: Request) -> Response:
+    async def signatures(self, request: Request) -> Signatures:
         """Keep the other database's signatures of the result, and tell all that there are."""
-        await self._admit(request)
+        await run_in_threadpool(self._admit, request)
         given = await document_in(request, Signatures, EXPECTED)
 
         def take() -> Signatures:
@@ -324,12 +320,12 @@ class Peering:
             self.signing.take(wave, given)
             return self.signing.all_of(wave)
 
-        return as_json(await run_in_threadpool(take))
+        return await run_in_threadpool(take)
 
-    async def _admit(self, request: Request) -> None:
+    def _admit(self, request: Request) -> None:
         """Refuse a request that does not come from the other database of this course."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        course = await run_in_threadpool(self._course_of, fingerprint_in(request))
+        course = self._course_of(fingerprint_in(request))
         # Something is compared in any case, so that one cannot tell by time whether there is one.
         expected = tokens.for_agreement(self.secret or tokens.new_token(), course)
         right = tokens.matches(token, tokens.hashed(expected))

@@ -16,8 +16,7 @@ from blurfit.messages.shares import KIND_OF, Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol import tokens
-from blurfit.protocol.http import Caller, decoded, texts_in
-from blurfit.protocol.wire import COLLECTIONS, path_of
+from blurfit.protocol.http import COLLECTIONS, Caller, decoded, path_of, texts_in
 
 HASHES_AT_ONCE = 5000
 _SECONDS_TO_COUNT = 3.0

@@ -16,7 +16,7 @@ its place. Where sockets cannot share a port, the workers share one socket.
 | --- | --- | --- |
 | submissions, models, waves, tokens, invitations, the log | in the store | transactions see to it |
 | requests of an address | in memory that all share | one limit (`blurfit.service.limits`) |
-| counts for Prometheus | in memory that all share | sums (`blurfit.service.metrics`) |
+| counts for Prometheus | in memory that all share | sums (`blurfit.service.answers`) |
 | connections of an address, bytes of bodies, kept answers | in each worker | a bound on each \
 process |
 | groups of arrivals, collections that were read, sums over a set | in each worker | work is done \

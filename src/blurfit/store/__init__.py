@@ -10,7 +10,7 @@
 | `release` | from wave to wave: fix, learn, keep; exports and signatures |
 | `joint` | two databases sum over one set, and why that is safe |
 | `outbox` | what is still to be done, or to be told |
-| `access` | tokens and the audit log |
+| `store` | all of it; tokens and the audit log |
 | `backup` | copies, and going on from one without a second release |
 | `halves` | do those who came first and later send alike? |
 """

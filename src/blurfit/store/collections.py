@@ -606,7 +606,9 @@ class Courses(Transactions):
         document.first().verify()
         require_together(document.first(), served=True)
         refuse_unless_fitting(document.first(), role)
-        return self.write(begin, document, role, closes)
+        is_new = self.write(begin, document, role, closes)
+        self.collection(document.first().fingerprint)  # worked out before anybody sends
+        return is_new
 
     def collection(self, fingerprint: str) -> Collection:
         """Return what never changes about a wave, read once."""

@@ -772,8 +772,7 @@ class GaugeMap:
     def bins(self, size: FloatArray, error: FloatArray) -> tuple[IntArray, ...]:
         """The same, of ‖f‖/√p and |g|."""
         f, e = len(self.features), len(self.errors)
-        row = np.searchsorted(self.features[:-1], size)
-        column = np.searchsorted(self.errors[:-1], error)
+        row, column = _ends_below(self.features[:-1], size), _ends_below(self.errors[:-1], error)
         return (row * e + column,) if self.joint else (row, f + column)
 
     def to_dict(self) -> dict[str, Any]:
@@ -786,6 +785,16 @@ class GaugeMap:
             "errors": self.errors.tolist(),
             "joint": self.joint,
         }
+
+
+def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:
+    """Return how many of a few ends lie below each value: faster than a search, as nothing waits
+    for a guess.
+    """
+    found = np.zeros(np.shape(values), dtype=np.int8)
+    for end in ends:
+        found += (values > end).view(np.int8)
+    return found.astype(np.intp)
 
 
 WaveMap = ResidualMap | NewtonMap  # under which a step is collected
