@@ -15,8 +15,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 MAY_DRAW_NOISE = {"contributor", "randomness", "simulation", "forecast", "audit"}
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
-# From a release alone: an integral by sampling, and rows that are drawn from its tables.
-AFTER_THE_RELEASE = {"learning/shrinkage.py", "model/tables.py"}
+# From a release alone: an integral by sampling, errors by noise drawn anew, rows from its tables.
+AFTER_THE_RELEASE = {"learning/shrinkage.py", "learning/hazards.py", "model/tables.py"}
 # Who may ask for the operating system's bits; tests replay them (`tests/support/replay.py`).
 MAY_ASK_FOR_BITS = {"contributor", "protocol", "randomness", "simulation"}
 

@@ -35,12 +35,14 @@ from blurfit.estimators.classifiers import (
 )
 from blurfit.estimators.regressors import InputPerturbationRegressor as InputPerturbationRegressor
 from blurfit.estimators.regressors import MomentPerturbationRegressor as MomentPerturbationRegressor
+from blurfit.estimators.survival import MomentPerturbationSurvival as MomentPerturbationSurvival
 from blurfit.forecast.sweep import forecast_agreement as forecast_agreement
 from blurfit.messages.submissions import Submission as Submission
 from blurfit.messages.submissions import Submissions as Submissions
 from blurfit.model.model import PublishedModel as PublishedModel
 from blurfit.model.moments import PublishedMoments as PublishedMoments
 from blurfit.model.release import learn as learn
+from blurfit.schema.columns import TimeToEvent as TimeToEvent
 from blurfit.schema.derived import Bands as Bands
 from blurfit.schema.derived import Condition as Condition
 from blurfit.schema.derived import Cross as Cross

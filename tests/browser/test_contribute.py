@@ -316,7 +316,7 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
     other = perturb(agreement, RECORD | {agreement.schema.target.name: 1.0})
     service.store.receive(collection, [Arrival(other.to_bytes(), [tokens.hashed(lost)])])
     page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_role("alert")).to_contain_text("An invitation is needed")
+    expect(page.get_by_role("alert")).to_contain_text("You need an invitation")
     page.goto("about:blank")
     visitor.go(f"/c/{agreement.fingerprint}#{token}")  # the right link, at last
     expect(page.get_by_text(ARRIVED)).to_be_visible()
@@ -343,10 +343,12 @@ def test_answers_stay_as_they_were_typed(visit, service, propose, fill_in) -> No
     page.get_by_role("button", name="Change my answers").click()
     age.fill("345")
     page.get_by_role("button", name=BLUR).click()
-    expect(page.get_by_text("18 to 80. Use 80?")).to_be_visible()
+    expect(
+        page.get_by_text("Answers here go from 18 to 80. If your answer is right, it counts as 80.")
+    ).to_be_visible()
     expect(age).to_have_value("345")
     expect(page.get_by_role("heading", name="What will leave")).to_have_count(0)
-    page.get_by_role("button", name="Use 80").click()
+    page.get_by_role("button", name="Count it as 80").click()
     expect(age).to_have_value("80")
     page.get_by_role("button", name=BLUR).click()
     expect(page.locator(".belief", has_text="age")).to_contain_text("Your answer: 80")
@@ -365,9 +367,9 @@ def test_where_nothing_can_be_given_nothing_is_asked(visit, service, propose) ->
     visitor = visit()
     for address, words in (
         (f"{invited.fingerprint}#invitation={tokens.new_token()}", "This link has been used."),
-        (paused.fingerprint, "This collection is paused."),
-        (invited.fingerprint, "An invitation is needed"),
-        (closed.fingerprint, "This collection is closed"),
+        (paused.fingerprint, "This survey is paused."),
+        (invited.fingerprint, "You need an invitation"),
+        (closed.fingerprint, "This survey has closed"),
         ("0" * 64, "Is this the service that you were invited to"),
     ):
         page = visitor.go(f"/c/{address}")
@@ -386,8 +388,8 @@ def test_answers_are_the_persons_own_and_what_is_missing_is_named(visit, service
         expect(choice).not_to_be_checked()
     page.get_by_role("button", name=BLUR).click()
     expect(page.get_by_text("Please enter a number for “age”, 18 to 80.")).to_be_visible()
-    expect(page.get_by_text("Please choose one for “married”.")).to_be_visible()
-    expect(page.get_by_text("Please choose one for “region”.")).to_be_visible()
+    expect(page.get_by_text("Please choose an answer to “married”.")).to_be_visible()
+    expect(page.get_by_text("Please choose an answer to “region”.")).to_be_visible()
     expect(page.get_by_label("age", exact=True)).to_be_focused()
 
 

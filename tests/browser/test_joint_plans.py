@@ -15,7 +15,7 @@ from blurfit.store.store import Store
 from support.joint_plans import Both
 
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
-LATE = "Your wave closed before your numbers arrived."
+LATE = "Your group closed before your numbers arrived."
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,9 @@ def test_one_share_to_each_for_the_wave_that_collects(new_tab, two) -> None:
     before = [two.holders(side, wave.fingerprint) for side in (0, 1)]
     page = tossed(new_tab(), two)
     page.goto(f"{address}/c/{two.name}")  # the plan's own link, at the second database
-    expect(page.get_by_text(f"Wave {wave.wave.number} of 3.")).to_be_visible()
+    expect(page.get_by_text(f"Group {wave.wave.number} of 3.")).to_be_visible()
     blur(page)
-    expect(page.get_by_text("Either share alone is random")).to_be_visible()
+    expect(page.get_by_text("Either part alone is random")).to_be_visible()
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
     page.goto(f"{address}/c/{two.name}")

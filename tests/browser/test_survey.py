@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -94,10 +95,12 @@ def test_predictions_with_silence_are_pythons(run) -> None:
         const model = JSON.parse(given.model);
         return given.records.map((record) => [
           published.predict(model, record).number,
-          published.predictionInterval(model, record),
+          published.predictionInterval(model, record, given.estimates),
         ]);"""
     some = people[:20]
-    found = run("published", body, {"model": model.to_json(), "records": some})
+    estimates = {model.target: [asdict(one) for one in model.estimates()]}
+    given = {"model": model.to_json(), "records": some, "estimates": estimates}
+    found = run("published", body, given)
     for record, (shown, interval) in zip(some, found, strict=True):
         assert shown == pytest.approx(float(model.predict(record)), rel=1e-9)
         assert interval == pytest.approx(model.prediction_intervals(record)[0].tolist(), rel=1e-5)
@@ -159,27 +162,31 @@ def test_the_ledger_adds_as_a_budget_does(run) -> None:
 
 # ---- the words
 
-MADE_FROM_PARTS = ("local.", "together.", "wave.", "problem.", "derived.")
-
 
 def test_no_word_is_missing_and_none_is_left_over(run) -> None:
     """Both languages have the same names and places for values; the scripts use each of them."""
-    files = (f"(await import('/pages/language.{one}.js')).default" for one in ("en", "de"))
-    english, german = run("page", f"return [{', '.join(files)}];")
-    assert set(english) == set(german)
-    for name, words in english.items():
-        assert set(re.findall(r"\{\w+\}", words)) == set(re.findall(r"\{\w+\}", german[name])), name
+    known: set[str] = set()
+    for file in ("language", "administration"):
+        names = (f"(await import('/pages/{file}.{one}.js')).default" for one in ("en", "de"))
+        english, german = run("page", f"return [{', '.join(names)}];")
+        assert set(english) == set(german)
+        for name, words in english.items():
+            places = [set(re.findall(r"\{\w+\}", one)) for one in (words, german[name])]
+            assert places[0] == places[1], name
+        known |= set(english)
     scripts = "\n".join(
         one.plain.decode()
         for name, one in all_files().items()
-        if name.endswith((".js", ".html")) and not name.startswith("language.")
+        if name.endswith((".js", ".html")) and not re.search(r"\.(en|de)\.js$", name)
     )
-    # t("name"), t(condition ? "name" : "other"), data-words="name": quoted, as a whole
-    used = {name for name in english if f'"{name}"' in scripts}
-    assert {name for name in set(english) - used if not name.startswith(MADE_FROM_PARTS)} == set()
+    # t("name"), t(condition ? "name" : "other"), data-words="name": quoted; t(`name.${of}`): parts
+    parts = [*re.findall(r"\bt\(\s*`([^`]+)`", scripts), "problem.${type}", "problem.${type}.how"]
+    made = "|".join(".+".join(map(re.escape, re.split(r"\$\{.*?\}+", one))) for one in parts)
+    left = {one for one in known if f'"{one}"' not in scripts and not re.fullmatch(made, one)}
+    assert left == set()
     asked = set(re.findall(r'\bt\(\s*"([\w.-]+)"', scripts))
     asked |= set(re.findall(r'data-(?:words|label)="([\w.-]+)"', scripts))
-    assert asked <= set(english)
+    assert asked <= known
 
 
 def both(page: Page) -> set[str]:
@@ -242,8 +249,8 @@ def test_a_survey_in_the_readers_language(visit, service, agreement, locale, wid
     assert not re.search("Jena|41.500|41500", left)
     if german:  # not a line of the page's own is in English
         english = all_files()["language.en.js"].plain.decode()
-        own = set(re.findall(r'"([^"{}]{4,})",$', english, flags=re.M))
-        assert {"Your answers", "Next", "Who asks"} <= own
+        own = set(re.findall(r'^  (?:"[\w.]+"|\w+):\s+"([^"{}]{4,})",$', english, flags=re.M))
+        assert {"Your answers", "Next", "Thank you. Your blurred numbers have arrived."} <= own
         assert read & own == set()
 
 
@@ -296,7 +303,7 @@ def test_what_is_missing_is_shown_on_its_own_part(visit, agreement) -> None:
     expect(page.get_by_label("How old are you?")).to_be_focused()
     page.get_by_label("How old are you?").fill("17")
     page.get_by_role("button", name="Next").click()
-    expect(page.get_by_role("button", name="Use 18 years")).to_be_visible()
+    expect(page.get_by_role("button", name="Count it as 18 years")).to_be_visible()
 
 
 def test_keyboard_alone(visit, service, agreement) -> None:
@@ -341,7 +348,7 @@ def test_a_second_contribution_to_one_purpose_is_warned_about(visit, service, ag
     expect(page.get_by_text("have arrived")).to_be_visible()
     page = visitor.go(f"/c/{other.fingerprint}")
     note = page.locator("#again")
-    expect(note).to_contain_text("You have contributed to this purpose before.")
+    expect(note).to_contain_text("You have taken part for this purpose before.")
     stated = float(re.search(r"ε = ([\d.]+)", note.inner_text())[1])
     budget = Budget(epsilon=100, delta=1e-6)
     for one in (agreement, other):

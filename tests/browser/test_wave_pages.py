@@ -56,10 +56,10 @@ def test_each_wave_is_checked_shown_and_sent_once(visit, service, begin, fill_in
     come()
     visitor = visit(viewport={"width": 320, "height": 800})
     page = visitor.go(f"/c/{plan.fingerprint}")  # the plan's own link
-    expect(page.get_by_text("Wave 3 of 3.")).to_be_visible()
-    expect(page.get_by_text("it keeps the promise whatever is announced")).to_be_visible()
-    expect(page.get_by_text(re.compile("Wave 1, done: .* say yes"))).to_be_visible()
-    expect(page.get_by_text("Wave 3, collecting now: 0 of")).to_be_visible()
+    expect(page.get_by_text("Group 3 of 3.")).to_be_visible()
+    expect(page.get_by_text("the noise keeps the promise whatever that is")).to_be_visible()
+    expect(page.get_by_text(re.compile("Group 1, done: .* say yes"))).to_be_visible()
+    expect(page.get_by_text("Group 3, asked now: 0 of")).to_be_visible()
     look_at(page, "wave-1-answers", NARROW)
     blur(page, fill_in, plan)
     page.get_by_text("The numbers themselves").click()
@@ -84,8 +84,8 @@ def test_who_took_part_in_a_wave_is_not_asked_again(visit, service, begin, fill_
     visitor = tossed(visit(), plan, 1)
     first = plan.first().fingerprint
     page = visitor.go(f"/c/{first}")
-    expect(page.get_by_text("Wave 1 of 3: it is the plan’s own")).to_be_visible()
-    margin = "when at least 9 have taken part, and the promise holds if at least 8 of them"
+    expect(page.get_by_text("Group 1 of 3. You answer once.")).to_be_visible()
+    margin = "when at least 9 have taken part; the promise holds if at most 11 %"
     expect(page.get_by_text(margin)).to_be_visible()
     expect(page.get_by_text("Nobody can check a coin")).to_be_visible()
     blur(page, fill_in, plan)
@@ -101,7 +101,7 @@ def test_who_took_part_in_a_wave_is_not_asked_again(visit, service, begin, fill_
     # somebody else, at another device, is brought to the wave that collects
     other = visit()
     page = other.go(f"/c/{first}")
-    expect(page.get_by_text("Wave 2 of 3.")).to_be_visible()
+    expect(page.get_by_text("Group 2 of 3.")).to_be_visible()
 
 
 def test_a_wave_that_closes_before_sending_is_complete(visit, begin, fill_in) -> None:
@@ -136,7 +136,7 @@ def test_whoever_is_invited_comes_back_with_the_same_link(visit, service, survey
     early = visit()
     page = early.go(link[2])
     expect(page.get_by_text("Your group is asked later.")).to_be_visible()
-    expect(page.get_by_text("a lot has put you into group 2")).to_be_visible()
+    expect(page.get_by_text("A lot has put you into group 2")).to_be_visible()
     expect(page.get_by_text("Come back later with the same link")).to_be_visible()
     expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
     on_time = visit().go(link[1])
@@ -167,10 +167,10 @@ def test_what_came_too_late_is_never_blurred_again(visit, service, begin, fill_i
     come()
     visitor.context.unroute("**/submissions")
     page.reload()
-    expect(page.get_by_text("Your wave closed before your numbers arrived.")).to_be_visible()
+    expect(page.get_by_text("Your group closed before your numbers arrived.")).to_be_visible()
     assert len(set(visitor.watch.bodies)) == 1  # the same bytes, however often
     page = visitor.go(f"/c/{plan.fingerprint}")
-    expect(page.get_by_text("Your wave closed before your numbers arrived.")).to_be_visible()
+    expect(page.get_by_text("Your group closed before your numbers arrived.")).to_be_visible()
     second = service.store.current(plan.fingerprint)
     assert service.count(second) == 0
 
@@ -181,24 +181,24 @@ def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -
     visitor = visit(viewport={"width": 1280, "height": 800}, color_scheme="dark")
     visitor.context.clock.install()
     page = visitor.go(f"/collections/{plan.fingerprint}")
-    expect(page.get_by_text("Wave 2, collecting now")).to_be_visible()
+    expect(page.get_by_text("Group 2, asked now")).to_be_visible()
     expect(page.locator("#agreement dl")).to_be_visible()
     look_at(page, "wave-collection", WIDE)
     come()
     page = visitor.go(f"/collections/{plan.first().fingerprint}")
-    page.get_by_role("link", name="The wave that collects now").click()
-    expect(page.get_by_text("Wave 3, collecting now")).to_be_visible()
+    page.get_by_role("link", name="The group that is asked now").click()
+    expect(page.get_by_text("Group 3, asked now")).to_be_visible()
     come()
     page.clock.fast_forward(5_000)  # after which it asks again
     expect(page.get_by_role("link", name="See the model")).to_be_visible()
     page.get_by_role("link", name="See the model").click()
     first, second, third = plan.quorums
-    words = f"They were asked in 3 waves, of {first}, {second} and {third} people."
+    words = f"They were asked in 3 groups, of {first}, {second} and {third} people."
     expect(page.get_by_text(words)).to_be_visible()
     expect(page.locator("#statement table")).to_be_visible()
     look_at(page, "wave-model", WIDE)
-    expect(page.get_by_role("link", name="Blurred sums of all waves")).to_be_visible()
+    expect(page.get_by_role("link", name="Blurred sums of all groups")).to_be_visible()
     page = visitor.go("/")
     cards = page.get_by_role("article").filter(has_text=plan.schema.target.name)
     expect(cards).to_have_count(1)  # the newest wave, for the plan
-    expect(cards).to_contain_text("Published, wave 3")
+    expect(cards).to_contain_text("Published, group 3 of 3")

@@ -54,7 +54,7 @@ def test_a_level_of_which_nothing_can_be_said_is_left_out_of_the_picture_alone()
     assert [text.get_text() for text in axes.get_yticklabels()] == ["age", "Home: a house"]
     assert len(axes.lines[0].get_xdata()) == 2
     (silent,) = (row for row in model.summary().sections[0].rows if row[0] == "Home: not said")
-    assert silent[1:-1] == ("–",) * 6
+    assert silent[1:-1] == ("–",) * 7
     assert silent[-1] != "–"
 
 

@@ -64,7 +64,7 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, Not
 from blurfit.json_reader import canonical, read_json
 from blurfit.messages.shares import ShareKind, ShareLayout
 from blurfit.messages.submissions import Layout
-from blurfit.schema.columns import Question
+from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import Form
 from blurfit.theory.guarantees import at_most
@@ -413,6 +413,13 @@ class Agreement(Fingerprinted):
             return (self.schema.target.name,)
         sent = {one.name for one in self.questions}
         return tuple(name for name in self.schema.targets if name in sent)
+
+    @property
+    def sums_alone(self) -> bool:
+        """Whether a release of one wave is sums without a model of their own: products with the
+        target, which take public rows, or exits, of which hazards are asked.
+        """
+        return self.sends != "everything" or isinstance(self.schema.target, TimeToEvent)
 
     @property
     def trust(self) -> Trust:

@@ -37,12 +37,13 @@ from blurfit.agreement.terms import LaterTerms, Mechanism, Terms, require_togeth
 from blurfit.agreement.waves import Wave
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.schema.columns import Numeric
+from blurfit.schema.columns import Numeric, TimeToEvent
 from blurfit.schema.derived import Curve
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import joint_form, values
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
+from blurfit.theory.events import EventForm
 from blurfit.theory.forms import Form, JointForm, TargetForm
 from blurfit.theory.guarantees import rounded_up
 from blurfit.theory.input_calibration import InputCalibration, calibrate
@@ -128,6 +129,7 @@ class MomentPerturbation(Perturbation):
         """Return public weights or a later wave's map, the noise for how far records reach, and its
         grid: all of them found here, unless a plan states them already.
         """
+        refuse_with_exits(schema, terms, waves=wave is not None)
         if stated is not None:
             weights: PublicWeights | None = stated[0]
         elif wave is not None and wave.chart is not None:
@@ -136,6 +138,7 @@ class MomentPerturbation(Perturbation):
             weights = PublicWeights.chosen(schema, terms, kept_promise(terms), alone=wave is None)
         form = form_of(schema, weights, wave, terms)
         proofs, shared = terms.proved if wave is None else False, bool(terms.databases)
+        proofs &= not isinstance(form, EventForm)
         if stated is None:
             calibration = calibrate_moment(
                 *kept_promise(terms),
@@ -164,6 +167,7 @@ class MomentPerturbation(Perturbation):
 
     def require(self, agreement: "Agreement") -> None:
         """Refuse less noise than the reach of the form needs, which is computed from it."""
+        refuse_with_exits(agreement.schema, agreement, waves=agreement.wave is not None)
         weights, form, proofs = agreement.weights, agreement.form, agreement.proofs
         if agreement.objective is not None or (weights is None) != agreement.is_later_wave:
             raise NotCertifiedError(
@@ -230,6 +234,7 @@ class InputPerturbation(Perturbation):
     def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
         """Return the objective of the one model, the noise that the theorem asks for, its grid."""
         require_together(terms)
+        refuse_with_exits(schema, terms, waves=False)
         if derived := [one.name for one in schema.features if one.of]:
             raise InfeasibleError(
                 f"Expected no derived columns with mechanism='input', and got {listed(derived)}: "
@@ -276,6 +281,7 @@ class InputPerturbation(Perturbation):
     def require(self, agreement: "Agreement") -> None:
         """Refuse noise for shorter records than those of the schema are."""
         noise, objective, schema = _of_input(agreement), agreement.objective, agreement.schema
+        refuse_with_exits(schema, agreement, waves=False)
         if agreement.weights is not None or objective is None:
             raise NotCertifiedError("Expected an objective and no weights with 'input'.")
         objective.verify(schema)
@@ -377,9 +383,40 @@ def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None, ag
     whole = joint_form(asked, weights.constant, weights.columns, counted=not coded)
     if coded:
         return _coded(schema, whole, agreed)
+    if isinstance(schema.target, TimeToEvent):
+        return _of_exits(schema, whole, schema.target)
     if agreed.sends == "targets":
         return TargetForm(whole.constant, whole.columns, len(schema.target.columns))
     return whole
+
+
+def _of_exits(schema: Schema, whole: JointForm, target: TimeToEvent) -> EventForm:
+    """Return the form of a time to an event; the target's weight is that of its code."""
+    columns = schema.columns_of(one.name for one in schema.questions)
+    at = {name: place for place, name in enumerate(columns)}
+    *features, last = whole.columns
+    if not features:
+        raise InvalidValueError("Expected a feature beside the time and the event.")
+    kept = tuple(at[column.name] for column in features)
+    inner = JointForm(whole.constant, tuple(features))
+    return EventForm(inner, kept, at[target.time], at[target.name], target.bands, last.weight)
+
+
+def refuse_with_exits(schema: Schema, agreed: Any, *, waves: bool) -> None:
+    """Refuse what cannot be had together with a time to an event: here and nowhere else."""
+    if not isinstance(schema.target, TimeToEvent):
+        return
+    for together, reason in (
+        (agreed.mechanism == "input", "mechanism='moment'"),
+        (waves, "one wave, as exits are sent once"),
+        (agreed.sends != "everything" or agreed.public_rows is not None, "no public rows"),
+        (agreed.groups is not None, "no groups: curves by group follow from features"),
+        (agreed.weighting is not None, "no weighting"),
+        (agreed.diaries, "no diaries: a person leaves once"),
+        (bool(agreed.proofs), "no proofs, which are about products of answers"),
+    ):
+        if together:
+            raise InfeasibleError(f"Expected {reason} with a time to an event as the target.")
 
 
 def _coded(schema: Schema, inner: JointForm, agreed: Any) -> CodedForm:

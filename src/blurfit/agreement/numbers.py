@@ -64,7 +64,7 @@ paid for:
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgspec import Struct
@@ -72,7 +72,7 @@ from msgspec import Struct
 from blurfit.agreement.terms import LOSSES, LossName, Terms
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.schema.columns import Numeric, Question
+from blurfit.schema.columns import Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import kind_of
@@ -312,9 +312,11 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
 
 def multiplied(schema: Schema, agreed: Any) -> tuple[Question, ...]:
     """Return the questions whose columns are multiplied with each other: all but the one that says
-    the group, and a number that is the weight itself.
+    the group, a number that is the weight itself, and the time until an event.
     """
     apart = {agreed.groups, None if agreed.factors else agreed.weighting}
+    if isinstance(schema.target, TimeToEvent):
+        apart.add(schema.target.time)
     return tuple(one for one in schema.questions if one.name not in apart)
 
 
@@ -348,6 +350,10 @@ class PublicWeights:
                     neighbours=terms.neighbours,
                     number=alone and isinstance(asked[-1], Numeric),
                 )
+            if isinstance(schema.target, TimeToEvent):
+                size = math.sqrt(math.fsum(weight**2 for weight in found.features))
+                features = tuple(weight / size for weight in found.features)
+                found = replace(found, features=features, target=1.0, constant=0.5)
             columns = tuple(map(ceiling, (*found.features, found.target)))
             constant = ceiling(found.constant) if terms.constant is None else terms.constant
         else:

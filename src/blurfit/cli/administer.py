@@ -196,7 +196,7 @@ def publish(
                     f"{in_words(state)} It publishes its model by itself after the last wave. To "
                     "end it now with the best model so far, add --early."
                 )
-        elif agreed.sends != "everything":
+        elif agreed.sums_alone:
             return _publish_sums(database, agreed, moments or Path("moments.json"))
         model = database.publish(agreed)
         if moments is not None:
@@ -206,14 +206,14 @@ def publish(
 
 
 def _publish_sums(database: Any, agreement: "bf.Agreement", place: Path) -> Answer:
-    """Publish products with the target, from which a model follows beside public rows."""
-    from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
+    """Publish sums from which a model is asked for afterwards."""
+    from blurfit.model.moments import without_a_model
 
     moments = database.publish_sums(agreement)
     moments.save(place)
     words = (
         f"Published the sums of {moments.count:,} contributions, and wrote {place}. "
-        f"{WITHOUT_PUBLIC_ROWS}"
+        f"{without_a_model(agreement)}"
     )
     return Answer({"count": moments.count, "moments": str(place)}, words)
 

@@ -72,17 +72,15 @@ def learn(
     """
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
-    from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
+    from blurfit.model.moments import without_a_model
 
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
     agreed = common.load_agreement(agreement)
     refuse_moments_of_input(agreed, moments)
-    beside = agreed.sends != "everything"
-    if beside and moments is None:
+    if agreed.sums_alone and moments is None:
         raise InvalidValueError(
-            "Expected --moments FILE: only products with the target were sent, so all that is "
-            "learned is their sums. `blurfit fit FILE --public ROWS` turns them into a model."
+            f"Expected --moments FILE: all that is learned here are sums. {without_a_model(agreed)}"
         )
     course = common.read_course(agreed, plan_file, releases)
     if course is None and agreed.wave is not None and agreed.wave.number > 1:
@@ -98,10 +96,11 @@ def learn(
         release = release_files(agreed, files, chosen, receipt=receipt, progress=watch)
     if moments is not None and release.moments is not None:
         moments.write_text(release.moments, encoding="utf-8")
-    if beside:
-        words = f"Wrote {moments}: sums, and no model yet. {WITHOUT_PUBLIC_ROWS}"
+    if agreed.sums_alone:
+        words = f"Wrote {moments}: sums, and no model yet. {without_a_model(agreed)}"
         facts = {"moments": str(moments), "model": None}
-        return Answer(facts, words, f"`blurfit fit {moments} --public ROWS`.")
+        public = "" if agreed.sends == "everything" else " --public ROWS"
+        return Answer(facts, words, f"`blurfit fit {moments}{public}`.")
     if course is None:
         model = bf.PublishedModel.from_json(release.text())
         return shown_model(model, out, moments, after_learning(out, moments))
@@ -164,7 +163,7 @@ def table(
     if picture is not None:
         common.save_picture(found.plot, picture)
     if out is not None:
-        found.to_csv(out)
+        found.save(out)
     step = "`blurfit table --help` tells what else can be asked; `blurfit fit` makes models."
     return Answer(found.to_facts(), str(found), step)
 
@@ -207,8 +206,11 @@ def fit(
 
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
     the agreement's target is predicted from everything else. --plot draws how public rows match.
+    Where exits were sent, FORMULA is the question by whose answers curves are compared.
     """
     release = bf.PublishedMoments.load(moments)
+    if isinstance(release.agreement.schema.target, bf.TimeToEvent):
+        return _survival(release, formula, picture)
     step = "run it again with `--out model.json` to keep this model and to predict with it."
     if out is not None:
         step = after_learning(out, None)
@@ -234,6 +236,21 @@ def fit(
     if not common.for_scripts():
         click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
     return shown_model(model, out, None, step, public=_balance_facts(balance))
+
+
+def _survival(release: "bf.PublishedMoments", by: str | None, picture: Path | None) -> Answer:
+    """Show hazards and curves; of a question, the curves of its answers and whether they differ."""
+    model = release.survival()
+    if picture is not None:
+        common.save_picture(lambda: model.plot(by=by), picture)
+    facts: dict[str, Any] = {"curves": model.curve(by).rows()}
+    if by is None:
+        words = str(model.summary())
+    else:
+        test = model.log_rank(by)
+        words = f"{model.curve(by)}\nlog-rank test of {by}: p = {test.p_value:.3g}"
+        facts["p_value"] = test.p_value
+    return Answer(facts, words)
 
 
 def _balance_facts(balance: "Balance") -> dict[str, Any]:

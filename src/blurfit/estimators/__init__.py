@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | a number | `MomentPerturbationRegressor` | `InputPerturbationRegressor` |
 | a class | `MomentPerturbationClassifier` | `InputPerturbationClassifier` |
+| a time until an event | `MomentPerturbationSurvival` | |
 """
 
 from importlib import import_module
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         InputPerturbationRegressor,
         MomentPerturbationRegressor,
     )
+    from blurfit.estimators.survival import MomentPerturbationSurvival
 
 __all__ = [
     "FitGuarantee",
@@ -26,6 +28,7 @@ __all__ = [
     "InputPerturbationRegressor",
     "MomentPerturbationClassifier",
     "MomentPerturbationRegressor",
+    "MomentPerturbationSurvival",
 ]
 
 
@@ -33,6 +36,7 @@ def __getattr__(name: str) -> Any:
     """Import an estimator when it is first asked for: scikit-learn takes a second."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"Regressor": "regressors", "Classifier": "classifiers", "FitGuarantee": "base"}
+    homes = {"Regressor": "regressors", "Classifier": "classifiers", "Survival": "survival"}
+    homes["FitGuarantee"] = "base"
     (home,) = (module for ending, module in homes.items() if name.endswith(ending))
     return getattr(import_module(f"{__name__}.{home}"), name)

@@ -38,6 +38,7 @@ from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.summary import Results, Summary
 from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
@@ -81,7 +82,7 @@ class FitGuarantee:
     statement: str
 
     @classmethod
-    def of(cls, model: PublishedModel, releases: int = 1) -> "FitGuarantee":
+    def of(cls, model: PublishedModel | PublishedMoments, releases: int = 1) -> "FitGuarantee":
         """The promise of one fit: `model` is what it published, or one of several models, after so
         many releases.
         """
@@ -91,7 +92,7 @@ class FitGuarantee:
         return cls(*numbers, promise.neighbours, promise.private, told)
 
 
-def _sentences(model: PublishedModel, releases: int) -> list[str]:
+def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[str]:
     """What is promised of a fit, and what is assumed."""
     promise, by_moment = model.guarantee, model.agreement.shows_sums
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
@@ -119,7 +120,7 @@ def _sentences(model: PublishedModel, releases: int) -> list[str]:
         )
     if by_moment:
         sentences.append("Further models of `moments_` are free.")
-    if model.public_rows:
+    if isinstance(model, PublishedModel) and model.public_rows:
         sentences.append(
             f"The {model.public_rows} rows of public_X are taken to be public, and not to be those "
             "of the people who are protected: nothing is promised to anybody in them."

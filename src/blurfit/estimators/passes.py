@@ -57,7 +57,7 @@ LEAST_ROWS, MOST_ROWS = 256, 2048  # enough for BLAS where rows are long; what s
 # Blocks that one thread takes at once. Rows of more columns are left to BLAS and its own threads.
 BLOCKS_AT_ONCE = 16
 MOST_COLUMNS = 64
-COLUMNS_AT_ONCE = 64  # of a triangular matrix that is multiplied by parts
+COLUMNS_AT_ONCE = 104  # of a triangular matrix that is multiplied by parts
 # Values are taken to be inside bounds that they exceed by rounding; and centre/width up to which
 # x ↦ v is folded into a map, which costs 8 of 53 bits.
 ROUNDING, FARTHEST = 2.0**-40, 2.0**8

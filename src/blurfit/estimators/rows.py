@@ -33,7 +33,15 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Feature, Numeric, Question, filled
+from blurfit.schema.columns import (
+    Binary,
+    Categorical,
+    Feature,
+    Numeric,
+    Question,
+    TimeToEvent,
+    filled,
+)
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed, missing
@@ -85,8 +93,10 @@ def feature_columns(
 
 
 def asked_features(schema: Schema) -> tuple[Feature, ...]:
-    """What X has of a schema: all that is asked but the target."""
-    return tuple(one for one in schema.asked if one is not schema.target)  # type: ignore[misc]
+    """What X has of a schema: all that is asked but the target, and the time until its event."""
+    target = schema.target
+    apart = {target.name, target.time if isinstance(target, TimeToEvent) else target.name}
+    return tuple(one for one in schema.asked if one.name not in apart)  # type: ignore[misc]
 
 
 def by_formula(estimator: Any, X: Any, y: Any = NO_TARGETS) -> tuple[Any, Any]:

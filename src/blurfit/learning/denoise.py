@@ -246,8 +246,10 @@ class Components:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def correlations(sums: JointSums) -> Correlations:
-    """Return the correlations of all columns of a release."""
+def _covariances_of(sums: JointSums) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the covariances of the columns v, the variance that the noise left in each, and in
+    those on the diagonal.
+    """
     weights = np.array([sums.constant, *(column.weight for column in sums.columns)])
     both = sums.count * np.outer(weights, weights)
     matrix, variance = sums.matrix / both, sums.noise.variance / both**2
@@ -255,7 +257,19 @@ def correlations(sums: JointSums) -> Correlations:
     covariance = matrix[1:, 1:] - np.outer(mean, mean) + np.diag(of_mean)
     product = np.outer(mean**2, of_mean)
     noise = variance[1:, 1:] + product + product.T
-    spread, of_spread = np.diag(covariance), np.diag(variance)[1:] + 4 * mean**2 * of_mean
+    return covariance, noise, np.diag(variance)[1:] + 4 * mean**2 * of_mean
+
+
+def spreads(sums: JointSums) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of each column v, and what the noise adds to the variance of that."""
+    covariance, _, of_spread = _covariances_of(sums)
+    return np.diag(covariance), of_spread
+
+
+def correlations(sums: JointSums) -> Correlations:
+    """Return the correlations of all columns of a release."""
+    covariance, noise, of_spread = _covariances_of(sums)
+    spread = np.diag(covariance)
     clear = spread > np.sqrt(of_spread)
     scale = np.where(clear, spread, np.nan)
     with np.errstate(invalid="ignore"):

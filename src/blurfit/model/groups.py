@@ -29,8 +29,9 @@ from blurfit.learning.groups import Fitted, GroupSums, decomposed, fit_groups
 from blurfit.learning.inference import Inference
 from blurfit.learning.sums import JointSums
 from blurfit.learning.tables import Answer
+from blurfit.model.answers import Answers
 from blurfit.model.model import PublishedModel
-from blurfit.model.tables import EVEN, Answers, Asked, levels_of, promise_of
+from blurfit.model.tables import EVEN, Asked, levels_of, promise_of
 from blurfit.optional import axes, optional
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.derived import Bands

@@ -43,6 +43,8 @@ from blurfit.version import software
 
 if TYPE_CHECKING:
     from blurfit.learning.tables import Test
+    from blurfit.model.answers import Answers
+    from blurfit.model.effects import Comparison
     from blurfit.model.summary import Results, Summary
 
 
@@ -561,22 +563,58 @@ class PublishedModel(PublishedFile):
             raise InfeasibleError(
                 f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
             )
-        inference, rows = self.inference_of(), self._rows(records)
+        inference, rows = self.inference_of(), self.rows_of(records)
         found = [inference.prediction(row, confidence) for row in rows[:, 1:]]
         ends = np.array([(one.lower, one.upper) for one in found])
         return np.asarray(np.clip(ends, self.aim.lower, self.aim.upper))  # where everybody is
 
-    def _rows(self, records: Any, output: str | None = None) -> FloatArray:
+    def rows_of(self, records: Any, output: str | None = None) -> FloatArray:
         """Return what the coefficients with errors multiply for each record, the constant first."""
         v = np.atleast_2d(values(self.agreement.schema, records, self.features))
         told = self.units
         return told.without(set(told.names) - set(self.inference_of(output).names)).rows(v)
 
     def test(self, hypotheses: str, output: str | None = None) -> "Test":
-        """Test linear hypotheses: "age = 0, hours = 2*education" (`model.tables.linear_test`)."""
-        from blurfit.model.tables import linear_test
+        """Test linear hypotheses: "age = 0, hours = 2*education" (`blurfit.model.effects`)."""
+        from blurfit.model.effects import linear_test
 
         return linear_test(self, hypotheses, output)
+
+    def to_answers(self, output: str | None = None, confidence: float = 0.95) -> "Answers":
+        """Return the coefficients with errors, for a frame, a CSV file or a workbook."""
+        from blurfit.model.effects import coefficients
+
+        return coefficients(self, output, confidence)
+
+    def compare(self, other: "PublishedModel", output: str | None = None) -> "Comparison":
+        """Compare it with a model that is within it, or around it: F, AIC and BIC."""
+        from blurfit.model.effects import compare
+
+        return compare(self, other, output)
+
+    def mean_response(self, records: Any, **options: Any) -> "Answers":
+        """Return the mean, or the probability, among people like these, with intervals."""
+        from blurfit.model.effects import mean_response
+
+        return mean_response(self, records, **options)
+
+    def effect(self, question: str, **options: Any) -> "Answers":
+        """Return the mean response along one question, all others held; `plot()` draws it."""
+        from blurfit.model.effects import effect
+
+        return effect(self, question, **options)
+
+    def odds_ratios(self, **options: Any) -> "Answers":
+        """Return e to each coefficient of a curve, with intervals: odds ratios of a label."""
+        from blurfit.model.effects import odds_ratios
+
+        return odds_ratios(self, **options)
+
+    def marginal_effects(self, records: Any = None, **options: Any) -> "Answers":
+        """Return what one more unit, a yes or a level changes on average over public rows."""
+        from blurfit.model.effects import marginal_effects
+
+        return marginal_effects(self, records, **options)
 
     def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> "Summary":
         """One table for people: text, Markdown, or HTML in a notebook."""

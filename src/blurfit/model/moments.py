@@ -23,23 +23,38 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums
 from blurfit.messages.signing import Signature
+from blurfit.model.answers import Answers
+from blurfit.model.effects import standardised
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, fit_public, path
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel
 from blurfit.model.tables import Asked
 from blurfit.schema.formulas import Formula, parsed
+from blurfit.theory.events import EventForm
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
 from blurfit.version import software
 
 if TYPE_CHECKING:
     from blurfit.model.groups import ByGroup
+    from blurfit.model.survival import SurvivalModel
 
 WITHOUT_PUBLIC_ROWS = (
     "Only products with the target were sent, so nothing is known of how features go together. Fit "
     "with the public rows that the agreement names: moments.fit(public=rows), or `blurfit fit "
     "moments.json --public FILE`."
 )
+
+
+OF_EXITS = (
+    "These are sums of who left when: moments.survival(), or `blurfit fit moments.json`, tells "
+    "hazards, curves and tests from them."
+)
+
+
+def without_a_model(agreement: Agreement) -> str:
+    """Return why sums have no model of their own, and what follows from them instead."""
+    return WITHOUT_PUBLIC_ROWS if agreement.sends != "everything" else OF_EXITS
 
 
 class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,8 +139,8 @@ class PublishedMoments(PublishedFile, Asked):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
-        if isinstance(form, TargetForm):
-            raise InfeasibleError(WITHOUT_PUBLIC_ROWS)
+        if isinstance(form, TargetForm | EventForm):
+            raise InfeasibleError(without_a_model(self.agreement))
         if form.joint is None:
             raise InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
@@ -230,6 +245,12 @@ class PublishedMoments(PublishedFile, Asked):
             return fit_common(self, asked)
         return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
 
+    def survival(self) -> "SurvivalModel":
+        """Return hazards, survival curves and tests, where exits were sent."""
+        from blurfit.model.survival import SurvivalModel
+
+        return SurvivalModel.of(self)
+
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
         """Coefficients over a grid of ridges: see `blurfit.model.fitting.path`."""
         return path(self, self.formula(formula), "ridge", **options)
@@ -245,6 +266,10 @@ class PublishedMoments(PublishedFile, Asked):
         from blurfit.model.groups import ByGroup
 
         return ByGroup.of(self)
+
+    def standardised(self, formula: str | None = None, **options: Any) -> Answers:
+        """Return coefficients in units of spread: `blurfit.model.effects.standardised`."""
+        return standardised(self, self.formula(formula), **options)
 
     # ---- files
 

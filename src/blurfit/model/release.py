@@ -71,7 +71,7 @@ from blurfit.learning.solver import ElasticNet, minimise
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.messages.signing import about_release, is_signed
 from blurfit.model.model import PublishedModel, as_text
-from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
+from blurfit.model.moments import PublishedMoments, without_a_model
 from blurfit.theory import forms
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
@@ -245,13 +245,12 @@ class Release:
 
         A later wave's sums are published without a model of their own: `blurfit.model.course`
         learns from all releases of the plan. So are products with the target alone, from which
-        models follow beside public rows. `held` says that somebody held records among them.
+        models follow beside public rows, and exits. `held` says that somebody held records.
         """
-        beside = agreement.sends != "everything"
-        if agreement.is_later_wave or beside:
+        if agreement.is_later_wave or agreement.sums_alone:
             agreement.verify()
             moments = moments_of(agreement, totals, held=held).to_json()
-            reason = WITHOUT_PUBLIC_ROWS if beside else WITHOUT_A_MODEL
+            reason = without_a_model(agreement) if agreement.sums_alone else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
             model = learn(agreement, totals, allow_unproved=True, held=held).to_json()
@@ -298,8 +297,8 @@ class Release:
         shown = PublishedMoments.from_json(self.moments)
         if (shown.fingerprint, shown.count) != (agreement.fingerprint, count):
             return False
-        if self.model is None or agreement.sends != "everything":  # then they have none
-            wanted = self.model is None and agreement.sends != "everything"
+        if self.model is None or agreement.sums_alone:  # then they have none
+            wanted = self.model is None and agreement.sums_alone
             return wanted and shown.to_json() == self.moments
         if shown.to_json() != self.moments:
             return False

@@ -14,6 +14,7 @@ privacy besides the sample.
 
 import math
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -28,8 +29,11 @@ from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import title_of, titles
 
 if TYPE_CHECKING:
+    from blurfit.learning.tables import Test
     from blurfit.model.model import PublishedModel
     from blurfit.model.moments import PublishedMoments
+
+WIDTH = 110  # of a line of text
 
 # All of ASCII's punctuation, but for what stands in numbers; a point in a word could make a link.
 _MARKS = re.compile(r"[!-+/:-@\[-`{-~]|(?<=[^\W\d])\.")
@@ -57,6 +61,7 @@ LIARS = (
     "If 1 % of the contributors lied together, they can have moved a coefficient by as much as "
     "stands beside its interval, which does not include it."
 )
+PROBABILITY = "Coefficients are changes of the probability: a straight line through yes and no."
 CURVE = "Coefficients are of the {scale}. Errors {robust} that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
 
@@ -96,7 +101,9 @@ class Summary:
         if promise.private:
             facts.append(("neighbours", f"{promise.neighbours} one {promise.unit}"))
         facts.append(("method", model.method))
-        notes = []
+        notes = (
+            [PROBABILITY] if model.link == "linear" and not isinstance(model.aim, Numeric) else []
+        )
         if model.inference:
             robust = model.inference[0].classical is not None
             if model.link != "linear":
@@ -117,23 +124,25 @@ class Summary:
         elif promise.caveats or model.admission == "anyone":
             notes.append(promise.condition)
         return cls(
-            title=f"{model.target} ~ {' + '.join(model.features)}",
+            title=f"{model.target} ~ {' + '.join(model.features) or '1'}",
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
             facts=tuple(facts),
             notes=tuple(notes),
         )
 
     def __str__(self) -> str:
-        lines = [self.title, "=" * len(self.title)]
-        lines += [f"{name + ':':<12} {value}" for name, value in self.facts]
+        lines = _folded(self.title, "    ")
+        lines.append("=" * max(map(len, lines)))
+        for name, value in self.facts:
+            lines += _folded(f"{name + ':':<12} {value}", " " * 13)
         for section in self.sections:
             lines.append("")
             if section.title:
                 lines.append(section.title)
             lines += _aligned([section.head, *section.rows])
             lines += [f"{name + ':':<22} {value}" for name, value in section.facts]
-        lines += ["", *self.notes] if self.notes else []
-        return "\n".join(lines)
+        lines += ["", *(line for note in self.notes for line in _folded(note))]
+        return "\n".join(lines).rstrip()
 
     def to_markdown(self) -> str:
         """As Markdown tables, with whatever a name could do to them escaped."""
@@ -181,6 +190,7 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         "of it privacy",
         f"{level} interval",
         "if 1 % lie",
+        "z",
         "p",
     )
     known = {one.name: one for one in inference.estimates(confidence)}
@@ -218,7 +228,7 @@ def _moved(name: str, moved: Mapping[str, float | None]) -> str:
 def _cells(one: Estimate | None, name: str, moved: str) -> tuple[str, ...]:
     """A row but its last cell; nothing can be said of a level that hardly anybody has."""
     if one is None:
-        return name, *("–",) * 6
+        return name, *("–",) * 7
     error = one.standard_error
     return (
         name,
@@ -227,6 +237,7 @@ def _cells(one: Estimate | None, name: str, moved: str) -> tuple[str, ...]:
         number(one.privacy_error),
         f"{number(one.lower, error)} to {number(one.upper, error)}",
         moved,
+        f"{one.statistic:.2f}",
         probability(one.p_value),
     )
 
@@ -254,6 +265,12 @@ def number(value: float, error: float | None = None) -> str:
 def probability(p: float) -> str:
     """A p-value, of which nobody needs more than three digits."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _folded(text: str, indent: str = "") -> list[str]:
+    """Lines of at most `WIDTH` letters; a word is never broken."""
+    keep = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, **keep) or [""]  # type: ignore[arg-type]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -369,6 +386,22 @@ class Results:
         """The covariance of the coefficients: sampling and privacy together."""
         found = self.model.inference_of(self.output)
         return optional("pandas").DataFrame(found.covariance, found.names, found.names)
+
+    def wald_test(self, hypotheses: str) -> "Test":
+        """Test linear hypotheses together: "age = 0, hours = 2*education"."""
+        return self.model.test(hypotheses, self.output)
+
+    t_test = f_test = wald_test
+
+    def compare_f_test(self, restricted: "Results") -> tuple[float, float, float]:
+        """F, its p-value and its degrees of freedom, of a smaller model of the same release."""
+        found = self.model.compare(restricted.model, self.output)
+        return found.statistic, found.p_value, found.degrees
+
+    @property
+    def df_resid(self) -> int:
+        """How many people there are beyond the coefficients."""
+        return self.nobs - len(self.model.inference_of(self.output).names)
 
     @property
     def rsquared(self) -> float:

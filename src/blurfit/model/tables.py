@@ -17,19 +17,17 @@ those of `blurfit.learning.inference`. It removes the bias of who took part as f
 is linear in x, or the reciprocal of the chance to take part is.
 """
 
+import csv
+import itertools
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from html import escape
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import ndtri
 
-from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables
 from blurfit.learning.denoise import Components, Correlations, components, correlations
@@ -37,12 +35,11 @@ from blurfit.learning.inference import infer
 from blurfit.learning.sums import Blurred, JointSums
 from blurfit.learning.synthesis import joint_law
 from blurfit.learning.tables import Answer, Levels, Test
+from blurfit.model.answers import Answers
 from blurfit.model.fitting import in_units
-from blurfit.model.summary import number
-from blurfit.notebook import html_table
-from blurfit.optional import axes, optional
+from blurfit.optional import optional
 from blurfit.schema.columns import Categorical, Numeric, Question, is_unsaid
-from blurfit.schema.derived import Bands
+from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import units
 from blurfit.validate import inside_unit_interval, one_of, whole
@@ -52,6 +49,7 @@ if TYPE_CHECKING:
     from blurfit.agreement.statement import Promise
     from blurfit.model.model import PublishedModel
 
+NOT_PEOPLE = "Drawn from a release, nobody is in them: no standard errors from these rows."
 Shares = Literal["counts", "total", "row", "column"]
 POOLED = "Errors of means take the same spread within every level, as an analysis of variance does."
 BOUNDED = "Errors of means allow for the largest spread that each mean leaves possible."
@@ -59,133 +57,6 @@ EVEN = "Within a band people are taken as evenly spread; intervals allow for wha
 LINEAR = (
     "The population's mean assumes that the mean of the answer is linear in what is weighted by."
 )
-_NUMBERS = ("estimate", "standard_error", "privacy_error", "lower", "upper")
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What was asked of a release: a row for each level, with errors.
-
-    Attributes:
-        title: what was asked.
-        keys: the names of the columns that say which level a row is of.
-        rows: those levels, row by row.
-        answer: values with the two parts of their covariance.
-        confidence: of the intervals.
-        limits: what every value lies between, by its definition; intervals are cut there.
-        shown: values for display, if not the unbiased ones: at least 0, and consistent.
-        beyond: what is added to each interval on either side, for what is not random.
-        assumes: sentences that say what the errors rest on.
-        hypothesis: the test that `test()` gives, if there is one.
-    """
-
-    title: str
-    keys: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    answer: Answer
-    promise: str
-    confidence: float = 0.95
-    limits: tuple[float, float] = (-np.inf, np.inf)
-    shown: FloatArray | None = None
-    beyond: FloatArray | float = 0.0
-    assumes: tuple[str, ...] = ()
-    hypothesis: Test | None = None
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns: the levels, then estimate, errors and interval."""
-        a = self.answer
-        errors = np.sqrt(np.maximum(np.diag(a.covariance), 0.0))
-        reach = ndtri((1 + self.confidence) / 2) * errors + self.beyond
-        numbers = {
-            "estimate": np.clip(a.values, *self.limits) if self.shown is None else self.shown,
-            "standard_error": errors,
-            "privacy_error": np.sqrt(np.maximum(np.diag(a.privacy), 0.0)),
-            "lower": np.clip(a.values - reach, *self.limits),
-            "upper": np.clip(a.values + reach, *self.limits),
-        }
-        keys = {key: [row[place] for row in self.rows] for place, key in enumerate(self.keys)}
-        return keys | {name: numbers[name].tolist() for name in _NUMBERS}
-
-    def to_facts(self) -> dict[str, Any]:
-        """Return all of it for scripts: rows, the test, and what is assumed."""
-        columns = self.to_dict()
-        told = [[None if one != one else one for one in column] for column in columns.values()]
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*told, strict=True)]
-        test = self.hypothesis
-        return {
-            "title": self.title,
-            "rows": rows,
-            "confidence": self.confidence,
-            "test": None if test is None else asdict(test),
-            "assumes": list(self.assumes),
-            "promise": self.promise,
-        }
-
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame: the levels, `estimate`, errors, `lower` and `upper`."""
-        return optional("pandas").DataFrame(self.to_dict())
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write the rows as CSV, for a spreadsheet."""
-        self.to_frame().to_csv(path, index=False)
-
-    def test(self) -> Test:
-        """Return the test of what the table is usually asked: equal means, independent answers."""
-        if self.hypothesis is None:
-            raise InfeasibleError(
-                "There is no test of this table: ask for means by a question with several levels, "
-                "or for a table of two questions."
-            )
-        return self.hypothesis
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw each value with its interval, by matplotlib; return the axes."""
-        columns = self.to_dict()
-        ax = axes(ax, 7, 1.4 + 0.3 * len(self.rows))
-        places = np.arange(len(self.rows))
-        ax.hlines(places, columns["lower"], columns["upper"], linewidth=1.5)
-        ax.plot(columns["estimate"], places, "o")
-        ax.set_yticks(places, [", ".join(row) for row in self.rows])
-        ax.set_ylim(len(self.rows) - 0.5, -0.5)
-        ax.set_xlabel(f"{self.confidence:.0%} intervals; {self.promise}")
-        ax.set_title(self.title)
-        return ax
-
-    @property
-    def _cells(self) -> list[tuple[str, ...]]:
-        columns = self.to_dict()
-        errors = columns["standard_error"]
-        cells = [
-            [_told(value, error) for value, error in zip(columns[name], errors, strict=True)]
-            if name in ("estimate", "lower", "upper")
-            else [_told(value) for value in columns[name]]
-            for name in _NUMBERS
-        ]
-        numbers = zip(*cells, strict=True)
-        return [(*row, *rest) for row, rest in zip(self.rows, numbers, strict=True)]
-
-    @property
-    def _head(self) -> tuple[str, ...]:
-        return (*self.keys, "estimate", "std. error", "of it privacy", "lower", "upper")
-
-    def __str__(self) -> str:
-        lines = [self._head, *self._cells]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        left = len(self.keys)
-        text = [
-            "  ".join(
-                f"{cell:<{width}}" if place < left else f"{cell:>{width}}"
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
-        test = [] if self.hypothesis is None else ["", str(self.hypothesis)]
-        return "\n".join([self.title, *text, *test, "", *self.assumes, self.promise])
-
-    def _repr_html_(self) -> str:
-        notes = [*([] if self.hypothesis is None else [str(self.hypothesis)]), *self.assumes]
-        below = "".join(f"<p>{escape(note)}</p>" for note in (*notes, self.promise))
-        return html_table(self._head, self._cells, caption=self.title) + below
 
 
 class Asked:
@@ -224,8 +95,8 @@ class Asked:
         """Weight the release to a known population: `calibrate`."""
         return calibrate(self, totals)
 
-    def synthesise(self, count: int, **options: Any) -> dict[str, list[str]]:
-        """Draw rows, without errors, for other tools: `synthesise`."""
+    def synthesise(self, count: int, **options: Any) -> Any:
+        """Draw rows, without errors, for other tools, as a DataFrame: `synthesise`."""
         return synthesise(self, count, **options)
 
     def correlations(self) -> Correlations:
@@ -241,6 +112,8 @@ def describe(moments: Asked, confidence: float = 0.95) -> Answers:
     """Return each question's mean, or the share of each of its levels, with errors."""
     sums, rows, parts = moments.joint, [], []
     for one in moments.agreement.questions:
+        if isinstance(one, Curve | Poly | Product):
+            continue  # which are for models
         if isinstance(one, Numeric):
             rows.append((one.name, "mean"))
             parts.append(_overall(sums, one))
@@ -279,6 +152,8 @@ def mean(
     sums, schema = moments.joint, moments.agreement.schema
     one = schema.question(name)
     title = f"Mean of {name}" + ("" if by is None else f" by {by}")
+    if isinstance(one, Curve | Product):
+        raise InvalidValueError(f"Expected a number or a yes/no, and {name!r} is for models.")
     if isinstance(one, Categorical):
         raise InvalidValueError(
             f"Expected a number or a yes/no, and {name!r} has levels: ask for "
@@ -439,10 +314,8 @@ def odds_ratio(
     others: tuple[str, str] | None = None,
     confidence: float = 0.95,
 ) -> Answers:
-    """Return the odds ratio of two yes/no questions, or of two levels of each, with its interval.
-
-    The interval is that of the logarithm, so it is not symmetric; the estimate's `standard_error`
-    is the logarithm's.
+    """Return the odds ratio of two yes/no questions, or of two levels of each, with its interval,
+    which is that of the logarithm.
     """
     sums, schema = moments.joint, moments.agreement.schema
     one, two = (levels_of(sums, schema.question(each)) for each in (name, other))
@@ -459,85 +332,14 @@ def odds_ratio(
     cells = [row * len(two) + column for row in chosen[0] for column in chosen[1]]
     whole = tables.table(sums, one, two)
     four = Blurred(whole.values[cells], whole.noise[np.ix_(cells, cells)])
-    return OddsRatio(
+    return Answers(
         f"Odds ratio of {name} and {other}",
         ("questions",),
         ((f"{name} × {other}",),),
         tables.log_odds_ratio(four),
         promise_of(moments),
         confidence,
-    )
-
-
-class OddsRatio(Answers):
-    """An odds ratio, whose interval is found on the logarithmic scale."""
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return the ratio and its interval; errors are the logarithm's."""
-        found = super().to_dict()
-        return found | {
-            name: [float(np.exp(value)) for value in found[name]]
-            for name in ("estimate", "lower", "upper")
-        }
-
-
-# ---- hypotheses about coefficients
-
-
-def linear_test(model: "PublishedModel", hypotheses: str, output: str | None = None) -> Test:
-    """Test linear hypotheses about a model's coefficients together, by Wald's F with the noise.
-
-    Args:
-        model: one with standard errors.
-        hypotheses: as in "age = 0, hours = 2*education"; separated by commas.
-        output: of several classes, which one.
-    """
-    found = model.inference_of(output)
-    matrix, values = _equations(hypotheses, found.names)
-    if np.linalg.matrix_rank(matrix) < len(matrix):
-        raise InvalidValueError(
-            f"Expected hypotheses that do not follow from each other, and got {hypotheses!r}."
-        )
-    asked = Answer(found.coefficients, found.sampling, found.privacy).through(matrix)
-    moved = Answer(asked.values - values, asked.sampling, asked.privacy)
-    freedom = found.count - len(found.names)
-    return tables.wald(moved, np.eye(len(matrix)), hypotheses, freedom)
-
-
-def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """Return R and c of the equations Rβ = c; names of levels have = in them, as in "region=south".
-
-    >>> _equations("age = 0, 2*region=south - age = 3", ["(intercept)", "age", "region=south"])
-    (array([[ 0.,  1.,  0.],
-           [ 0., -1.,  2.]]), array([0., 3.]))
-    """
-    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    number = r"\d+\.?\d*(?:e[-+]?\d+)?"
-    term = re.compile(rf"\s*([-+]?)\s*(?:({number})\s*\*\s*)?(?:({known})|({number}))\s*")
-    rows = []
-    at, side = 0, 1.0
-    row = np.zeros(len(names) + 1)
-    while True:
-        found = term.match(text, at)
-        if found is None:
-            break
-        sign, factor, name, value = found.groups()
-        size = side * (-1.0 if sign == "-" else 1.0) * float(factor or 1)
-        row[names.index(name) if name else -1] += size if name else -size * float(value)
-        at = found.end()
-        if text[at : at + 1] == "=" and side > 0:
-            at, side = at + 1, -1.0
-        elif text[at : at + 1] in (",", "") and side < 0:
-            rows.append(row)
-            if at == len(text):
-                matrix = np.array(rows)
-                return matrix[:, :-1], matrix[:, -1]
-            at, side, row = at + 1, 1.0, np.zeros(len(names) + 1)
-        elif text[at : at + 1] not in ("+", "-"):
-            break
-    raise InvalidValueError(
-        f"Expected equations like '2*{names[-1]} = 0', separated by commas, with coefficients "
-        f"among {listed(names)}, and got {text!r}."
+        curve="exponential",
     )
 
 
@@ -584,6 +386,41 @@ class Calibrated:
             assumes=(LINEAR,),
         )
 
+    def table(self, name: str, other: str | None = None, *, confidence: float = 0.95) -> Answers:
+        """Return the shares of one question's levels in the population, or of the pairs of two."""
+        if other is None:
+            return self.mean(name, confidence=confidence)
+        pairs = (
+            one
+            for one in self.moments.agreement.schema.features
+            if isinstance(one, Cross) and set(one.of) == {name, other}
+        )
+        if (found := next(pairs, None)) is None:
+            raise InfeasibleError(
+                f"The release has no products of three columns, which weighting a table of {name} "
+                f"and {other} needs: declare Cross({name!r}, {other!r}) before anything is "
+                "collected."
+            )
+        told = self.mean(found.name, confidence=confidence)
+        questions = map(self.moments.agreement.schema.question, found.of)
+        levels = [levels_of(self.moments.joint, one).names for one in questions]
+        return replace(told, keys=found.of, rows=tuple(itertools.product(*levels)))
+
+    def fit(self, formula: str, **options: Any) -> "PublishedModel":
+        """Return a model that has what was weighted by among its features: given these, who took
+        part makes no difference to its coefficients. Others are refused.
+        """
+        release: Any = self.moments  # a group's sums have no models of their own
+        asked = release.formula(formula)
+        if not set(self.features) <= {asked.target, *asked.features}:
+            raise InfeasibleError(
+                f"Expected {listed(self.features)} among the columns of {formula!r}: a model "
+                "without them would need the products of three columns, which are not in the "
+                "release. Add them, or collect with groups=…, whose sums can be weighted."
+            )
+        model: PublishedModel = release.fit(formula, **options)
+        return model
+
 
 def calibrate(moments: Asked, totals: Mapping[str, Any] | str | Path) -> Calibrated:
     """Weight a release to a population whose shares and means are known from elsewhere.
@@ -591,10 +428,11 @@ def calibrate(moments: Asked, totals: Mapping[str, Any] | str | Path) -> Calibra
     Args:
         moments: the release.
         totals: for a question with levels the population's count or share at each, for a number
-            its mean, for a yes/no the share of yes; or a JSON file with that.
+            its mean, for a yes/no the share of yes; or a file with that: JSON, or CSV with the
+            columns question, level (empty for a number or a yes/no) and value.
     """
     if isinstance(totals, str | Path):
-        totals = json.loads(Path(totals).read_text(encoding="utf-8"))
+        totals = _read_totals(Path(totals))
     if not isinstance(totals, Mapping) or not totals:
         raise InvalidValueError("Expected the population's totals by the name of each question.")
     schema = moments.agreement.schema
@@ -602,6 +440,27 @@ def calibrate(moments: Asked, totals: Mapping[str, Any] | str | Path) -> Calibra
     for name, given in totals.items():
         known |= _known_of(schema.question(name), given)
     return Calibrated(moments, tuple(totals), known)
+
+
+def _read_totals(path: Path) -> Any:
+    """Read what is known of a population."""
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix.lower() != ".csv":
+        return json.loads(text)
+    found: dict[str, Any] = {}
+    for line, row in enumerate(csv.DictReader(text.splitlines()), start=2):
+        try:
+            name, level, value = row["question"], row["level"], float(row["value"])
+        except (KeyError, TypeError, ValueError):
+            raise InvalidValueError(
+                f"Expected the columns question, level and value in {str(path)!r}, the last a "
+                f"number, and row {line} is another one."
+            ) from None
+        if level:
+            found.setdefault(name, {})[level] = value
+        else:
+            found[name] = value
+    return found
 
 
 def _known_of(one: Question, given: Any) -> dict[str, float]:
@@ -636,10 +495,11 @@ def synthesise(
     questions: Sequence[str] | None = None,
     *,
     seed: int | None = None,
-) -> dict[str, list[str]]:
-    """Draw rows whose tables of two are the release's, for tools that want rows.
+) -> Any:
+    """Draw rows whose tables of two are the release's, for tools that want rows, as a DataFrame.
 
-    No standard errors can be computed from them: see `blurfit.learning.synthesis`.
+    No standard errors can be computed from them (`blurfit.learning.synthesis`): `attrs["warning"]`
+    says so, and so does the first line of the file that `blurfit.model.answers.save_frame` writes.
 
     Args:
         moments: the release.
@@ -649,7 +509,7 @@ def synthesise(
     """
     whole(count=count)
     sums, schema = moments.joint, moments.agreement.schema
-    asked = [one for one in moments.agreement.questions if not isinstance(one, Numeric)]
+    asked = [one for one in moments.agreement.questions if not isinstance(one, Numeric | Curve)]
     chosen = asked if questions is None else [schema.question(name) for name in questions]
     if not chosen:
         raise InvalidValueError("Expected a question with levels: numbers are not drawn.")
@@ -657,23 +517,22 @@ def synthesise(
     law = joint_law(sums, levels)
     places = np.random.default_rng(seed).choice(law.size, size=count, p=law.ravel())
     each = np.unravel_index(places, law.shape)
-    return {
-        one.question: [one.names[place] for place in place_of]
-        for one, place_of in zip(levels, each, strict=True)
-    }
+    found = optional("pandas").DataFrame(
+        {
+            one.question: [one.names[place] for place in place_of]
+            for one, place_of in zip(levels, each, strict=True)
+        }
+    )
+    found.attrs["warning"] = NOT_PEOPLE
+    return found
 
 
 # ---- reading
 
 
-def _told(value: float, error: float | None = None) -> str:
-    """Return a number for people, or a dash where nothing is told."""
-    return "–" if np.isnan(value) else number(value, error)
-
-
 def levels_of(sums: JointSums, one: Question) -> Levels:
     """Return a question as levels; a number has none."""
-    if isinstance(one, Numeric):
+    if isinstance(one, Numeric | Curve):
         raise InvalidValueError(
             f"Expected a question with levels, and {one.name!r} is a number: declare bands of it "
             "before anything is collected, or ask for its mean."

@@ -5,6 +5,7 @@
 | `Numeric` | numbers in [lower, upper] | 2(v − lower)/(upper − lower) − 1 |
 | `Binary` | 0 or 1, False or True | 2v − 1 |
 | `Categorical` | one of the levels | one 1 among zeros, a column for each level |
+| `TimeToEvent` | 0 or 1, and the time until then | 2v − 1, and the time as a number; targets only |
 | `Label` | numbers in [lower, upper] | +1 above the threshold, −1 otherwise; for targets only |
 
 Whatever the data are, a feature adds at most 1 to ‖z‖², which is what privacy rests upon: so scales
@@ -61,6 +62,7 @@ Outside = Literal["clip", "refuse"]
 OUTSIDE: tuple[Outside, ...] = get_args(Outside)
 SMALLEST_WIDTH, LARGEST_WIDTH = 1e-300, 1e301  # of bounds: safe to divide by, and to divide
 NOT_SAID = "(not said)"
+MOST_BANDS = 48  # of a time to an event
 
 
 class _Column:
@@ -289,6 +291,50 @@ class Binary(_Column):
         return (z > 0).astype(np.int64)
 
 
+@dataclass(frozen=True, init=False)
+class TimeToEvent(Binary):
+    """Whether an event has happened, yes or no, and the time until it or until nobody looked on.
+
+    Only a target: `Schema` asks for the time beside it, a number from 0 to the horizon. Whoever
+    had no event has been observed without one for that time; after the horizon nobody is. Times are
+    divided into `bands` of equal length, in each of which hazards are constant
+    (`blurfit.theory.events`).
+
+    >>> TimeToEvent("months", "left", horizon=24, bands=8).name
+    'left'
+    """
+
+    time: str = ""
+    horizon: float = 1.0
+    bands: int = 8
+    kind: ClassVar = "exit"
+
+    def __init__(
+        self,
+        time: str,
+        event: str,
+        horizon: float,
+        bands: int = 8,
+        wording: Wording = NO_WORDING,
+    ) -> None:
+        validate.whole(bands=bands)
+        validate.positive(horizon=horizon)
+        if not 2 <= bands <= MOST_BANDS:
+            raise InvalidValueError(f"Expected bands={bands} from 2 to {MOST_BANDS}.")
+        last = as_number(horizon=horizon)
+        assign(self, name=event, optional=False, wording=wording)
+        assign(self, time=as_text(time=time), horizon=last, bands=int(bands))
+        self.__post_init__()
+
+    @property
+    def exit(self) -> Numeric:
+        """The question for the time; outside of it people are asked again, and never cut."""
+        return Numeric(self.time, 0.0, self.horizon, "refuse")
+
+    def _stated(self) -> dict[str, Any]:
+        return {"time": self.time, "horizon": self.horizon, "bands": self.bands}
+
+
 @dataclass(frozen=True)
 class Categorical(_Column):
     """A column of zeros and ones for each level, with one 1 in each row.
@@ -373,12 +419,16 @@ def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Featu
     try:
         refuse_keys(entry, ("name", "kind"), None)
         where = f"{where} ({entry['name']!r})"
-        validate.one_of(("numeric", "binary", "categorical"), kind=entry["kind"])
+        validate.one_of(("numeric", "binary", "categorical", "exit"), kind=entry["kind"])
         name, more, words = entry["name"], ("optional", *WORDING_KEYS), wording_from(entry)
         optional = entry.get("optional", False)
         if entry["kind"] == "binary":
             refuse_keys(entry, ("name", "kind"), more)
             return Binary(name, optional, words)
+        if entry["kind"] == "exit":
+            refuse_keys(entry, ("name", "kind", "time", "horizon"), ("bands", *WORDING_KEYS))
+            rest = entry["horizon"], entry.get("bands", TimeToEvent.bands)
+            return TimeToEvent(entry["time"], name, *rest, words)
         if entry["kind"] == "categorical":
             refuse_keys(entry, ("name", "kind", "levels"), more)
             return Categorical(name, entry["levels"], optional, words)

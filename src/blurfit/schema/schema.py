@@ -12,7 +12,7 @@ In a file, for `Schema.from_toml`:
     optional = true      # people may prefer not to say; if left out, they may not
     [target]
     name = "income"
-    kind = "numeric"     # numeric or binary
+    kind = "numeric"     # numeric, binary, categorical, or exit (time, horizon, bands)
     lower = 0
     upper = 200000       # above = 37000 makes it a label
 
@@ -29,7 +29,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -48,6 +48,7 @@ from blurfit.schema.columns import (
     Label,
     Numeric,
     Question,
+    TimeToEvent,
     column_from_dict,
 )
 from blurfit.schema.derived import KINDS, Curve, derived_from_dict
@@ -131,6 +132,10 @@ class Schema:
         object.__setattr__(self, "sources", tuple(self.sources))
         for feature in (*self.sources, *self.features):
             _refuse_unless_kind(Feature, "feature", feature, "a label can only be the target")
+            if isinstance(feature, TimeToEvent):
+                raise InvalidValueError(f"Expected {feature.name!r} to be the target.")
+        if isinstance(self.target, TimeToEvent):
+            object.__setattr__(self, "features", _with_exit(self.features, self.target))
         object.__setattr__(self, "features", tuple(map(self._bound, self.features)))
         used = {name for one in self.features for name in one.of}
         if unused := [one.name for one in self.sources if one.of or one.name not in used]:
@@ -149,6 +154,8 @@ class Schema:
         unsaid = {one.name for one in self.questions if one.optional}
         several = {one.name for one in self.features if one.of and not _has_classes(one)}
         no_target = unsaid | several
+        if isinstance(self.target, TimeToEvent):
+            no_target = set(all_names) - {self.target.name}
         targets = tuple(self.targets) or tuple(name for name in all_names if name not in no_target)
         if told := sorted(unsaid & {self.target.name, *targets}):
             raise InvalidValueError(
@@ -234,12 +241,15 @@ class Schema:
 
     def question(self, name: str) -> Question:
         """Return the question of that name."""
-        for one in (*self.questions, *self.sources):
-            if one.name == name:
-                return one
+        if name in self._by_name:
+            return self._by_name[name]
         raise InvalidValueError(
             f"Expected {name!r} to be one of the columns {listed(q.name for q in self.questions)}."
         )
+
+    @cached_property
+    def _by_name(self) -> dict[str, Question]:
+        return {one.name: one for one in (*self.questions, *self.sources)}
 
     def columns_of(self, names: Iterable[str]) -> list[str]:
         """Name the columns that some questions become, one after the other."""
@@ -378,6 +388,22 @@ def _feature_from_dict(where: str, entry: Any, outside: Any) -> Any:
         return derived_from_dict(entry)
     except (InvalidValueError, TypeError) as error:
         raise InvalidValueError(f"{where} ({entry.get('name')!r}): {error}") from error
+
+
+def _with_exit(features: Sequence[Any], target: TimeToEvent) -> tuple[Any, ...]:
+    """Return the features with the question for the time, the last of them unless it is there."""
+    found = [one for one in features if one.name == target.time]
+    if not found:
+        return (*features, target.exit)
+    (time,) = found
+    if replace(time, wording=target.exit.wording) != target.exit or any(
+        {target.time, target.name} & set(one.of) for one in features
+    ):
+        raise InvalidValueError(
+            f"Expected {target.time!r} to be the time from 0 to horizon={target.horizon!r} with "
+            'outside="refuse", and nothing to be derived from it: it is a part of the target.'
+        )
+    return tuple(features)
 
 
 def _refuse_unless_kind(kinds: Any, role: str, column: Any, hint: str) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -27,6 +29,7 @@ from blurfit.protocol.http import (
     Acknowledgement,
 )
 from blurfit.protocol.problems import RequestError
+from blurfit.schema.imports import from_xlsform
 from blurfit.schema.schema import Schema
 from blurfit.service.answers import as_json, shown
 from blurfit.service.endpoints import (
@@ -48,7 +51,7 @@ from blurfit.service.limits import (
     document_in,
     run_in_daemon_thread,
 )
-from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, array, get, post
+from blurfit.service.operations import OBJECT, ROLE, TEXT, UNTIL, answer, array, get, post, query
 from blurfit.service.remote import counts_at, refuse_if_uneven
 from blurfit.store.collections import Status
 from blurfit.store.halves import Comparison
@@ -58,6 +61,7 @@ _Kind = TypeVar("_Kind", bound="Proposal")
 _Made = TypeVar("_Made")
 _STATE = answer(Status, "How far it is.")
 _MOST_KEPT = 64  # comparisons
+BYTES = "application/octet-stream"
 
 
 class Proposal(Terms, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,6 +95,13 @@ class Expected(Struct):
     spread: float
     people: Count | None
     epsilon: float | None
+
+
+class Survey(Struct):
+    """The questions of a form that was made elsewhere, and what somebody should know of them."""
+
+    schema: dict[str, Any]
+    notes: list[str]
 
 
 class Hashes(Struct, forbid_unknown_fields=True):
@@ -156,6 +167,18 @@ class Administration:
     async def estimate(self, request: Request) -> Expected:
         """How far off predictions may be, for typical people; nothing is kept."""
         return await run_in_threadpool(expected_from, await body_of(request, JSON))
+
+    @post(
+        "/surveys",
+        answer(Survey, "Its questions."),
+        body={BYTES: {"type": "string", "format": "binary"}},
+        parameters=[query("target", TEXT)],
+    )
+    @guarded("open")
+    async def read_survey(self, request: Request) -> Survey:
+        """Read the questions of an XLSForm; nothing is kept."""
+        body = await body_of(request, BYTES)
+        return await run_in_threadpool(_survey_in, body, request.query_params.get("target"))
 
     @post(
         COLLECTIONS,
@@ -343,7 +366,7 @@ class Administration:
             ("publish", course.fingerprint),
             lambda: run_in_daemon_thread(lambda: self.jobs.publish(course)),
         )
-        if course.by_hand and course.document.first().sends != "everything":
+        if course.by_hand and course.document.first().sums_alone:
             return await self.papers.published(request, fingerprint, "moments")
         return await self.papers.model(request, fingerprint)
 
@@ -429,3 +452,11 @@ def _role_in(request: Request) -> Role:
         if given == role:
             return role
     raise InvalidValueError(f"Expected role={given!r} to be one of {list(ROLES)}.")
+
+
+def _survey_in(workbook: bytes, target: str | None) -> Survey:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "survey.xlsx")
+        file.write_bytes(workbook)
+        found = from_xlsform(file, target)
+    return Survey(found.schema.to_dict(), list(found.notes))

@@ -11,6 +11,7 @@ one wave, a plan is one of several. `{fingerprint}` is that of a course, or of o
 | releases | the blurred sums of the waves so far |
 | moments | those of one wave |
 | model, statement | of the course, once it is published |
+| estimates, tables | of the model, of the sums of one wave: pages compute no statistics |
 | history, invitation | of a wave; for a plan, of its newest |
 | submissions, withdrawals | of a wave (submissions: `blurfit.service.intake`) |
 | invitations, pause, hold, resume, until, close, publish, halves, sides | `administration` |
@@ -20,10 +21,11 @@ one wave, a plan is one of several. `{fingerprint}` is that of a course, or of o
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial, wraps
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -34,7 +36,7 @@ from blurfit.agreement.plan import PlanDocument
 from blurfit.errors import BlurfitError, InvalidValueError, StorageError
 from blurfit.messages.signing import identifiers_of
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import MomentsDocument
+from blurfit.model.moments import MomentsDocument, PublishedMoments
 from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.http import (
@@ -47,6 +49,7 @@ from blurfit.protocol.http import (
     Withdrawal,
 )
 from blurfit.protocol.problems import RequestError
+from blurfit.schema.columns import Categorical
 from blurfit.service import website
 from blurfit.service.answers import (
     ASKED_AFTER,
@@ -62,6 +65,7 @@ from blurfit.service.limits import document_in, held_by, run_in_daemon_thread
 from blurfit.service.operations import (
     OBJECT,
     SAME,
+    TEXT,
     Endpoint,
     answer,
     array,
@@ -328,6 +332,65 @@ class Reading:
         find = partial(self.store.model, fingerprint)
         found = await self.papers.shelf.get(("statement", wanted, fingerprint), find, make)
         return found.answer(request)
+
+    @get(
+        f"{ONE_COLLECTION}/estimates",
+        answer(OBJECT, "Of each output, its coefficients with their errors.") | SAME,
+        problems.NOT_PUBLISHED,
+    )
+    async def estimates(self, request: Request) -> Response:
+        """The coefficients of the model with errors and 95 % intervals; none where refused."""
+
+        def make(text: str) -> dict[str, Any]:
+            model = PublishedModel.from_json(text)
+            outputs = zip(model.outputs, model.inference, strict=False)
+            return {
+                "estimates": {
+                    one: list(map(asdict, model.estimates(output=one))) for one, _ in outputs
+                }
+            }
+
+        fingerprint = fingerprint_in(request)
+        find = partial(self.store.model, fingerprint)
+        return await self._computed(request, ("estimates", fingerprint), find, make)
+
+    @get(
+        f"{ONE_COLLECTION}/tables",
+        answer(OBJECT, "Rows with estimates, errors and intervals; what is assumed.") | SAME,
+        *(problems.INVALID, problems.INFEASIBLE, problems.NOT_PUBLISHED),
+        parameters=[query("of", TEXT), query("by", TEXT)],
+    )
+    async def tables(self, request: Request) -> Response:
+        """The mean or the shares of a question, by the levels of another; without one, of all."""
+        of, by = (request.query_params.get(name) for name in ("of", "by"))
+
+        def make(text: str) -> dict[str, Any]:
+            moments = PublishedMoments.from_json(text)
+            if of is None:
+                return moments.describe().to_facts()
+            question = moments.agreement.schema.question(of)
+            if isinstance(question, Categorical):
+                return moments.table(of, by).to_facts()
+            return moments.mean(of, by=by).to_facts()
+
+        fingerprint = fingerprint_in(request)
+        find = partial(self.store.moments_text, fingerprint)
+        return await self._computed(request, ("tables", fingerprint, of, by), find, make)
+
+    async def _computed(
+        self,
+        request: Request,
+        name: tuple[str | None, ...],
+        find: Callable[[], str],
+        make: Callable[[str], dict[str, Any]],
+    ) -> Response:
+        """Answer what follows from something published, computed once and signed."""
+
+        def write(text: str) -> Kept:
+            signed = self.papers.signing.with_own(str(name[1]), make(text))
+            return Kept.made(msgspec.json.encode(signed), JSON)
+
+        return (await self.papers.shelf.get(name, find, write)).answer(request)
 
     @get(f"{ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
     def history(self, request: Request) -> list[Hour]:

@@ -13,7 +13,7 @@ acknowledgement for one. What is there can still be published, unsigned.
 
 import json
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -97,6 +97,15 @@ class Signatory:
             return Signed(text, 0)
         found = self._signatures(collection, document, text)
         return Signed(with_signatures(text, found), keys - len(found))
+
+    def with_own(self, fingerprint: str, document: dict[str, Any]) -> dict[str, Any]:
+        """Return what follows from something published, with this service's signature if agreed."""
+        collection = self.store.collection(fingerprint)
+        told = {"fingerprint": fingerprint} | document
+        if self.signer is None or key_of(collection.agreement, collection.role) != self.key:
+            return told
+        made = self.signer.sign(about_release(told))
+        return told | {"signatures": [msgspec.to_builtins(made)]}
 
     def missing(self, fingerprint: str, document: Document) -> int:
         """How many signatures of something published are still to come."""

@@ -6,6 +6,7 @@
 | contribute | /c/{fingerprint}, an invitation after # |
 | a collection | /collections/{fingerprint}, where a browser asks for a page |
 | a model | /m/{fingerprint} |
+| what words mean | /glossary |
 | administration | /admin |
 | nothing here | any other, where a browser asks for a page |
 
@@ -54,6 +55,7 @@ PAGES = {
     "/c/{fingerprint}": "contribute.html",
     "/m/{fingerprint}": "model.html",
     "/admin": "administration.html",
+    "/glossary": "glossary.html",
 }
 COLLECTION, MISSING, FRAME = "collection.html", "missing.html", "frame.html"
 IMPORT = re.compile(r'^(?:import|export) [^;]*?from "\./(.*?)";', re.M)
@@ -121,6 +123,7 @@ def operations() -> Iterator[Operation]:
     yield operation("get", "/c/{fingerprint}", "Contribute, as a page", page | lost)
     yield operation("get", "/m/{fingerprint}", "A model, as a page", page | lost)
     yield operation("get", "/admin", "Administration, as a page", page)
+    yield operation("get", "/glossary", "What words mean, as a page", page)
     yield operation(
         *("get", "/pages/{name}", "Parts of the pages", file, problems.NOT_FOUND),
         parameters=[name],

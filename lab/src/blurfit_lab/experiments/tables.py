@@ -19,8 +19,8 @@ import pandas as pd  # type: ignore[import-untyped]
 from blurfit import Agreement, Bands, Binary, Categorical, Numeric, PublishedMoments, Schema
 from blurfit.arrays import AnyArray
 from blurfit.errors import InfeasibleError
+from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
-from blurfit.model.tables import Answers
 from blurfit.progress import Progress, silent
 from blurfit.simulation.sampler import exact_totals, sampler_for
 

@@ -1,20 +1,20 @@
-// /admin, what there is: every collection and plan with its state as it is now, and buttons that do
-// what they say, also at the second of two databases.
+// /admin, what there is: every survey with its state as it is now, and buttons that do what they say,
+// also at the second of two databases.
 
-import * as words from "./adminwords.js";
 import { attempt, closesInWords, confirmOnce, moveDate, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
-import { number } from "./language.js";
+import { date, number, t } from "./language.js";
 import { roleHere } from "./opening.js";
 import { ask, h, place, progress, show } from "./page.js";
 import { featuresInWords } from "./texts.js";
-import { waveInWords } from "./waves.js";
-import { countInWords, targetInWords } from "./words.js";
+import { progressInWords, waveInWords } from "./waves.js";
+import { countInWords, targetInWords, titleIn } from "./words.js";
 
 const EVERY = 4000;
 const HOUR = 3_600_000;
 const agreements = new Map(); // which never change
 const halves = new Map(); // what is known of who came first and who came later, by count
+const sides = new Map(); // how many each of two databases has, by count here
 let token = "";
 let rights = []; // what it allows
 let shown = ""; // what the cards were made from
@@ -45,28 +45,48 @@ async function update() {
   const focused = whereFocusIs();
   const cards = all.map((one) => (newestOf(one).fingerprint === one.fingerprint ? card(one) : planCard(one)));
   show("collections",
-    h("h2", "Collections"),
-    cards.length ? cards.reverse() : h("p.hint", "None yet."), // the newest first
+    h("h2", t("home.title")),
+    cards.length ? cards.reverse() : h("p.hint", t("home.none")), // the newest first
   );
   focused();
 }
 
-/** The newest wave; that of a collection of one wave has its fingerprint. */
+const refresh = () => {
+  shown = "";
+  return update();
+};
+
+/** The newest group; that of a survey of one group has its fingerprint. */
 const newestOf = ({ waves }) => waves.findLast(({ fingerprint }) => fingerprint);
 
-/** Ask whether those who came first and later send alike: where one database has its quorum, and the
- * token is the administrator's own. */
+/** Ask the service what only it can tell: whether those who came first and later send alike, where one
+ * database has enough people and the token is the administrator's own; how many the other of two has. */
 async function compared({ fingerprint, count, quorum, state }) {
   const key = `${fingerprint} ${count}`;
-  if (state === "released" || halves.has(key) || count < quorum || agreements.get(fingerprint).databases.length) return;
-  halves.set(key, await ask(`/collections/${fingerprint}/halves`, { token }).catch(() => null));
+  if (state !== "collecting") return;
+  if (agreements.get(fingerprint).databases.length) {
+    if (may("open")) sides.set(fingerprint, await ask(`/collections/${fingerprint}/sides`, { token }).catch(() => null));
+  } else if (count >= quorum && !halves.has(key)) {
+    halves.set(key, await ask(`/collections/${fingerprint}/halves`, { token }).catch(() => null));
+  }
 }
 
 /** Its words, if something is wrong; else as a hint. */
 function comparison({ fingerprint, count }) {
   const found = halves.get(`${fingerprint} ${count}`);
   if (!found) return null;
-  return h("p", { class: found.disagree || found.long ? "note some" : "hint" }, found.told);
+  return h("p", { class: found.disagree || found.long ? "note some" : "hint", lang: "en" }, found.told);
+}
+
+/** How many more or fewer the other of two databases has. */
+function otherSide({ fingerprint }) {
+  const { databases = [] } = sides.get(fingerprint) ?? {};
+  const at = agreements.get(fingerprint).databases.findIndex(({ url }) => url === location.origin);
+  const [own, other] = [databases[at], databases[1 - at]];
+  if (!own || !other || own.count === null) return null;
+  if (other.count === null) return h("p.hint", t("side.silent", { name: other.name }));
+  const [more, values] = [other.count - own.count, { name: other.name, count: number(Math.abs(other.count - own.count)) }];
+  return h("p.hint", t(more > 0 ? "side.more" : more < 0 ? "side.fewer" : "side.same", values));
 }
 
 /** Put the focus back onto the same button after the cards were made anew. */
@@ -82,67 +102,82 @@ function whereFocusIs() {
       ?.focus();
 }
 
-// ---- one collection
+// ---- what all cards have
 
-function card(status) {
-  const { fingerprint, state, count, quorum, awaits } = status;
-  const agreement = agreements.get(fingerprint);
-  const { schema } = agreement;
-  return h("article.entry", { "data-fingerprint": fingerprint },
-    h("p", { class: `state ${state}` }, words.STATES[state]),
-    h("h3", headingOf(schema)),
-    h("p.hint", subtitle(agreement, status)),
-    progress(count, quorum, countInWords(status)),
-    state === "paused" ? h("p.hint", words.PAUSED) : null,
-    awaits ? h("p.note.some", words.AWAITED[status.sums ? "published" : state](awaits)) : null,
-    comparison(status),
-    h("div.buttons", buttons(status, agreement)),
-    further(status, agreement),
-  );
-}
+const link = (path, label) => h("a.button", { href: path }, t(label));
+const button = (label, click, more = {}) => h("button", { type: "button", click, ...more }, label);
+const file = (path, name, label) => h("li", h("a", { href: path, download: name }, t(`file.${label}`)));
 
-function headingOf(schema) {
-  const { title } = schema;
-  if (typeof title === "string") return title;
-  if (title) return title[document.documentElement.lang] ?? Object.values(title)[0];
-  return targetInWords(schema);
-}
+/** A button's deed: ask for it, and show what came of it. */
+const post = (fingerprint, what) => () =>
+  attempt(async () => {
+    await ask(`/collections/${fingerprint}/${what}`, { method: "POST", token });
+    await refresh();
+  });
+
+const dateButton = (path, closes) => button(t("card.date"), () => moveDate({ path, closes, token, moved: refresh }));
+
+const inviteButton = (fingerprint, agreement) =>
+  button(t("card.invite"), () => invite({ token, path: `/collections/${fingerprint}`, name: fingerprint, agreement }));
 
 function subtitle({ schema, databases, fingerprint }, { opened, invited, state, closes }) {
-  const when = opened
-    ? `opened ${new Date(opened * HOUR).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}`
-    : "";
-  const who = invited ? "by invitation" : "open to anyone";
-  const both = databases.length ? `shared between ${databases.map(({ name }) => name).join(" and ")}` : "";
-  const about = schema.title ? targetInWords(schema) : "";
-  const from = `from ${featuresInWords(schema)}`;
-  return [about, from, when, closesInWords({ state, closes }), who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
+  return [
+    schema.title ? targetInWords(schema) : "",
+    t("home.from", { features: featuresInWords(schema) }),
+    opened ? t("home.opened", { date: date(opened * HOUR) }) : "",
+    closesInWords({ state, closes }),
+    t(invited ? "card.invited" : "card.anyone"),
+    databases.length ? t("card.shared", { first: databases[0].name, second: databases[1].name }) : t("card.one"),
+    fingerprint.slice(0, 8),
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
-const link = (path, label) => h("a.button", { href: path }, label);
+// ---- one survey
+
+function card(status) {
+  const { fingerprint, state, count, quorum, awaits, sums } = status;
+  const agreement = agreements.get(fingerprint);
+  const files = `/collections/${fingerprint}`;
+  const isDone = state === "published";
+  return h("article.entry", { "data-fingerprint": fingerprint },
+    h("p", { class: `state ${state}` }, t(`state.${state}`)),
+    h("h3", titleIn(agreement.schema)),
+    h("p.hint", subtitle(agreement, status)),
+    progress(count, quorum, countInWords(status)),
+    otherSide(status),
+    state === "paused" ? h("p.hint", t("card.paused")) : null,
+    awaits ? h("p.note.some", t(`card.awaits.${sums ? "published" : state}`, { name: awaits })) : null,
+    comparison(status),
+    h("div.buttons", buttons(status, agreement)),
+    h("details",
+      h("summary", t("files")),
+      h("ul",
+        file(`${files}/agreement`, "agreement.json", "agreement"),
+        isDone ? file(`${files}/model`, "model.json", "model") : null,
+        sums ? file(`${files}/moments`, "moments.json", "sums") : null,
+        isDone ? file(`${files}/statement?format=markdown`, "statement.md", "statement") : null,
+      ),
+      state === "closed" && !sums && agreement.databases.length === 0 ? h("p.hint", t("card.handOver")) : null,
+    ),
+  );
+}
 
 function buttons(status, agreement) {
   const { fingerprint, state, count, quorum, invited } = status;
   const isOpen = state === "collecting" || state === "paused";
-  const post = (what) => () =>
-    attempt(async () => {
-      await ask(`/collections/${fingerprint}/${what}`, { method: "POST", token });
-      await refresh();
-    });
-  const button = (label, click, more = {}) => h("button", { type: "button", click, ...more }, label);
   return [
-    link(`/collections/${fingerprint}`, "Watch"),
-    state === "collecting" && !invited ? link(`/c/${fingerprint}`, "Contribute") : null,
-    state === "published" ? link(`/m/${fingerprint}`, "Model") : null,
-    isOpen && invited && may("invite")
-      ? button("Invite…", () => invite({ token, path: `/collections/${fingerprint}`, name: fingerprint, agreement }))
-      : null,
-    state === "collecting" && may("open") ? button("Pause", post("pause")) : null,
-    state === "paused" && may("open") ? button("Resume", post("resume")) : null,
-    isOpen && may("open") ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
-    isOpen && may("open") ? button("Close…", () => attempt(() => close(fingerprint, agreement, post("close")))) : null,
-    isPublishable(status) && may("publish") ? publishing(status, agreement, button) : null,
-    isOpen && count < quorum ? h("p.hint", "It can be published once the quorum is reached.") : null,
+    link(`/collections/${fingerprint}`, "card.watch"),
+    state === "collecting" && !invited ? link(`/c/${fingerprint}`, "contribute") : null,
+    state === "published" ? link(`/m/${fingerprint}`, "model.short") : null,
+    isOpen && invited && may("invite") ? inviteButton(fingerprint, agreement) : null,
+    state === "collecting" && may("open") ? button(t("card.pause"), post(fingerprint, "pause")) : null,
+    state === "paused" && may("open") ? button(t("card.resume"), post(fingerprint, "resume")) : null,
+    isOpen && may("open") ? dateButton(`/collections/${fingerprint}`, status.closes) : null,
+    isOpen && may("open") ? button(t("card.close"), () => attempt(() => close(fingerprint, agreement))) : null,
+    isPublishable(status) && may("publish") ? publishing(status, agreement) : null,
+    isOpen && count < quorum ? h("p.hint", t("card.below", { quorum: number(quorum) })) : null,
   ].filter(Boolean);
 }
 
@@ -151,128 +186,92 @@ const isPublishable = ({ state, awaits, sums }) =>
   state === "published" || sums ? awaits !== null : awaits === null;
 
 /** Ask once more; where there are two databases, with how many each of them has. */
-async function close(fingerprint, { databases }, act) {
-  const sides = databases.length ? await sidesInWords(fingerprint) : "";
-  confirmOnce({ ...words.CLOSE, text: `${sides}${words.CLOSE.text}` }, act);
+async function close(fingerprint, { databases }) {
+  const before = databases.length ? await sidesInWords(fingerprint) : "";
+  confirmOnce("close", {}, post(fingerprint, "close"), before);
 }
 
+/** How many each of two databases has, and why closing would be in vain. */
 async function sidesInWords(fingerprint) {
   if (!may("open")) return ""; // which it takes to ask
-  return words.sides(await ask(`/collections/${fingerprint}/sides`, { token }));
+  const { databases, warning } = await ask(`/collections/${fingerprint}/sides`, { token });
+  const each = databases.map(({ name, count }) =>
+    count === null ? t("side.silent", { name }) : t("side.has", { name, count: number(count) }),
+  );
+  return `${each.join(" ")} ${warning === null ? "" : `${warning} `}`;
 }
 
-const dateButton = (button, path, closes) =>
-  button("Date…", () => moveDate({ path, closes, token, moved: refresh }));
-
 /** The first database publishes; the second one lets it. */
-function publishing({ fingerprint, count, quorum }, agreement, button) {
+function publishing({ fingerprint, count, quorum }, agreement) {
   const [first, second] = agreement.databases;
   let role = "whole";
   try {
     role = roleHere(agreement);
   } catch {
-    return h("p.hint", "Publish it from the address that the agreement names.");
+    return h("p.hint", t("card.elsewhere"));
   }
-  const disabled = count < quorum;
-  const primary = { class: "primary", disabled };
+  const primary = { class: "primary", disabled: count < quorum };
   if (role === "second") {
     const sure = async () => {
-      const text = `${await sidesInWords(fingerprint)}${words.CONSENT.text(first.name)}`;
-      confirmOnce({ ...words.CONSENT, text }, () => consent(fingerprint, first));
+      const before = await sidesInWords(fingerprint);
+      confirmOnce("consent", { name: first.name }, () => publish(fingerprint, first), before);
     };
-    return button(`Let ${first.name} publish…`, () => attempt(sure), primary);
+    return button(t("card.consent", { name: first.name }), () => attempt(sure), primary);
   }
-  const text = role === "first" ? words.PUBLISH.first(count, second.name) : words.PUBLISH.whole(count);
-  return button("Publish…", () => confirmOnce({ ...words.PUBLISH, text }, () => publish(fingerprint)), primary);
+  const what = role === "first" ? "publish.first" : "publish.whole";
+  const values = { count: number(count), name: second?.name };
+  return button(t("card.publish"), () => confirmOnce(what, values, () => publish(fingerprint, null)), primary);
 }
 
-async function publish(fingerprint) {
-  published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
-  await refresh();
-}
-
-/** A model, or sums that have none of their own. */
-function published(fingerprint, { format }) {
-  if (format !== "blurfit-moments") return tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
-  const file = { href: `/collections/${fingerprint}/moments`, download: "moments.json" };
-  tell("The sums are published. ", h("a", file, "Download them"), h("p", words.SUMS));
-}
-
-async function consent(fingerprint, first) {
+/** A model, or sums that have none of their own; at the second database maybe nothing yet. */
+async function publish(fingerprint, first) {
   try {
-    published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
+    const { format } = await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
+    const moments = { href: `/collections/${fingerprint}/moments`, download: "moments.json" };
+    if (format === "blurfit-moments") tell(t("published.sums"), h("p", h("a", moments, t("downloadSums"))), h("p", t("published.sums.how")));
+    else tell(t("published"), h("p", h("a", { href: `/m/${fingerprint}` }, t("seeModel"))));
   } catch (error) {
-    if (!error.type?.endsWith("not-published")) throw error;
-    tell("This side is closed.", h("p", `Now ${first.name} publishes, and the model will be shown here too.`));
+    if (first === null || !error.type?.endsWith("not-published")) throw error;
+    tell(t("consented"), h("p", t("consented.how", { name: first.name })));
   }
   await refresh();
 }
 
-/** Files of a collection, and how to hand it over. */
-function further({ fingerprint, state, sums }, { databases }) {
-  const file = (path, name, label) =>
-    h("li", h("a", { href: `/collections/${fingerprint}/${path}`, download: name }, label));
-  const isDone = state === "published";
-  return h("details",
-    h("summary", "Files"),
-    h("ul",
-      file("agreement", "agreement.json", "Agreement"),
-      isDone ? file("model", "model.json", "Model") : null,
-      sums ? file("moments", "moments.json", "Blurred sums") : null,
-      isDone ? file("statement?format=markdown", "statement.md", "Privacy statement") : null,
-    ),
-    state === "closed" && !sums && databases.length === 0 ? h("p.hint", words.HAND_OVER) : null,
-  );
-}
-
-// ---- a plan of waves
+// ---- a survey in several groups
 
 function planCard(plan) {
   const { fingerprint, state, waves, invited, model, reason, awaits } = plan;
   const now = newestOf(plan);
   const agreement = agreements.get(now.fingerprint);
-  const post = (what) => () =>
-    attempt(async () => {
-      await ask(`/collections/${fingerprint}/${what}`, { method: "POST", token });
-      await refresh();
-    });
-  const button = (label, click) => h("button", { type: "button", click }, label);
   const isOver = state === "ended";
+  const path = `/collections/${fingerprint}`;
   return h("article.entry", { "data-fingerprint": fingerprint },
-    h("p", { class: `state ${isOver ? "published" : "collecting"}` }, words.STATES[state]),
-    h("h3", headingOf(agreement.schema)),
-    h("p.hint", `${number(waves.length)} waves · ${subtitle({ ...agreement, fingerprint }, plan)}`),
+    h("p", { class: `state ${isOver ? "published" : "collecting"}` }, t(`state.${state}`)),
+    h("h3", titleIn(agreement.schema)),
+    h("p.hint", subtitle({ ...agreement, fingerprint }, plan)),
     h("div.waves",
+      h("p", progressInWords(plan)),
       h("ol", waves.map((one) => h("li", { class: one.state }, waveInWords(one, null)))),
     ),
     isOver ? null : progress(now.count, now.quorum, countInWords({ ...now, invited })),
-    reason ? h("p.hint", reason) : null,
-    awaits ? h("p.note.some", words.AWAITED.plan(awaits)) : null,
+    otherSide(now),
+    reason ? h("p.hint", { lang: "en" }, reason) : null,
+    awaits ? h("p.note.some", t("card.awaits.plan", { name: awaits })) : null,
     comparison(now),
     h("div.buttons",
-      link(`/collections/${now.fingerprint}`, "Watch"),
-      isOver || invited ? null : link(`/c/${fingerprint}`, "Contribute"),
-      model ? link(`/m/${model}`, "Model") : null,
-      !isOver && invited && may("invite")
-        ? button("Invite…", () => invite({ token, path: `/collections/${fingerprint}`, name: fingerprint, agreement }))
-        : null,
-      state === "collecting" && may("open") ? button("Hold", post("hold")) : null,
-      state === "collecting" && may("open") ? button("Pause", post("pause")) : null,
-      (state === "held" || state === "paused") && may("open") ? button("Go on", post("resume")) : null,
-      !isOver && may("open") ? dateButton(button, `/collections/${fingerprint}`, plan.closes) : null,
-      !isOver && may("publish") ? button("End early…", () => confirmOnce(words.END, post("publish"))) : null,
+      link(`/collections/${now.fingerprint}`, "card.watch"),
+      isOver || invited ? null : link(`/c/${fingerprint}`, "contribute"),
+      model ? link(`/m/${model}`, "model.short") : null,
+      !isOver && invited && may("invite") ? inviteButton(fingerprint, agreement) : null,
+      state === "collecting" && may("open") ? button(t("card.hold"), post(fingerprint, "hold")) : null,
+      state === "collecting" && may("open") ? button(t("card.pause"), post(fingerprint, "pause")) : null,
+      (state === "held" || state === "paused") && may("open") ? button(t("card.resume"), post(fingerprint, "resume")) : null,
+      !isOver && may("open") ? dateButton(path, plan.closes) : null,
+      !isOver && may("publish") ? button(t("card.end"), () => confirmOnce("end", {}, post(fingerprint, "publish"))) : null,
     ),
     h("details",
-      h("summary", "Files"),
-      h("ul",
-        h("li", h("a", { href: `/collections/${fingerprint}/document`, download: "plan.json" }, "Plan")),
-        h("li", h("a", { href: `/collections/${fingerprint}/releases`, download: "releases.json" }, "Blurred sums of the waves so far")),
-      ),
+      h("summary", t("files")),
+      h("ul", file(`${path}/document`, "plan.json", "plan"), file(`${path}/releases`, "releases.json", "releases")),
     ),
   );
-}
-
-async function refresh() {
-  shown = "";
-  await update();
 }

@@ -1,5 +1,7 @@
 // Checks of a contract that name what they check, and refuse what does not hold.
 
+import { t } from "./language.js";
+
 
 
 export class NotCertified extends Error {}
@@ -49,6 +51,10 @@ export function isDigest(text) {
   return typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
 }
 
+/** Of whom something is asked: an earlier question, how its answer compares, and with what; as in
+ * `blurfit.schema.wording`. */
+export const COMPARED = /^(.+?) ?(<=|>=|!=|=|<|>) ?(.+)$/u;
+
 /** What hides or reorders what is read, breaks a line, or cannot be written down in UTF-8. */
 export const HARMFUL = /[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\p{Surrogate}]/u;
 
@@ -79,10 +85,7 @@ export function canonical(value) {
 
 export async function sha256(bytes) {
   if (!globalThis.crypto?.subtle) {
-    throw new Error(
-      "This page came over an unprotected connection, so nobody can tell who wrote it. " +
-        "Open it by an address that begins with https://.",
-    );
+    throw new Error(t("unprotected"));
   }
   return hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
 }

@@ -1,35 +1,40 @@
 // /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
 
-import { moment, number } from "./language.js";
-import { agreementAt, alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
+import { moment, number, t } from "./language.js";
+import {
+  agreementAt,
+  alarmOf,
+  ask,
+  definitions,
+  fingerprintHere,
+  h,
+  place,
+  progress,
+  show,
+  term,
+} from "./page.js";
 import { arrivalsPlot } from "./plots.js";
-import { featuresInWords, inWords } from "./texts.js";
+import { askedOf } from "./schema.js";
+import { attributes, inWords, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
   countedIn,
-  errorInWords,
   isOpenToAnyone,
   isShared,
   noiseInWords,
   premiseInWords,
-  targetInWords,
+  titleIn,
 } from "./words.js";
 
 const EVERY = 5000;
-const STATES = {
-  collecting: "Collecting",
-  paused: "Paused: nothing is taken for now",
-  closed: "Closed: nothing more is accepted, and nothing is published yet",
-  sums: "Published: blurred sums, and no model of them",
-  published: "Published",
-};
-let fingerprint = fingerprintHere(); // of a collection, or of a plan
+let fingerprint = fingerprintHere(); // of a survey, or of a plan
 let waves = null; // waves.js, where there is a plan
+const seen = []; // {at, count} of each time that this page has asked
 
 start().catch((error) => {
   place("loading").hidden = true;
-  show("message", alarm(error.title ?? "This collection cannot be shown", error.message));
+  show("message", alarmOf(error, t("notShown")));
 });
 
 async function start() {
@@ -38,35 +43,39 @@ async function start() {
   const mu = await verify(agreement, fingerprint);
   if (agreement.wave) waves = await import("./waves.js");
   const course = agreement.wave ? await waves.courseOf(agreement) : null;
-  const { title } = agreement.schema;
-  const called = title === undefined ? targetInWords(agreement.schema) : inWords(title);
-  document.title = `Collection: ${called}`;
-  place("title").textContent = title === undefined ? `Learning about ${called}` : called;
+  const { schema } = agreement;
+  document.title = titleIn(schema);
+  place("title").textContent = schema.title === undefined ? t("about", { target: titleIn(schema) }) : titleIn(schema);
   place("loading").hidden = true;
+  show("lead", ...about(agreement));
   await update(agreement, course);
   show("expected",
-    h("h2", "What the finished model may achieve"),
-    h("p", errorInWords(agreement)),
+    h("h2", t("expected")),
+    h("p", t(agreement.wave ? "expected.groups" : "expected.errors")),
     h("p", noiseInWords(agreement)),
   );
+  const file = { href: `/collections/${fingerprint}/agreement`, download: "agreement.json" };
   show("agreement",
-    h("h2", "The agreement in words"),
-    definitions(agreementInWords(agreement, mu)),
-    fingerprintWords(),
+    h("h2", t("terms")),
+    definitions([
+      ...agreementInWords(agreement, mu),
+      [term("fingerprint", t("fingerprint")), [h("code", fingerprint), " ", h("a", file, t("download"))]],
+    ]),
+    h("p.hint", t("checkedHere")),
   );
   setInterval(() => document.hidden || update(agreement, course).catch(() => {}), EVERY);
 }
 
-function fingerprintWords() {
-  return h("p.hint",
-    "Checked on this device: the noise keeps what is promised, and the agreement has the fingerprint ",
-    h("code", fingerprint),
-    ". ",
-    h("a", { href: `/collections/${fingerprint}/agreement`, download: "agreement.json" },
-      "Download it",
-    ),
-    ".",
-  );
+/** Who asks, what for, what, and who collects. */
+function about({ schema, databases }) {
+  const { organiser, purpose } = schema;
+  const line = (text, words) => (text === undefined ? null : h("span", attributes(text), words, " "));
+  return [
+    line(organiser, organiser && t("asks.organiser", { organiser: inWords(organiser) })),
+    line(purpose, purpose && t("asks.purpose", { purpose: inWords(purpose).replace(/\.$/, "") })),
+    t("about.from", { features: askedOf(schema).map(titleOf).join(", ") }),
+    isShared({ databases }) ? ` ${t("about.two", { first: databases[0].name, second: databases[1].name })}` : ` ${t("about.one")}`,
+  ];
 }
 
 async function update(agreement, course) {
@@ -77,57 +86,48 @@ async function update(agreement, course) {
   ]);
   if (course) {
     const list = waves.waveList(agreement, { ...course, status: plan });
-    show("waves", h("h2", "Waves"), list, planAction(agreement, plan));
+    show("waves", h("h2", t("groups")), list, planAction(agreement, plan));
   }
   const { count, quorum, state, invited, closes, awaits, sums } = status;
+  seen.push({ at: Date.now(), count });
   const shown = state === "closed" && sums ? "sums" : state;
-  const left = quorum - count;
-  const words =
-    left > 0
-      ? `${number(count)} of at least ${number(quorum)} ${countedIn(agreement)}; ${number(left)} more are needed before anything can be published.`
-      : `${number(count)} ${countedIn(agreement)}: the quorum of ${number(quorum)} is reached.`;
+  const isOpen = state === "collecting" || state === "paused";
+  const values = {
+    count: number(count),
+    quorum: number(quorum),
+    left: number(quorum - count),
+    what: countedIn(agreement),
+  };
   show("status",
-    h("p", { class: `state ${state}` }, STATES[shown]),
-    shown === "closed" && awaits !== null ? h("p", `It waits for ${awaits}, which publishes for both databases.`) : null,
-    closes === null ? null : h("p", `${state === "collecting" || state === "paused" ? "Closes" : "Closed"} ${moment(closes * 1000)}.`),
-    progress(count, quorum, words),
-    isOpenToAnyone(agreement)
-      ? h("div.note.some", h("strong", "Open to anyone. "), premiseInWords(agreement))
-      : null,
-    hours.length
-      ? arrivalsPlot(hours, quorum)
-      : h("p.hint", "Nobody has contributed yet."),
+    h("p", { class: `state ${state}` }, t(`state.${shown}`)),
+    shown === "closed" || shown === "paused" || shown === "sums" ? h("p", t(`state.${shown}.how`)) : null,
+    shown === "closed" && awaits !== null ? h("p", t("awaits", { name: awaits })) : null,
+    closes === null ? null : h("p", t(isOpen ? "closes" : "closed.at", { moment: moment(closes * 1000) })),
+    progress(count, quorum, t(count < quorum ? "status.below" : "status.enough", values)),
+    isOpenToAnyone(agreement) ? h("div.note.some", h("strong", t("openToAnyone")), ` ${premiseInWords(agreement)}`) : null,
+    hours.length ? arrivalsPlot(hours, quorum, seen) : h("p.hint", t("nobodyYet")),
     course && state !== "collecting" ? null : h("div.buttons", action(shown, invited)),
   );
-  const { schema } = agreement;
-  const [by, aim] = [schema.organiser, schema.purpose].map((text) => text && inWords(text));
-  const asked = `${by ? `Asked by ${by}. ` : ""}${aim ? `Purpose: ${aim.replace(/\.$/, "")}. ` : ""}`;
-  const collected = isShared(agreement)
-    ? ` Each submission is shared between ${agreement.databases.map(({ name }) => name).join(" and ")}.`
-    : "";
-  place("lead").textContent = `${asked}From ${featuresInWords(schema)}, blurred by everyone themselves.${collected}`;
 }
 
-/** From a wave that is over to the plan's model, or to the wave that collects. */
+/** From a group that is over to the plan's model, or to the group that is asked now. */
 function planAction({ fingerprint: own }, { waves: all, model, state, reason }) {
   const now = all.find((one) => one.state === "collecting")?.fingerprint;
   return [
-    state === "held" ? h("p.hint", waves.HELD) : null,
-    state === "ended" && reason ? h("p.hint", reason) : null,
+    state === "held" ? h("p.hint", t("groups.held")) : null,
+    state === "ended" && reason ? h("p.hint", { lang: "en" }, reason) : null,
     h("div.buttons",
-      model ? h("a.button.primary", { href: `/m/${model}` }, "See the model") : null,
-      now && now !== own ? h("a.button", { href: `/collections/${now}` }, "The wave that collects now") : null,
+      model ? h("a.button.primary", { href: `/m/${model}` }, t("seeModel")) : null,
+      now && now !== own ? h("a.button", { href: `/collections/${now}` }, t("groups.now")) : null,
     ),
   ];
 }
 
 function action(state, invited) {
-  if (state === "published")
-    return h("a.button.primary", { href: `/m/${fingerprint}` }, "See the model");
-  if (state === "sums")
-    return h("a.button", { href: `/collections/${fingerprint}/moments`, download: "moments.json" }, "Download the blurred sums");
+  const path = `/collections/${fingerprint}/moments`;
+  if (state === "published") return h("a.button.primary", { href: `/m/${fingerprint}` }, t("seeModel"));
+  if (state === "sums") return h("a.button", { href: path, download: "moments.json" }, t("downloadSums"));
   if (state === "closed" || state === "paused") return null;
-  if (invited)
-    return h("p.hint", "To contribute, open the invitation that you were sent.");
-  return h("a.button.primary", { href: `/c/${fingerprint}` }, "Contribute");
+  if (invited) return h("p.hint", t("byInvitation"));
+  return h("a.button.primary", { href: `/c/${fingerprint}` }, t("contribute"));
 }

@@ -1,27 +1,31 @@
 // /c/{fingerprint}: answer, see what would leave, send it once, keep the receipt.
 
-import { atMost, moment, t } from "./language.js";
+import { moment, t } from "./language.js";
 import * as ledger from "./ledger.js";
 import * as outbox from "./outbox.js";
 import { receipt, refused, tell } from "./outcome.js";
-import { agreementAt, alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
+import {
+  agreementAt,
+  alarmOf,
+  ask,
+  definitions,
+  fingerprintHere,
+  h,
+  linked,
+  offerLanguages,
+  place,
+  progress,
+  show,
+} from "./page.js";
 import { perturb } from "./perturb.js";
 import { showPreview } from "./preview.js";
 import { askedOf } from "./schema.js";
 import { newName } from "./signing.js";
 import { share, toBytes } from "./submission.js";
 import { draftOf, eraseDraft, saveDraft, survey } from "./survey.js";
-import { attributes, inWords } from "./texts.js";
-import { languageChoice, truth } from "./truth.js";
+import { attributes } from "./texts.js";
 import { verify } from "./verify.js";
-import {
-  agreementInWords,
-  countInWords,
-  isOpenToAnyone,
-  isShared,
-  promiseOf,
-  targetInWords,
-} from "./words.js";
+import { agreementInWords, countInWords, inShort, isOpenToAnyone, isShared, promiseInWords, titleIn } from "./words.js";
 
 const here = fingerprintHere(); // of an agreement, or of a plan
 let fingerprint = here; // of the agreement that is answered for
@@ -34,10 +38,11 @@ let typed = {}; // what stands in the form
 let form; // its pages
 let name; // {secret, identifier}: what will be sent is under this, and can be withdrawn by it
 
-dress();
+ledger.showLedger();
 start().catch((error) => {
   place("checks").hidden = true;
-  show("message", alarm(error.title ?? t("refuses"), error.message));
+  place("lead").hidden = true;
+  show("message", alarmOf(error, t("refuses")));
 });
 
 async function start() {
@@ -56,7 +61,8 @@ async function start() {
   agreement = found;
   const { schema } = agreement;
   entitle(schema);
-  show("truth", h("h2.unseen", t("truth.label")), truth(agreement, mu));
+  place("lead").hidden = true;
+  show("truth", ...truth());
   show("checks", ...checks(status));
   show("agreement", definitions(agreementInWords(agreement, mu)));
   place("terms").hidden = false;
@@ -67,50 +73,48 @@ async function start() {
   }
   const before = course && outbox.tookPart(agreement.wave.plan);
   if (before) {
-    const receipt = h("a.button", { href: `/c/${before}` }, waves.ONCE.receipt);
-    return say(waves.ONCE.title, waves.ONCE.text, receipt);
+    const receipt = h("a.button", { href: `/c/${before}` }, t("once.receipt"));
+    return say(t("once.title"), t("once.text"), receipt);
   }
   if (status.state !== "collecting" && course) {
     const next = await waves.waveAfter(agreement);
     if (next) return location.replace(`/c/${next}${location.hash}`);
-    return say(waves.ENDED);
+    return say(t("groups.ended"));
   }
   if (status.state === "paused") return say(t("paused"), t("paused.how"));
   if (status.state !== "collecting") return say(t("closed"), ...closedWords(status));
   // nobody answers in vain
-  if (status.invited && !invitation()) return say(t("invitationNeeded"), t("invitationNeeded.how"));
+  if (status.invited && !invitation()) return say(t("invitation.needed"), t("invitation.needed.how"));
   const otherwise = course && (await waves.notNow(agreement, invitation()));
   if (otherwise) return say(...otherwise);
-  if (status.invited && (await outbox.stateOf(agreement, invitation())) !== "good") {
-    return say(t("invitationUsed"), t("invitationUsed.how"));
-  }
+  const invited = status.invited ? await outbox.stateOf(agreement, invitation()) : "good";
+  if (invited !== "good") return say(t(`invitation.${invited}`), t(`invitation.${invited}.how`));
   name = await newName();
   begin();
 }
 
-/** The page's own words, before anything else is known. */
-function dress() {
-  for (const element of document.querySelectorAll("[data-words]")) {
-    element.textContent = t(element.dataset.words);
-  }
-  for (const element of document.querySelectorAll("[data-label]")) {
-    element.setAttribute("aria-label", t(element.dataset.label));
-  }
-  document.title = t("contribute");
-  show("languages", ...languageChoice(null));
-  ledger.showLedger();
-}
-
 function entitle(schema) {
   const { title } = schema;
-  const target = title === undefined ? targetInWords(schema) : inWords(title);
-  document.title = t("documentTitle", { target });
+  document.title = t("documentTitle", { target: titleIn(schema) });
   const heading = place("title");
-  heading.textContent = title === undefined ? t("title", { target }) : target;
+  heading.textContent = title === undefined ? t("title", { target: titleIn(schema) }) : titleIn(schema);
   for (const [name, value] of Object.entries(attributes(title))) {
     if (value !== null) heading.setAttribute(name, value);
   }
-  show("languages", ...languageChoice(schema));
+  offerLanguages(schema);
+}
+
+/** Three lines, and more for whoever wants to know. */
+function truth() {
+  const { lines, more } = inShort(agreement, mu);
+  return [
+    h("h2.unseen", t("short")),
+    h("ul.short", lines.map(([words, own]) => h("li", attributes(own), words))),
+    h("details",
+      h("summary", t("short.more")),
+      definitions(more.map(([what, words, own]) => [what, words, attributes(own)])),
+    ),
+  ];
 }
 
 function say(title, text = "", ...further) {
@@ -127,15 +131,12 @@ function closedWords(status) {
 }
 
 function checks(status) {
-  const { epsilon, delta } = promiseOf(agreement);
   return [
     h("ul.ticks",
       h("li", t("checked.link")),
-      h("li", t("checked.noise", { epsilon: atMost(epsilon), delta: atMost(delta) })),
+      h("li", linked(t("checked.noise", { promise: promiseInWords(agreement) }))),
     ),
-    isOpenToAnyone(agreement)
-      ? h("p.note.some", h("strong", t("openToAnyone")))
-      : null,
+    isOpenToAnyone(agreement) ? h("p.note.some", h("strong", t("openToAnyone"))) : null,
     course ? waves.waveList(agreement, course) : null,
     status.closes !== null && status.state === "collecting" ? h("p", closesInWords("closes", status)) : null,
     progress(status.count, status.quorum, countInWords(status)),
@@ -221,7 +222,7 @@ async function keepAndSend(buttons) {
     await outbox.keep(fingerprint, bytes, invitation(), await shares(), plan, own);
   } catch (error) {
     for (const button of buttons) button.disabled = false;
-    show("message", alarm(t("nothingSent"), error.message));
+    show("message", alarmOf(error, t("nothingSent")));
     return;
   }
   blurred = undefined; // the answers are not needed any more
@@ -233,7 +234,7 @@ async function keepAndSend(buttons) {
   await resume();
 }
 
-/** The wave closed before anything of the answers left: nobody can change to the next one. */
+/** The group closed before anything of the answers left: nobody can change to the next one. */
 async function over(wave) {
   const { otherGroup } = await import("./waves.js"); // maybe before the agreement is there
   eraseDraft(fingerprint);
@@ -269,8 +270,7 @@ function refuse(record) {
 
 async function late(record) {
   if (!outbox.hasLeft(record)) return over((await agreementAt(record.fingerprint)).wave);
-  const { LATE } = await import("./waves.js"); // maybe before the agreement is there
-  say(LATE.title, LATE.text);
+  say(t("late.title"), t("late.text"));
   place("outcome").hidden = true;
 }
 
@@ -293,13 +293,13 @@ async function takeBack(button) {
   button.disabled = true;
   try {
     const { ok, problem } = await outbox.withdraw(outbox.kept(fingerprint));
-    if (!ok) throw Object.assign(new Error(problem.detail), { title: problem.title });
+    if (!ok) throw Object.assign(new Error(problem.detail), problem);
     outbox.withdrawn(fingerprint);
     place("outcome").hidden = true;
     await resume();
   } catch (error) {
     button.disabled = false;
-    show("message", alarm(error.title ?? t("notWithdrawn"), error.message));
+    show("message", alarmOf(error, t("notWithdrawn")));
   }
 }
 

@@ -1,7 +1,9 @@
 // A form made from a schema: numbers with their bounds, choices, yes or no; and what was typed.
 // Nothing that was typed is changed without a word: a number outside its bounds is asked about, and
-// nothing but typing and choosing changes an answer. Long lists of levels can be searched.
+// nothing but typing and choosing changes an answer. Long lists of levels can be searched; a short
+// scale of whole numbers is a row of buttons. What is asked of some alone is hidden from the others.
 
+import { COMPARED } from "./checks.js";
 import { asTyped, locale, parseNumber, t } from "./language.js";
 import { h } from "./page.js";
 import { AnswerError, isLabel } from "./schema.js";
@@ -9,6 +11,7 @@ import { answerOf, attributes, boundsOf, inWords, measured, questionOf } from ".
 
 const FEW = 6; // so many choices are shown at once, more in a list
 const MANY = 15; // and more than that with a box to search them
+const LONGEST_SCALE = 10;
 
 let made = 0;
 
@@ -38,8 +41,17 @@ export function field(column) {
   );
 }
 
+/** Whether a number is a scale, such as 0 to 10: whole bounds, few steps, and no unit. */
+const isScale = ({ kind, lower, upper, unit, above }) =>
+  kind === "numeric" &&
+  above === undefined &&
+  unit === undefined &&
+  [lower, upper].every(Number.isInteger) &&
+  upper - lower > 1 &&
+  upper - lower <= LONGEST_SCALE;
+
 const isChoice = (column) =>
-  isLabel(column) || (column.kind === "categorical" && column.levels.length <= FEW);
+  isLabel(column) || isScale(column) || (column.kind === "categorical" && column.levels.length <= FEW);
 const hasOptions = (column) =>
   isChoice(column) || (column.kind === "categorical" && column.levels.length > MANY);
 
@@ -50,7 +62,9 @@ const words = (column, id) => ({
 
 /** What can be answered, silence where it is allowed. */
 function answersOf(column) {
-  const said = isLabel(column) ? [true, false] : column.levels;
+  const { lower, upper } = column;
+  const scale = () => Array.from({ length: upper - lower + 1 }, (_, i) => lower + i);
+  const said = isLabel(column) ? [true, false] : isScale(column) ? scale() : column.levels;
   return column.optional ? [...said, null] : said;
 }
 
@@ -64,7 +78,7 @@ function option(column, answer, name, place) {
 
 function options(column, name) {
   const all = answersOf(column).map((answer, place) => option(column, answer, name, place));
-  return h("div.options", all);
+  return h(isScale(column) ? "div.options.scale" : "div.options", all);
 }
 
 /** A box to search a long list with; what was chosen stays in sight. */
@@ -173,6 +187,38 @@ export function putBack(form, columns, kept, before = locale) {
   }
 }
 
+/** Show what is asked because of what stands in the form now, and hide the rest: who is not asked does
+ * not say. */
+export function showAsked(form, columns) {
+  for (const column of columns) {
+    if (column.only_if === undefined) continue;
+    const [, name, how, value] = column.only_if.match(COMPARED);
+    const source = columns.find((one) => one.name === name);
+    holderOf(form, column).hidden = !compares(holderOf(form, source), source, how, value);
+  }
+}
+
+const isAsked = (holder) => !holder.hidden;
+
+function compares(holder, source, how, value) {
+  const text = standing(holder);
+  if (!isAsked(holder) || text === "" || text === null) return false;
+  const isNumber = source.kind === "numeric" && !isLabel(source);
+  const said = isNumber && !isScale(source) ? parseNumber(text) : JSON.parse(text);
+  if (said === null) return false;
+  const answer = typeof said === "boolean" ? (said ? "yes" : "no") : said;
+  const other = isNumber ? Number(value) : value;
+  const rules = {
+    "=": answer === other,
+    "!=": answer !== other,
+    "<": answer < other,
+    "<=": answer <= other,
+    ">": answer > other,
+    ">=": answer >= other,
+  };
+  return rules[how];
+}
+
 const holderOf = (form, { name }) => form.querySelector(`[data-field="${CSS.escape(name)}"]`);
 
 // ---- what was answered
@@ -211,7 +257,7 @@ function mark(holder, isWrong) {
   }
 }
 
-/** A button that puts the nearer bound in the place of what lies outside. */
+/** A button that puts the nearer bound in the place of what lies outside, where that is agreed on. */
 function remedy({ bound }, holder, column) {
   if (bound === undefined) return [];
   const use = () => {
@@ -229,7 +275,8 @@ function remedy({ bound }, holder, column) {
 function answerIn(holder, column) {
   const question = questionOf(column);
   const text = standing(holder);
-  if (column.kind === "categorical" || isLabel(column)) {
+  if (!isAsked(holder)) return null;
+  if (column.kind === "categorical" || isLabel(column) || isScale(column)) {
     if (text === "") throw new AnswerError(column.name, t("wrong.choose", { question }));
     return JSON.parse(text);
   }
@@ -241,6 +288,7 @@ function answerIn(holder, column) {
   }
   const bound = Math.min(Math.max(value, column.lower), column.upper);
   if (bound !== value) {
+    if (column.outside === "refuse") throw new AnswerError(column.name, t("wrong.not", { bounds }));
     const message = t("wrong.outside", { bounds, bound: measured(column, bound) });
     throw Object.assign(new AnswerError(column.name, message), { bound });
   }

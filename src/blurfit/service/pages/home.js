@@ -1,16 +1,16 @@
-// /: all collections of this service.
+// /: all surveys of this service.
 
-import { moment, number } from "./language.js";
-import { alarm, ask, h, place, progress, show } from "./page.js";
-import { featuresInWords, inWords } from "./texts.js";
-import { countInWords, targetInWords } from "./words.js";
+import { date, moment, number, t } from "./language.js";
+import { alarmOf, ask, h, place, progress, show } from "./page.js";
+import { attributes, featuresInWords, inWords } from "./texts.js";
+import { countInWords, titleIn } from "./words.js";
 
 const AT_FIRST = 10; // the newest; each needs a request for its agreement
-const STATES = { collecting: "Collecting", paused: "Paused", closed: "Closed", published: "Published" };
+const HOUR = 3_600_000;
 
 start().catch((error) => {
   place("loading").hidden = true;
-  show("message", alarm(error.title ?? "The collections cannot be shown", error.message));
+  show("message", alarmOf(error, t("notShown")));
 });
 
 async function start() {
@@ -18,11 +18,11 @@ async function start() {
   const first = await cards(all.slice(0, AT_FIRST));
   place("loading").hidden = true;
   if (all.length === 0) {
-    const open = h("a", { href: "/admin" }, "Open a collection");
-    show("collections", h("div.card", h("p", "Nothing is collected yet. ", open, ".")));
+    const open = h("a", { href: "/admin" }, t("home.open"));
+    show("collections", h("div.card", h("p", t("home.none"), " ", open)));
     return;
   }
-  const more = h("button", { type: "button" }, `Show all ${number(all.length)}`);
+  const more = h("button", { type: "button" }, t("home.all", { count: number(all.length) }));
   more.addEventListener("click", async () => {
     more.disabled = true;
     more.replaceWith(...(await cards(all.slice(AT_FIRST))));
@@ -30,7 +30,7 @@ async function start() {
   show("collections", first, all.length > AT_FIRST ? more : null);
 }
 
-/** Of several waves the newest is shown. */
+/** Of several groups the newest is shown. */
 async function cards(statuses) {
   const newest = ({ waves }) => waves.findLast(({ fingerprint }) => fingerprint).fingerprint;
   const agreementOf = (status) => ask(`/collections/${newest(status)}/agreement`);
@@ -39,15 +39,21 @@ async function cards(statuses) {
 }
 
 function card(status, { schema, wave, fingerprint }) {
-  const { count, quorum, closes, model } = status;
+  const { count, quorum, closes, model, opened } = status;
   const state = { held: "collecting", ended: model ? "published" : "closed" }[status.state] ?? status.state;
-  const title = schema.title === undefined ? targetInWords(schema) : inWords(schema.title);
+  const group = wave === null ? "" : `, ${t("group.which", { place: wave.number, all: wave.people.length })}`;
+  // two surveys of one title are told apart by when they were opened, and by the start of their address
+  const which = [
+    opened === null ? null : t("home.opened", { date: date(opened * HOUR) }),
+    closes !== null && state === "collecting" ? t("home.until", { moment: moment(closes * 1000) }) : null,
+    fingerprint.slice(0, 8),
+  ];
   return h("article.card",
-    h("p", { class: `state ${state}` }, STATES[state], wave === null ? "" : `, wave ${wave.number}`),
-    h("h2", h("a", { href: `/collections/${fingerprint}` }, title)),
-    schema.organiser === undefined ? null : h("p", { dir: "auto" }, inWords(schema.organiser)),
-    h("p.hint", `from ${featuresInWords(schema)}`),
-    closes !== null && state === "collecting" ? h("p.hint", `until ${moment(closes * 1000)}`) : null,
+    h("p", { class: `state ${state}` }, `${t(`state.${state}`)}${group}`),
+    h("h2", h("a", { href: `/collections/${fingerprint}`, ...attributes(schema.title) }, titleIn(schema))),
+    schema.organiser === undefined ? null : h("p", attributes(schema.organiser), inWords(schema.organiser)),
+    h("p.hint", t("home.from", { features: featuresInWords(schema) })),
+    h("p.hint", which.filter(Boolean).join(" · ")),
     progress(count, quorum, countInWords(status)),
   );
 }

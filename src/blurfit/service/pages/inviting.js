@@ -4,8 +4,8 @@
 // (`lot.js`).
 
 import { sha256 } from "./checks.js";
-import { attempt, dialog, tell } from "./dialogs.js";
-import { number } from "./language.js";
+import { attempt, dialog, notNow, tell } from "./dialogs.js";
+import { number, t } from "./language.js";
 import { ask, download, h } from "./page.js";
 import { box, complain, list, numberIn } from "./questions.js";
 import { groupOf, shares } from "./waves.js";
@@ -13,56 +13,39 @@ import { groupOf, shares } from "./waves.js";
 const AT_ONCE = 10_000; // hashes in a request
 const MOST = 1_000_000;
 const PAUSE = 2_000; // milliseconds
-const KINDS = {
-  links: "links, one a line",
-  csv: "a table for mail merge (CSV)",
-  qr: "QR codes to print (HTML)",
-  tokens: "the bare invitations, for the other database to join",
-};
-const WORDS = {
-  title: "Invite people",
-  count: "Enter a whole number from 1 to 1,000,000.",
-  kept: "Each works once. The service keeps only their hashes, so it cannot show them again.",
-  groups: "A lot has put each into a group. Choose who gets which without looking at it, and write to a group when its turn comes.",
-  join: "The other database’s invitations",
-  joinHint: "The file that it made: each link then carries one of either. Without it, people cannot send to both.",
-  few: (have, want) => `The file has ${number(have)} invitations, and ${number(want)} are needed.`,
-};
+const KINDS = ["links", "csv", "qr", "tokens"]; // the last for the other database to join
 
 /** Ask how many and as what, make them, and hand them out as a file. */
 export function invite({ token, path, name, agreement }) {
   const isShared = agreement.databases.length > 0;
-  const count = box("How many", { name: "count", value: 100, inputmode: "numeric" });
-  const kinds = isShared ? KINDS : { ...KINDS, tokens: undefined };
-  const given = Object.fromEntries(Object.entries(kinds).filter(([, words]) => words));
-  const kind = list("As", { name: "as" }, given);
+  const count = box(t("invite.count"), { name: "count", value: 100, inputmode: "numeric" });
+  const kinds = KINDS.filter((one) => isShared || one !== "tokens").map((one) => [one, t(`invite.${one}`)]);
+  const kind = list(t("invite.as"), { name: "as" }, Object.fromEntries(kinds));
   const file = h("input", { type: "file", id: "other-invitations", accept: ".txt,.csv,text/plain,text/csv" });
   const other = isShared
     ? h("div.field",
-        h("label", { for: "other-invitations" }, WORDS.join),
-        h("span.hint", WORDS.joinHint),
+        h("label", { for: "other-invitations" }, t("invite.join")),
+        h("span.hint", t("invite.join.hint")),
         file,
       )
     : null;
-  const make = h("button.primary", "Make them");
-  const element = h("form", { novalidate: true, autocomplete: "off" }, count, kind, other, h(
-    "div.buttons",
-    make,
-    h("button", { type: "button", click: () => shown.close() }, "Not now"),
-  ));
-  const shown = dialog(WORDS.title, element);
+  const make = h("button.primary", t("invite.make"));
+  const buttons = h("div.buttons", make, notNow(() => shown));
+  const element = h("form", { novalidate: true, autocomplete: "off" }, count, kind, other, buttons);
+  const shown = dialog(t("invite"), element);
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
     const field = count.querySelector("input");
     const wanted = numberIn(field);
     const isFine = Number.isSafeInteger(wanted) && wanted > 0 && wanted <= MOST;
-    complain(field, isFine ? "" : WORDS.count);
+    complain(field, isFine ? "" : t("missing.count", { most: number(MOST) }));
     if (!isFine) return;
     make.disabled = true;
     await attempt(async () => {
       const { wave } = agreement;
       let others = isShared && file.files.length ? tokensIn(await file.files[0].text()) : null;
-      if (others && others.length < wanted) throw new Error(WORDS.few(others.length, wanted));
+      const values = others && { have: number(others.length), want: number(wanted) };
+      if (others && others.length < wanted) throw new Error(t("invite.few", values));
       others = others && (await byGroup(others.slice(0, wanted), wave));
       const tokens = await byGroup(await madeFor(wanted, wave, others), wave);
       await keep(tokens.flat(), path, token);
@@ -156,11 +139,8 @@ async function hand(kind, made, name, groupOfEach) {
     qr: async () => ["invitations.html", "text/html", await sheet(links, groups)],
   };
   download(...(await contents[kind]()));
-  tell(
-    `${number(tokens.length)} invitations were made and downloaded.`,
-    h("p", WORDS.kept),
-    groups ? h("p", WORDS.groups) : null,
-  );
+  const groupWords = groups ? h("p", t("invited.groups")) : null;
+  tell(t("invited", { count: number(tokens.length) }), h("p", t("invited.kept")), groupWords);
 }
 
 /** A page to print: a code and a number for each person. An invitation must not leave the page before
@@ -168,7 +148,7 @@ async function hand(kind, made, name, groupOfEach) {
 async function sheet(links, groups) {
   const { correction, generate, mode } = await import("./lean-qr.js");
   const options = { modes: [mode.ascii], minCorrectionLevel: correction.M, maxCorrectionLevel: correction.M };
-  const caption = (i) => (groups ? `${i + 1}, group ${groups[i]}` : i + 1);
+  const caption = (i) => (groups ? `${i + 1}, ${t("invite.group", { group: groups[i] })}` : i + 1);
   const codes = links.map((one, i) => {
     const picture = picturesque(generate(one, options));
     return `<figure>${picture}<figcaption>${caption(i)}</figcaption></figure>`;
@@ -176,7 +156,7 @@ async function sheet(links, groups) {
   const style =
     "body{display:grid;grid-template-columns:repeat(auto-fill,5cm);gap:1cm;font:10pt sans-serif}" +
     "figure{margin:0;break-inside:avoid;text-align:center}svg{width:5cm;height:5cm}";
-  return `<!doctype html><meta charset="utf-8"><title>Invitations</title><style>${style}</style>${codes.join("\n")}\n`;
+  return `<!doctype html><meta charset="utf-8"><title>${t("invite")}</title><style>${style}</style>${codes.join("\n")}\n`;
 }
 
 /** A code as one path, with a quiet zone of four modules around it. */

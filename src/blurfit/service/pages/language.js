@@ -1,22 +1,22 @@
-// The page's own words in the reader's language: one file for each, `language.en.js` and so on. Which
-// languages a page has stands in its <main data-languages>; without that it is in English. The
-// reader's choice is remembered in this tab alone.
-
-
+// The pages' own words, numbers and dates in the reader's language. Words are in a file for each
+// language, `language.en.js` and so on, and those of a page that names more in <main data-more> in
+// another. The reader's choice is remembered in this tab alone.
 
 const CHOICE = "blurfit:language";
-export const LANGUAGES = (document.querySelector("main")?.dataset.languages ?? "en").split(" ");
+export const LANGUAGES = ["en", "de"];
 
 const base = (tag) => tag.toLowerCase().split("-")[0];
 
-/** What the reader wants to read, best first: her choice, then her browser's. */
+/** What the reader wants to read, best first: their choice, then their browser's. */
 export const wanted = [chosen(), ...navigator.languages].filter(Boolean);
 
 /** The language of the page's own words, and how numbers and dates are written in it. */
 export const language = wanted.map(base).find((one) => LANGUAGES.includes(one)) ?? "en";
 export const locale = wanted.find((tag) => base(tag) === language) ?? language;
 
-const words = (await import(`./language.${language}.js`)).default;
+const files = ["language", document.querySelector("main")?.dataset.more].filter(Boolean);
+const found = await Promise.all(files.map((name) => import(`./${name}.${language}.js`)));
+const words = Object.assign({}, ...found.map((one) => one.default));
 document.documentElement.lang = language;
 
 /** The words of that name, with {values} in their places. */
@@ -52,6 +52,9 @@ const OWN_NAMES = { de: "Deutsch", en: "English" };
 export function nameOf(tag) {
   return OWN_NAMES[tag] ?? new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
 }
+
+/** A date, for people. */
+export const date = (at) => new Date(at).toLocaleDateString(locale, { dateStyle: "medium" });
 
 /** A moment, for people. */
 export function moment(at) {
@@ -98,11 +101,14 @@ export function number(value, digits = 6) {
       /./g,
       (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)],
     );
-    const short = new Intl.NumberFormat(locale).format(Number(mantissa));
+    const short = signed(new Intl.NumberFormat(locale).format(Number(mantissa)));
     return short === "1" ? `10${power}` : `${short}·10${power}`;
   }
-  return new Intl.NumberFormat(locale, { maximumSignificantDigits: digits }).format(value);
+  return signed(new Intl.NumberFormat(locale, { maximumSignificantDigits: digits }).format(value));
 }
+
+/** With a minus sign in the place of a hyphen. */
+const signed = (text) => text.replace("-", "−");
 
 /** A bound for people, in so many digits: never rounded down. */
 export function atMost(value, digits = 6) {
@@ -116,4 +122,25 @@ export function atMost(value, digits = 6) {
 export function asTyped(value) {
   const digits = { useGrouping: false, maximumSignificantDigits: 17 };
   return new Intl.NumberFormat(locale, digits).format(value).replace("−", "-");
+}
+
+/** A number to as many places as its standard error has two digits of: mirrors
+ * `blurfit.model.summary.number`. */
+export function withError(value, error) {
+  if (value === 0 && !error) return "0";
+  const size = error > 0 ? Math.abs(error) : Math.abs(value);
+  const places = (error > 0 ? 1 : 2) - Math.floor(Math.log10(size));
+  if (Math.abs(value) >= 1e15 || places > 8) return number(value, 3);
+  const power = 10 ** -Math.min(places, 0);
+  const rounded = Math.round(value / power) * power + 0;
+  const digits = Math.max(places, 0);
+  const format = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return signed(new Intl.NumberFormat(locale, format).format(digits ? value : rounded));
+}
+
+/** A share of one as per cent; what is nearly sure is never called sure. */
+export function percent(share) {
+  const rounded = Math.round(100 * share);
+  const shown = rounded > 99 ? "> 99" : rounded < 1 ? "< 1" : number(rounded);
+  return t("percent", { shown });
 }

@@ -1,11 +1,11 @@
-// /m/{fingerprint}: what was learned, how good it is, in the reader's units; try it; what is
-// promised; downloads.
+// /m/{fingerprint}: what was learned, how good it is, in the reader's units; averages and tables; try
+// it; what is promised; downloads.
 
-import { answers, field, putBack } from "./fields.js";
-import { asTyped, number, t } from "./language.js";
+import { answers, field, putBack, showAsked } from "./fields.js";
+import { asTyped, language, number, percent, t, withError } from "./language.js";
 import { markdown } from "./markdown.js";
-import { alarm, ask, definitions, fingerprintHere, h, place, show } from "./page.js";
-import { effectPlot, scaleOf } from "./plots.js";
+import { alarm, alarmOf, ask, definitions, fingerprintHere, h, place, show, term } from "./page.js";
+import { effectPlot, intervalPlot, scaleOf } from "./plots.js";
 import {
   aimOf,
   effectsOf,
@@ -17,322 +17,314 @@ import {
   predictionInterval,
   qualityOf,
 } from "./published.js";
-import { columnsFor, isLabel, NOT_SAID } from "./schema.js";
-import { signersOf } from "./signing.js";
+import { askedOf, columnsFor, isLabel, NOT_SAID } from "./schema.js";
+import { isOwn, signersOf } from "./signing.js";
 import { answerOf, columnTitle, inWords, measured, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
-import { countedIn, isOpenToAnyone, premiseInWords, probability, targetInWords, withError } from "./words.js";
+import { agreementInWords, countedIn, targetInWords } from "./words.js";
 
 const fingerprint = fingerprintHere();
-const CURVE =
-  "Its coefficients have standard errors, below. What share of the differences between people a curve " +
-  "explains does not follow from blurred sums.";
-const UNKNOWN = {
-  linear: "It was published without standard errors.",
-  logistic: CURVE,
-  log: CURVE,
-};
-// as `blurfit.model.summary` says it
-const ASSUMED = {
-  sums: "Errors assume that people spread evenly around the model; blurred sums cannot tell otherwise.",
-  waves:
-    "Errors are of the line that least squares gives to the same population. They count the sampling " +
-    "of people, the noise, and what the weights of far-out people may hide, if no more of them are far " +
-    "out than the waves saw.",
-};
+const base = `/collections/${fingerprint}`;
 const isOfWaves = ({ link, method }) => link === "linear" && method.startsWith("waves");
-const SCORES = { logistic: "log-odds", log: "logarithm of the expected count" };
 
 start().catch((error) => {
   place("loading").hidden = true;
-  show("message", alarm(error.title ?? "This model cannot be shown", error.message));
+  show("message", alarmOf(error, t("notShown")));
 });
 
 async function start() {
-  const model = await ask(`/collections/${fingerprint}/model`);
+  const model = await ask(`${base}/model`);
   const { agreement } = model;
   const { schema } = agreement;
-  const title = schema.title === undefined ? null : inWords(schema.title);
-  document.title = title ?? `Model of ${targetInWords(schema)}`;
-  place("title").textContent = `${title ? `${title}: a` : "A"} model of ${targetInWords(schema)}`;
-  place("lead").textContent =
-    `Learned from ${number(model.count)} ${countedIn(agreement)}, blurred before they were sent.` +
-    (isOpenToAnyone(agreement) && !model.caveats.length ? ` ${premiseInWords(agreement)}` : "") +
-    (model.waves?.length > 1
-      ? ` ${(await import("./waves.js")).wavesOfModel(model.waves)}`
-      : "");
+  const target = targetInWords(schema);
+  document.title = schema.title === undefined ? t("model.of", { target }) : inWords(schema.title);
+  place("title").textContent =
+    schema.title === undefined ? t("model.of", { target }) : t("model.titled", { title: inWords(schema.title), target });
+  const isPlanned = model.waves?.length > 1;
+  const groups = isPlanned ? ` ${(await import("./waves.js")).wavesOfModel(model.waves)}` : "";
+  place("lead").textContent = t("model.lead", { count: number(model.count), what: countedIn(agreement) }) + groups;
   place("loading").hidden = true;
-  await check(model);
-  show("effects", outputsOf(model).flatMap((output) => learned(model, output)));
-  show("try", tryIt(model));
-  show("downloads", downloads(model, model.waves?.length > 1, await signedBy(model)));
-  const statement = await fetch(`/collections/${fingerprint}/statement?format=markdown`);
-  show("statement", markdown(await statement.text()));
+  const told = await ask(`${base}/estimates`);
+  const estimates = (await isOwn(told, agreement)) === false ? {} : told.estimates;
+  show("effects", outputsOf(model).flatMap((output) => learned(model, output, estimates)));
+  show("try", tryIt(model, estimates));
+  show("promised", ...(await promised(model)));
+  show("downloads", downloads(model, isPlanned, await signedBy(model)));
+  if (!isPlanned) await tables(model);
 }
 
 /** Who signed this very file with the key of the agreement, in a sentence. */
 async function signedBy(model) {
   const all = await signersOf(model);
-  if (!all.length) return "Nobody signed it: the agreement names no key.";
+  if (!all.length) return t("signedBy.nobody");
   const words = all.map(({ name, key, isSigned }) => {
-    const who = `${name ?? "the service"} (key ${key.slice(0, 16)}…)`;
-    if (isSigned === null) return `This browser cannot check the signature of ${who}.`;
-    return isSigned ? `Signed by ${who}, checked here.` : `NOT signed by ${who}.`;
+    const who = t("signedBy.who", { name: name ?? t("theService"), key: key.slice(0, 16) });
+    return t(`signedBy.${isSigned === null ? "unchecked" : isSigned ? "checked" : "not"}`, { who });
   });
   return words.join(" ");
 }
 
-async function check({ agreement, caveats }) {
-  if (caveats.length) {
-    show("message", alarm("Nothing is promised for this model", caveats.join(" ")));
-    return;
+/** The agreement as this device has checked it, and the statement in the service's words. */
+async function promised({ agreement, caveats }) {
+  const statement = await fetch(`${base}/statement?format=markdown`);
+  const parts = [h("h2", t("promised"))];
+  if (caveats.length) parts.push(alarm(t("promised.nothing"), caveats.join(" ")));
+  else {
+    try {
+      parts.push(definitions(agreementInWords(agreement, await verify(agreement, fingerprint))));
+    } catch (error) {
+      parts.push(alarmOf(error, t("promised.not")));
+    }
   }
-  try {
-    await verify(agreement, fingerprint);
-  } catch (error) {
-    show("message", alarm("What is promised could not be confirmed on this device", error.message));
-  }
+  const text = h("div.statement", { lang: "en", id: "statement" }, markdown(await statement.text()));
+  return [...parts, h("details", { open: language === "en" }, h("summary", t("statement")), text)];
 }
 
 // ---- what was learned
 
-function learned(model, output) {
+function learned(model, output, estimates) {
   const aim = aimOf(model);
   const hasClasses = aim.kind === "categorical";
   return [
-    h("h2", hasClasses ? `${titleOf(aim)}: ${answerOf(aim, output)}` : "What matters, and how much"),
+    h("h2", hasClasses ? `${titleOf(aim)}: ${answerOf(aim, output)}` : t("effects")),
     quality(model, output),
-    ...effects(model, output),
-    h("details", { open: true }, h("summary", "The coefficients"), coefficients(model, output)),
+    ...effects(model, output, estimates),
+    h("details", { open: true }, h("summary", t("coefficients")), coefficients(model, output, estimates)),
   ];
 }
 
 function quality(model, output) {
   const found = qualityOf(model, output);
-  if (!found) {
-    return h("div.note",
-      h("strong", "How good this model is cannot be told."),
-      h("p", model.refusal ?? UNKNOWN[model.link] ?? UNKNOWN.linear),
-    );
-  }
-  return h("div.quality", h("p", h("strong", found.verdict)), definitions(found.facts));
+  if (found) return h("div.quality", h("p", h("strong", found.verdict)), definitions(found.facts));
+  const why = model.refusal ? h("p", { lang: "en" }, model.refusal) : h("p", t(`unknown.${model.link}`));
+  return h("div.note", h("strong", t("unknown")), why);
 }
 
 /** By what a change of the score is multiplied for people, and what that is called. */
 function unitOf(model) {
   const aim = aimOf(model);
-  if (SCORES[model.link]) return [1, SCORES[model.link]];
-  if (aim.kind === "categorical" || isLabel(aim)) return [100, "percentage points"];
+  if (model.link !== "linear") return [1, t(`score.${model.link}`)];
+  if (aim.kind === "categorical" || isLabel(aim)) return [100, t("score.points")];
   return [1, aim.unit === undefined ? titleOf(aim) : inWords(aim.unit)];
 }
 
-function effects(model, output) {
+function effects(model, output, estimates) {
   const [factor, unit] = unitOf(model);
-  const found = effectsOf(model, output).map(({ feature, level, reference, ...numbers }) => ({
-    feature,
-    level,
-    reference,
-    ...Object.fromEntries(Object.entries(numbers).map(([what, value]) => [what, value * factor])),
-  }));
+  const found = effectsOf(model, output, estimates).map(({ value, lower, upper, ...about }) => {
+    const numbers = { value: value * factor };
+    return { ...about, ...numbers, ...(lower === undefined ? {} : { lower: lower * factor, upper: upper * factor }) };
+  });
   const hasErrors = found[0].lower !== undefined;
   const reach = scaleOf(found);
   const isCut = found.some(({ lower, upper }) => hasErrors && (lower < -reach || upper > reach));
   const rows = found.map((one) =>
     h("li",
-      h("span.what",
-        h("b", { dir: "auto" }, titleOf(one.feature)),
-        " ",
-        h("span.hint", change(one)),
-      ),
+      h("span.what", h("b", { dir: "auto" }, titleOf(one.feature)), " ", h("span.hint", change(one))),
       effectPlot(one, reach),
       h("span.much", h("b", signed(one.value)), within(one)),
     ),
   );
-  return [
-    h("p",
-      `How much the prediction (in ${unit}) changes with each answer while the others stay the same.`,
-      hasErrors
-        ? " The pale bar is where the truth lies with 95 % confidence, the privacy noise included."
-        : "",
-      isCut ? " An arrow means that it goes on beyond the picture." : "",
-    ),
-    h("ul.effects", rows),
-  ];
+  const words = [t("effects.words", { unit }), hasErrors ? t("effects.bars") : "", isCut ? t("effects.cut") : ""];
+  return [h("p", words.filter(Boolean).join(" ")), h("ul.effects", rows)];
 }
 
 function change({ feature, level, reference }) {
   const told = (answer) => answerOf(feature, answer);
-  if (level === NOT_SAID && feature.kind !== "categorical") {
-    return isLabel(feature) ? "not said, instead of halfway" : "not said, instead of the middle";
-  }
-  if (feature.kind === "categorical") {
-    return `${level === NOT_SAID ? t("notSaid") : told(level)} instead of ${told(reference)}`;
-  }
-  if (isLabel(feature)) return `${told(true)} instead of ${told(false)}`;
-  return `${told(feature.upper)} instead of ${told(feature.lower)}`;
+  const instead = (one, other) => t("instead", { one, other });
+  if (level === NOT_SAID && feature.kind !== "categorical") return instead(t("notSaid"), t("middle"));
+  if (feature.kind === "categorical") return instead(level === NOT_SAID ? t("notSaid") : told(level), told(reference));
+  if (isLabel(feature)) return instead(told(true), told(false));
+  return instead(told(feature.upper), told(feature.lower));
 }
 
-const minus = (text) => text.replace(/^-/, "−");
-const signed = (value) => `${value > 0 ? "+" : ""}${minus(number(value, 3))}`;
+const signed = (value) => `${value > 0 ? "+" : ""}${number(value, 3)}`;
 
 function within({ lower, upper }) {
   if (lower === undefined) return null;
-  return h("span.hint", ` ${signed(lower)} to ${signed(upper)}`);
+  return h("span.hint", ` ${t("bounds", { lower: signed(lower), upper: signed(upper) })}`);
 }
 
 // ---- the table of coefficients
 
-function coefficients(model, output) {
+const COLUMNS = ["coefficient", "error", "privacy", "interval", "liars", "p", "prediction"];
+
+function coefficients(model, output, estimates) {
   const aim = aimOf(model);
   const isShare = aim.kind === "categorical" || isLabel(aim);
-  const what = SCORES[model.link] ?? (isShare ? "probability" : "prediction");
-  const hasErrors = Boolean(inferenceOf(model, output));
-  const head = hasErrors
-    ? ["coefficient", "std. error", "of it privacy", "95 % interval", "if 1 % lie", "p", "for prediction"]
-    : ["for prediction"];
+  const what = model.link === "linear" ? t(isShare ? "score.probability" : "score.prediction") : t(`score.${model.link}`);
+  const hasErrors = Boolean(estimates[output]?.length);
+  const head = hasErrors ? COLUMNS : ["prediction"];
+  const assumed = isOfWaves(model) ? "assumed.groups" : "assumed.sums";
   return [
-    h("p.hint",
-      `The ${what} is (intercept) plus, for each row, its coefficient times the answer; a yes and a ` +
-        "choice count 1. Choices are compared with the first one.",
-      hasErrors
-        ? " Predictions use coefficients that are drawn towards zero where the noise leaves them uncertain."
-        : "",
-    ),
+    h("p.hint", t("coefficients.words", { what }), " ", hasErrors ? term("shrunk", t("coefficients.shrunk")) : null),
     h("table.coefficients",
-      h("thead", h("tr", h("td"), head.map((words) => h("th", { scope: "col" }, words)))),
+      h("thead", h("tr", h("td"), head.map((one) => h("th", { scope: "col" }, t(`column.${one}`))))),
       h("tbody",
-        estimatesOf(model, output).map((one) => row({ ...one, called: calledOf(model, one) }, head)),
+        estimatesOf(model, output, estimates).map((one) => row({ ...one, called: calledOf(model, one) }, head)),
       ),
     ),
-    hasErrors
-      ? h("p.hint",
-          "If 1 % of the contributors lied together, they can have moved a coefficient by as much as " +
-            "stands beside its interval, which does not include it.",
-        )
-      : null,
-    model.doubt ? h("p.note.some", model.doubt) : null,
-    hasErrors && !inferenceOf(model, output).uneven
-      ? h("p.hint", isOfWaves(model) ? ASSUMED.waves : ASSUMED.sums)
-      : null,
+    hasErrors ? h("p.hint", t("coefficients.liars")) : null,
+    model.doubt ? h("p.note.some", { lang: "en" }, model.doubt) : null,
+    hasErrors && !inferenceOf(model, output).uneven ? h("p.hint", t(assumed)) : null,
   ];
 }
 
 /** A coefficient's column as people call it. */
 function calledOf(model, { name }) {
   const feature = featuresOf(model).find((one) => columnsFor(one).includes(name));
-  return feature === undefined ? name : columnTitle(feature, name);
+  return feature === undefined ? t("intercept") : columnTitle(feature, name);
 }
 
-function row({ name, called, value, error, privacy, lower, upper, liars, p, prediction }, head) {
+function row(one, head) {
+  const { name, called, value, standard_error: error, privacy_error: privacy, lower, upper, liars, p_value: p, prediction } = one;
   const shown = {
     coefficient: () => withError(value, error),
-    "std. error": () => withError(error),
-    "of it privacy": () => withError(privacy),
-    "95 % interval": () => `${withError(lower, error)} to ${withError(upper, error)}`,
-    "if 1 % lie": () => (liars === null ? "any" : liars === undefined ? "–" : `± ${withError(liars)}`),
-    p: () => probability(p),
-    "for prediction": () => withError(prediction, error),
+    error: () => withError(error),
+    privacy: () => withError(privacy),
+    interval: () => t("bounds", { lower: withError(lower, error), upper: withError(upper, error) }),
+    liars: () => (liars === null ? t("any") : liars === undefined ? "–" : `± ${withError(liars)}`),
+    p: () => (p < 0.001 ? `< ${number(0.001)}` : withError(p, 0.01)),
+    prediction: () => withError(prediction, error),
   };
-  const values = { coefficient: value, "std. error": error, "for prediction": prediction };
+  const values = { coefficient: value, error, prediction };
   return h("tr", { "data-coefficient": name },
     h("th", { scope: "row", dir: "auto" }, called),
     head.map((what) =>
-      h("td", { "data-label": what, "data-value": values[what] }, minus(shown[what]())),
+      h("td", { "data-label": t(`column.${what}`), "data-column": what, "data-value": values[what] }, shown[what]()),
     ),
   );
 }
 
+// ---- averages and tables, which the service has computed from the blurred sums
+
+async function tables({ agreement, target }) {
+  const questions = askedOf(agreement.schema);
+  const groups = questions.filter(({ kind, above }) => kind !== "numeric" && above === undefined);
+  const list = (label, options) => {
+    const select = h("select", { "aria-label": label }, options.map(([value, words]) => h("option", { value }, words)));
+    select.addEventListener("change", () => draw().catch((error) => show("table", alarmOf(error, t("notShown")))));
+    return select;
+  };
+  const named = (some) => some.map((one) => [one.name, titleOf(one)]);
+  const of = list(t("tables.of"), [["", t("tables.all")], ...named(questions)]);
+  of.value = target;
+  const by = list(t("tables.by"), [["", t("tables.everybody")], ...named(groups)]);
+
+  async function draw() {
+    const query = new URLSearchParams({ ...(of.value && { of: of.value }), ...(of.value && by.value && { by: by.value }) });
+    by.disabled = of.value === "";
+    const told = await ask(`${base}/tables?${query}`);
+    if ((await isOwn(told, agreement)) === false) throw new Error(t("notSigned"));
+    const asked = questions.find(({ name }) => name === of.value);
+    show("table", drawn(told.rows, questions, asked), told.assumes.map((words) => h("p.hint", { lang: "en" }, words)));
+  }
+
+  const table = h("div", { id: "table", "aria-live": "polite" });
+  show("tables", h("h2", t("tables")), h("p.hint", t("tables.words")), h("div.asked", of, h("span", t("tables.of.by")), by), table);
+  await draw().catch(() => (place("tables").hidden = true)); // such as of products with the target alone
+}
+
+/** Rows of the service as a list: what, a bar with its interval, and the number. */
+function drawn(rows, questions, asked) {
+  const called = (name) => questions.find((one) => one.name === name);
+  const items = rows.map(({ estimate, lower, upper, standard_error: _e, privacy_error: _p, question, level, ...keys }) => {
+    const column = asked ?? called(question);
+    const isNumber = column !== undefined && column.kind === "numeric" && column.above === undefined;
+    const parts = question === undefined
+      ? Object.entries(keys).map(([name, value]) => answerIn(called(name), value))
+      : [column ? titleOf(column) : question, level === "mean" ? t("tables.mean") : answerIn(column, level)];
+    const told = (value) => (isNumber ? measured(column, value, 3) : percent(value));
+    const [low, high] = isNumber ? [column.lower, column.upper] : [0, 1];
+    return h("li",
+      h("span.what", h("b", { dir: "auto" }, parts.join(", ") || t("tables.everybody"))),
+      intervalPlot({ value: estimate, lower, upper }, low, high),
+      h("span.much", h("b", told(estimate)), h("span.hint", ` ${t("bounds", { lower: told(lower), upper: told(upper) })}`)),
+    );
+  });
+  return h("ul.effects", items);
+}
+
+function answerIn(column, value) {
+  if (value === NOT_SAID) return t("notSaid");
+  if (column === undefined) return value;
+  return answerOf(column, column.kind === "binary" ? value === "yes" : value);
+}
+
 // ---- trying it
 
-function tryIt(model) {
-  const features = featuresOf(model);
+function tryIt(model, estimates) {
+  // what is computed from answers is not asked, but the answers are
+  const needed = featuresOf(model).flatMap((one) => one.of ?? one.name);
+  const features = askedOf(model.agreement.schema).filter(({ name }) => needed.includes(name));
   const result = h("output", { id: "prediction", "aria-live": "polite" });
   const form = h("form", { novalidate: true, autocomplete: "off" }, features.map(field));
   for (const feature of features) fillIn(form, feature);
   const update = () => {
     try {
-      const record = answers(form, features);
-      result.replaceChildren(...predicted(model, record, result));
+      showAsked(form, features);
+      result.replaceChildren(...predicted(model, answers(form, features), estimates, result));
     } catch (error) {
       if (!error.holder) throw error;
-      result.replaceChildren("Please fill in all fields.");
+      result.replaceChildren(t("try.fill"));
     }
   };
   form.addEventListener("input", update);
   form.addEventListener("submit", (event) => event.preventDefault());
   queueMicrotask(update);
-  return [
-    h("h2", "Try it"),
-    h("p.hint", "Computed in this page; what you enter stays here."),
-    form,
-    result,
-  ];
+  return [h("h2", t("try")), h("p.hint", t("try.here")), form, result];
 }
 
-function predicted(model, record, result) {
+function predicted(model, record, estimates, result) {
   const { number: value, likely, classes } = predict(model, record);
   const aim = aimOf(model);
-  const percent = (share) => `${number(100 * share, 3)} %`;
   if (classes) {
     const best = classes.reduce((one, other) => (other.likely > one.likely ? other : one));
     result.setAttribute("data-value", JSON.stringify(classes.map((one) => one.likely)));
     return [
       `${titleOf(aim)}: `,
       h("b", answerOf(aim, best.name)),
-      h("ul.classes",
-        classes.map((one) => h("li", `${answerOf(aim, one.name)}: ${percent(one.likely)}`)),
-      ),
+      h("ul.classes", classes.map((one) => h("li", `${answerOf(aim, one.name)}: ${percent(one.likely)}`))),
     ];
   }
   if (likely !== undefined) {
     result.setAttribute("data-value", likely);
-    return [`${targetInWords(model.agreement.schema)}: `, h("b", percent(likely)), " likely"];
+    return [`${targetInWords(model.agreement.schema)}: `, h("b", t("try.likely", { percent: percent(likely) }))];
   }
-  const interval = predictionInterval(model, record);
+  const interval = predictionInterval(model, record, estimates);
   result.setAttribute("data-value", value);
   if (interval) result.setAttribute("data-interval", JSON.stringify(interval));
+  const [lower, upper] = (interval ?? []).map((end) => measured(aim, end, 3));
   return [
     `${titleOf(aim)}: `,
-    h("b", minus(measured(aim, value, 4))),
-    interval
-      ? h("p.hint",
-          `95 of 100 people with these answers lie between ${minus(number(interval[0], 3))} and ` +
-            `${minus(number(interval[1], 3))}, if people spread evenly around the model.`,
-        )
-      : h("p.hint", "How far a person may lie from it is not known for this model."),
+    h("b", measured(aim, Math.min(Math.max(value, aim.lower), aim.upper), 4)),
+    h("p.hint", interval ? t("try.interval", { lower, upper }) : t("try.unknown")),
   ];
 }
 
 /** Something to begin with: the middle of a range, the first of the choices. */
 function fillIn(form, column) {
-  const middle = () => asTyped(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
-  const isChoice = column.kind === "categorical" || isLabel(column);
+  const holder = form.querySelector(`[data-field="${CSS.escape(column.name)}"]`);
+  const radios = [...holder.querySelectorAll("[type=radio]")];
+  const middle = radios[Math.floor(radios.length / 2)]?.value;
   const first = isLabel(column) ? true : column.levels?.[0];
-  putBack(form, [column], { [column.name]: isChoice ? JSON.stringify(first) : middle() });
+  const isChoice = column.kind === "categorical" || isLabel(column);
+  const number = () => asTyped(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
+  putBack(form, [column], { [column.name]: isChoice ? JSON.stringify(first) : (middle ?? number()) });
 }
 
-function downloads({ agreement: { wave }, caveats }, isPlanned, signed) {
-  const base = `/collections/${fingerprint}`;
-  const link = (path, name, words) =>
-    h("a.button", { href: `${base}/${path}`, download: name }, words);
-  const ofPlan = (plan, what, name, words) =>
-    h("a.button", { href: `/collections/${plan}/${what}`, download: name }, words);
+function downloads({ agreement: { wave }, caveats }, isPlanned, signature) {
+  const link = (path, name, words) => h("a.button", { href: path, download: name }, t(`file.${words}`));
   return [
-    h("h2", "Downloads"),
-    h("p", { id: "signed" }, signed),
-    !isPlanned && !caveats.length
-      ? h("p.hint",
-          "From the blurred sums anyone can fit further models of the same answers, as often as they " +
-            "like: the promise covers all of them.",
-        )
-      : null,
+    h("h2", t("downloads")),
+    h("p", { id: "signed" }, signature),
+    !isPlanned && !caveats.length ? h("p.hint", t("downloads.sums")) : null,
     h("div.buttons",
-      link("model", "model.json", "Model (JSON)"),
-      isPlanned ? null : link("moments", "moments.json", "Blurred sums (JSON)"),
-      isPlanned ? ofPlan(wave.plan, "document", "plan.json", "Plan (JSON)") : null,
-      isPlanned ? ofPlan(wave.plan, "releases", "releases.json", "Blurred sums of all waves (JSON)") : null,
-      link("statement?format=markdown", "statement.md", "Statement"),
-      link("statement?format=yaml", "statement.yaml", "Statement (YAML)"),
+      link(`${base}/model`, "model.json", "model"),
+      isPlanned ? null : link(`${base}/moments`, "moments.json", "sums"),
+      isPlanned ? link(`/collections/${wave.plan}/document`, "plan.json", "plan") : null,
+      isPlanned ? link(`/collections/${wave.plan}/releases`, "releases.json", "releases") : null,
+      link(`${base}/statement?format=markdown`, "statement.md", "statement"),
+      link(`${base}/statement?format=yaml`, "statement.yaml", "yaml"),
     ),
   ];
 }

@@ -1,32 +1,36 @@
-// /admin, the form: describe a collection or a plan of waves, see at once what it would promise and
-// achieve, look at it as contributors will, and open it.
+// /admin, the form: describe a survey, see at once what it would promise and achieve, look at it as
+// contributors will, and open it.
 
-import { ASSUMED, expectedInWords, MISSING, planInWords, warningsOf } from "./adminwords.js";
-import { attempt, chosen, dateBox, dialog, opening, tell } from "./dialogs.js";
+import { attempt, chosen, dateBox, dialog, notNow, tell } from "./dialogs.js";
 import { widthOf } from "./forms.js";
-import { atMost, number } from "./language.js";
-import { ask, definitions, download, h, place, show } from "./page.js";
+import { atMost, number, t } from "./language.js";
+import { ask, definitions, download, h, place, show, term } from "./page.js";
 import {
-  ABOUT,
   about,
+  aboutIn,
   columnOf,
   complain,
   databases,
   numberIn,
   question,
+  speak,
   targetQuestion,
   terms,
 } from "./questions.js";
+import { askedOf } from "./schema.js";
+import { measured, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
   conditionInWords,
   isShared,
-  localInWords,
   modelInWords,
   noiseInWords,
   premiseInWords,
+  promiseInWords,
   promiseOf,
   quorumOf,
+  strengthOf,
+  titleIn,
 } from "./words.js";
 
 const PAUSE = 300; // milliseconds without typing before the service is asked
@@ -35,16 +39,15 @@ const EXAMPLE = {
   target: { name: "income", kind: "numeric", lower: 0, upper: 200000 },
 };
 let given = null; // {token, opened}
-let proposed = null; // {agreement, plan}: what is shown, and would be opened
+let imported = null; // {schema, notes, file}: questions from a file, in the place of those typed
+let proposed = null; // {agreement, plan, mu}: what is shown, and would be opened
 let asked = 0;
 let timer = 0;
 
 /** Show the form; `opened` is called after something was opened. */
 export function form(token, opened) {
   given = { token, opened };
-  const questions = h("div", { id: "questions" },
-    EXAMPLE.features.map((one) => question(soon, one)),
-  );
+  const questions = h("div", { id: "questions" }, EXAMPLE.features.map((one) => question(soon, one)));
   const add = () => {
     const row = question(soon);
     questions.append(row);
@@ -53,27 +56,71 @@ export function form(token, opened) {
   };
   const element = h("form", { id: "proposal", novalidate: true, autocomplete: "off", input: soon },
     about(),
-    questions,
-    h("button", { type: "button", click: add }, "Add a question"),
-    targetQuestion(EXAMPLE.target),
+    h("div", { id: "typed" },
+      questions,
+      h("button", { type: "button", click: add }, t("question.add")),
+      targetQuestion(EXAMPLE.target),
+    ),
+    fromForm(),
+    databases(),
     terms(),
-    databases(soon),
     dateBox(),
     h("div", { id: "brief", "aria-hidden": "true", hidden: true }),
     h("div.field.check",
       h("input", { type: "checkbox", id: "anyone" }),
-      h("label", { for: "anyone" }, "Open to anyone, without invitations"),
+      h("label", { for: "anyone" }, t("anyone")),
     ),
     h("div.buttons",
-      h("button.primary", { id: "open", disabled: true }, "Open this collection"),
-      h("button", { type: "button", id: "look", disabled: true, click: preview }, "See the form"),
+      h("button.primary", { id: "open", disabled: true }, t("open.button")),
+      h("button", { type: "button", id: "look", disabled: true, click: preview }, t("look")),
     ),
   );
   element.addEventListener("submit", (event) => {
     event.preventDefault();
     if (proposed) attempt(() => openHere(proposed.plan ?? proposed.agreement));
   });
-  show("opening", h("h2", "Open a collection"), element, fromFile());
+  show("opening", h("h2", t("open")), element, fromFile());
+  soon();
+}
+
+// ---- from files
+
+/** Questions from an XLSForm, which the service reads; what is to be predicted is chosen then. */
+function fromForm() {
+  const id = "form-file";
+  const file = h("input", { type: "file", id, accept: ".xlsx" });
+  file.addEventListener("change", () => attempt(() => read(file.files[0], null)));
+  return h("div", { id: "from-form" },
+    h("div.field",
+      h("label", { for: id }, t("xlsform")),
+      h("span.hint", { id: `${id}-hint` }, t("xlsform.hint")),
+      file,
+    ),
+    h("div", { id: "imported", hidden: true }),
+  );
+}
+
+async function read(file, target) {
+  const query = target === null ? "" : `?${new URLSearchParams({ target })}`;
+  const found = await ask(`/surveys${query}`, { method: "POST", body: file, type: "application/octet-stream", token: given.token });
+  imported = { ...found, file };
+  const { schema, notes } = found;
+  const names = askedOf(schema).map((one) => h("option", { value: one.name, selected: one === schema.target }, titleOf(one)));
+  const list = h("select", { id: "form-target", change: () => attempt(() => read(file, list.value)) }, names);
+  const forget = () => {
+    imported = null;
+    place("form-file").value = "";
+    place("imported").hidden = true;
+    place("typed").hidden = false;
+    soon();
+  };
+  place("typed").hidden = true;
+  show("imported",
+    h("p", t("xlsform.read", { count: number(names.length) })),
+    h("div.field", h("label", { for: "form-target" }, t("question.target")), list),
+    notes.length ? h("ul.hint", { lang: "en" }, notes.map((one) => h("li", one))) : null,
+    h("button.quiet", { type: "button", click: forget }, t("xlsform.forget")),
+  );
   soon();
 }
 
@@ -86,35 +133,35 @@ function fromFile() {
       const found = JSON.parse(await file.files[0].text());
       file.value = "";
       if (found.format === "blurfit-plan") {
-        // what it promises is checked when its first wave is open, and by everyone
+        // what it promises is checked when its first group is asked, and by everyone
         const waves = h("ul", planInWords(found).map((words) => h("li", words)));
-        const name = h("p", "Fingerprint: ", h("code", found.fingerprint));
-        return offer("Open a plan from a file", "Open this plan", found, [waves, name]);
+        const name = h("p", term("fingerprint", t("fingerprint")), ": ", h("code", found.fingerprint));
+        return offer(found, [waves, name]);
       }
       const mu = await verify(found, found.fingerprint);
-      const words = promise({ agreement: found, mu, plan: null });
-      offer("Open an agreement from a file", "Open this collection", found, [words]);
+      offer(found, [promise({ agreement: found, mu, plan: null })]);
     }),
   );
   return h("div.field",
-    h("label", { for: id }, "Or open an agreement from a file"),
-    h("span.hint", "Such as the one that the other of two databases has made."),
+    h("label", { for: id }, t("fromFile")),
+    h("span.hint", { id: `${id}-hint` }, t("fromFile.hint")),
     file,
   );
 }
 
 /** Show what a file holds, and open it if that is wanted, until the date that is chosen there. */
-function offer(title, button, agreed, words) {
-  const confirm = h("button.primary", { type: "button" }, button);
-  const cancel = h("button", { type: "button", click: () => shown.close() }, "Not now");
+function offer(agreed, words) {
+  const confirm = h("button.primary", { type: "button" }, t("open.button"));
   const date = dateBox(null, "file-until");
-  const shown = dialog(title, ...words, date, h("div.buttons", confirm, cancel));
+  const shown = dialog(t("fromFile.title"), ...words, date, h("div.buttons", confirm, notNow(() => shown)));
   confirm.addEventListener("click", async () => {
     const until = chosen("file-until");
     shown.close();
     await attempt(() => openHere(agreed, until));
   });
 }
+
+// ---- what is proposed
 
 function soon() {
   clearTimeout(timer);
@@ -123,43 +170,32 @@ function soon() {
   timer = setTimeout(propose, PAUSE);
 }
 
-// ---- what is proposed
-
 /** {terms, off, waves, wrong}: what would be sent, and the fields with which something is wrong. */
 function proposal() {
   const element = place("proposal");
   const wrong = [];
   const field = (name) => element.elements[name];
   const check = (name, isFine, words) => {
-    complain(field(name), isFine ? "" : words);
+    complain(field(name), isFine ? "" : t(`missing.${words}`));
     if (!isFine) wrong.push(field(name));
   };
   const value = (name) => numberIn(field(name));
-  const names = [];
-  const columns = [...element.querySelectorAll("#questions .question"), targetRow(element)].map((row) => {
-    const column = columnOf(row, names, wrong);
-    names.push(column.name);
-    return column;
-  });
-  const words = Object.fromEntries(
-    ABOUT.map((name) => [name, field(name).value.trim()]).filter(([, text]) => text !== ""),
-  );
-  check("epsilon", value("epsilon") > 0 && Number.isFinite(value("epsilon")), MISSING.epsilon);
-  check("delta", value("delta") > 0 && value("delta") < 1, MISSING.delta);
-  check("quorum", Number.isSafeInteger(value("quorum")) && value("quorum") > 0, MISSING.quorum);
+  const tags = field("languages").value.split(/[\s,]+/).filter(Boolean);
+  const areTags = tags.length > 0 && tags.every((tag) => /^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(tag));
+  check("languages", areTags && new Set(tags).size === tags.length, "languages");
+  if (areTags) speak(element, tags);
+  check("epsilon", value("epsilon") > 0 && Number.isFinite(value("epsilon")), "epsilon");
+  check("delta", value("delta") > 0 && value("delta") < 1, "delta");
+  check("quorum", Number.isSafeInteger(value("quorum")) && value("quorum") > 0, "quorum");
   const colluders = value("colluders") / 100;
-  check("colluders", colluders >= 0 && colluders <= 0.5, MISSING.colluders);
-  check("off", value("off") === null || value("off") > 0, MISSING.off);
+  check("colluders", colluders >= 0 && colluders <= 0.5, "colluders");
+  check("off", value("off") === null || value("off") > 0, "off");
   const local = value("local_epsilon");
-  check("local_epsilon", local === null || local > 0, MISSING.epsilon);
+  check("local_epsilon", local === null || local > 0, "epsilon");
   const isGiven = local === null || (value("local_delta") > 0 && value("local_delta") < 1);
-  check("local_delta", isGiven, MISSING.localDelta);
-  const optional = Object.fromEntries(
-    ["local_epsilon", "local_delta"]
-      .map((name) => [name, value(name)])
-      .filter(([, one]) => one !== null),
-  );
+  check("local_delta", isGiven, "localDelta");
   const both = databasesIn(field, check);
+  const numbers = ["epsilon", "delta", "quorum", "local_epsilon", "local_delta"].map((name) => [name, value(name)]);
   return {
     wrong,
     off: value("off"),
@@ -167,9 +203,8 @@ function proposal() {
     counts: field("counts").value === "true",
     colluders,
     terms: {
-      schema: { features: columns.slice(0, -1), target: columns.at(-1), ...words },
-      ...Object.fromEntries(["epsilon", "delta", "quorum"].map((name) => [name, value(name)])),
-      ...optional,
+      schema: { ...schemaIn(element, wrong), ...aboutIn(element) },
+      ...Object.fromEntries(numbers.filter(([, one]) => one !== null)),
       ...(field("database_noise").value === "true" ? { database_noise: true } : {}),
       ...(both.length ? { databases: both } : {}),
       ...(both.length && field("proofs").value !== "usual" ? { proofs: field("proofs").value === "true" } : {}),
@@ -179,22 +214,29 @@ function proposal() {
   };
 }
 
-const targetRow = (element) =>
-  [...element.querySelectorAll(".question")].find((row) =>
-    row.querySelector("legend")?.textContent.startsWith("What is to be"),
-  );
+/** The questions of the file that was read, or those that were typed. */
+function schemaIn(element, wrong) {
+  if (imported) return imported.schema;
+  const names = [];
+  const columns = [...element.querySelectorAll("#questions .question, .target")].map((row) => {
+    const column = columnOf(row, names, wrong);
+    names.push(column.name);
+    return column;
+  });
+  return { features: columns.slice(0, -1), target: columns.at(-1) };
+}
 
 function databasesIn(field, check) {
-  if (!place("databases").open) return [];
+  if (place("databases").hidden) return [];
   const both = [0, 1].map((i) => ({
     name: field(`name${i}`).value.trim(),
     url: field(`url${i}`).value.trim(),
   }));
   both.forEach(({ name, url }, i) => {
-    check(`name${i}`, name !== "", MISSING.database);
+    check(`name${i}`, name !== "", "database");
     const isAddress = URL.canParse(url) && new URL(url).origin === url;
     const isOther = i === 0 || (name !== both[0].name && url !== both[0].url);
-    check(`url${i}`, isAddress && isOther, isAddress ? MISSING.different : MISSING.address);
+    check(`url${i}`, isAddress && isOther, isAddress ? "different" : "address");
   });
   return both;
 }
@@ -202,15 +244,12 @@ function databasesIn(field, check) {
 async function propose() {
   const turn = ++asked;
   const { terms: typed, wrong, off, waves, counts, colluders } = proposal();
-  if (wrong.length) {
-    return notYet("Some fields need another look.", wrong[0]);
-  }
+  if (wrong.length) return notYet(t("notYet.fields"), wrong[0]);
   // what is collected here is signed here; of two databases the other's key would be needed, too
   const { key } = await ask("/signing-key").catch(() => ({ key: null }));
   const body = key && !typed.databases ? { ...typed, signing_keys: [key] } : typed;
   const { token } = given;
-  const post = (path, content) =>
-    ask(path, { method: "POST", body: JSON.stringify(content), token });
+  const post = (path, content) => ask(path, { method: "POST", body: JSON.stringify(content), token });
   try {
     const [agreement, plan] = await Promise.all([
       post("/proposals", body),
@@ -222,108 +261,139 @@ async function propose() {
     if (turn !== asked) return; // something else has been typed since
     proposed = { agreement, plan: plan?.waves.length > 1 ? plan : null, mu };
     for (const id of ["open", "look"]) place(id).removeAttribute("disabled");
-    show("promise", h("h2", "What it would promise"), promise({ agreement, mu, plan }));
+    show("promise", h("h2", t("wouldPromise")), promise({ agreement, mu, plan }));
     show("brief", brief(agreement));
     const wish = off === null ? {} : { off };
     const expected = await post("/outlooks", { ...body, ...wish }).catch(() => null);
     if (turn === asked) show("expected", outlook(body, expected, off));
   } catch (error) {
-    if (turn === asked) notYet(error.message);
+    if (turn === asked) notYet(error.message, null, { lang: "en" });
   }
 }
 
-function notYet(words, field) {
-  const go = field
-    ? h("button.quiet", { type: "button", click: () => field.focus() }, "Go to the first")
-    : null;
+function notYet(words, field, attributes = {}) {
+  const go = field ? h("button.quiet", { type: "button", click: () => field.focus() }, t("notYet.go")) : null;
   show("promise",
-    h("h2", "What it would promise"),
-    h("div.note.bad", h("strong", "Not yet"), h("p", words), go),
+    h("h2", t("wouldPromise")),
+    h("div.note.bad", h("strong", t("notYet")), h("p", attributes, words), go),
   );
   place("expected").hidden = true;
 }
 
+// ---- what to expect
+
 function outlook(body, expected, off) {
   const { target } = body.schema;
-  const warnings = warningsOf(body, expected);
   return [
-    h("h2", "What to expect"),
+    h("h2", t("outlook")),
     expected
-      ? [
-          expectedInWords(expected, target, off).map((words) => h("p", words)),
-          h("p.hint", ASSUMED),
-        ]
-      : h("p.hint", "There is no estimate for these terms."),
-    warnings.map((words) => h("div.note.some.warning", words)),
+      ? [expectedInWords(expected, target, off).map((words) => h("p", words)), h("p.hint", t("outlook.assumed"))]
+      : h("p.hint", t("outlook.none")),
+    warningsOf(body, expected).map((words) => h("div.note.some.warning", words)),
   ].flat(3);
+}
+
+/** “± 4,800 €”, or “± 3.1 percentage points”. */
+function amount(value, target) {
+  const isNumber = target.kind === "numeric" && !("above" in target);
+  return `± ${isNumber ? measured(target, value, 2) : t("points", { points: number(100 * value, 2) })}`;
+}
+
+/** [words] about how far off predictions will be. */
+function expectedInWords({ count, off, without_privacy: without, people, epsilon }, target, wish) {
+  const values = { count: number(count), off: amount(off, target), without: amount(without, target) };
+  const found = [t("outlook.off", { ...values, target: titleOf(target) })];
+  if (wish === null) return found;
+  values.wish = amount(wish, target);
+  if (people === null && epsilon === null) return [...found, t("outlook.never", values)];
+  if (people !== null) found.push(t("outlook.people", { ...values, people: number(roundUp(people), 2) }));
+  if (epsilon === null) return [...found, t("outlook.few", values)];
+  return [...found, t("outlook.epsilon", { ...values, epsilon: number(epsilon, 2) })];
+}
+
+const roundUp = (people) => {
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(people)) - 1);
+  return Math.ceil(people / power) * power;
+};
+
+/** Warnings about terms that make little sense: [words]. */
+function warningsOf({ epsilon, delta, quorum }, expected) {
+  const values = { epsilon: number(epsilon), delta: number(delta), quorum: number(quorum) };
+  return [
+    epsilon > 10 ? "large" : epsilon > 3 ? "weak" : null,
+    epsilon < 0.01 ? "small" : null,
+    delta * quorum > 0.1 ? "delta" : null,
+    quorum < 20 ? "few" : null,
+    expected && expected.off > 0.45 * expected.spread ? "nothing" : null,
+  ]
+    .filter(Boolean)
+    .map((name) => t(`warning.${name}`, { ...values, most: number(0.1 / quorum, 1) }));
+}
+
+// ---- what it would promise
+
+function planInWords({ waves, colluders }) {
+  const margin = t("plan.margin", { percent: number(100 * colluders) });
+  if (waves.length === 1) return [t("plan.one"), margin];
+  const each = waves.map(({ kind, quorum, honest }, i) =>
+    t("plan.group", { place: i + 1, people: number(quorum), honest: number(honest), sends: t(`plan.${kind}`) }),
+  );
+  return [...each, margin];
 }
 
 function promise({ agreement, mu, plan }) {
   const { calibration } = agreement;
-  const { epsilon, delta } = promiseOf(agreement);
-  const local = localInWords(mu, isShared(agreement) ? "together" : "local");
+  const shared = isShared(agreement);
+  const strength = strengthOf(mu);
   const count = widthOf(agreement);
-  return definitions([
+  const alone = { epsilon: atMost(calibration.local.epsilon, 4), delta: atMost(calibration.local.delta, 3) };
+  const deviation = calibration.sigma / Math.sqrt(quorumOf(agreement));
+  const whole = plan?.waves.length > 1 ? plan.fingerprint : agreement.fingerprint;
+  return definitions(
     [
-      "To everyone in the model",
+      [t("to.everyone"), `${promiseInWords(agreement)}. ${modelInWords(agreement, "anyone")} ${premiseInWords(agreement)}`],
+      shared ? [t("against.either"), `${t("to.same")} ${conditionInWords(agreement)}`] : null,
+      agreement.proofs ? [t("proof"), t("to.proofs")] : null,
       [
-        h("b", `ε = ${atMost(epsilon)}, δ = ${atMost(delta)}. `),
-        modelInWords(agreement)
-          .replace("Had you answered", "Had one person answered")
-          .replace("Had your record", "Had one record"),
-        " ",
-        premiseInWords(agreement),
+        t(shared ? "against.both" : "against.one"),
+        [
+          t("against.alone", alone),
+          " ",
+          h("span", { class: `verdict ${strength}` }, t(`${shared ? "together" : "local"}.${strength}`)),
+        ],
       ],
-    ],
-    isShared(agreement)
-      ? ["Against either database", ["The same. ", conditionInWords(agreement)]]
-      : null,
-    agreement.proofs
-      ? ["Proofs", "Contributors prove to both databases that they send no more than an honest submission."]
-      : null,
-    [
-      isShared(agreement) ? "If both put their shares together" : "To a contributor, against this database",
+      plan ? [t("groups"), h("ul", planInWords(plan).map((words) => h("li", words)))] : null,
+      [t("to.noise"), t("to.noise.words", { sigma: number(calibration.sigma, 4), each: number(deviation, 3) })],
+      [t("to.averages"), noiseInWords(agreement)],
       [
-        h("b", `ε = ${atMost(calibration.local.epsilon, 4)} `),
-        `at δ = ${atMost(calibration.local.delta, 3)}. `,
-        h("span", { class: `verdict ${local.strength}` }, local.words),
+        t("fact.sends"),
+        t(agreement.proofs ? "to.sends.proof" : "to.sends", { count: number(count), bytes: number(64 + 8 * count) }),
       ],
-    ],
-    plan && plan.waves.length
-      ? ["Waves", h("ul", planInWords(plan).map((words) => h("li", words)))]
-      : null,
-    ["Noise", noise(agreement)],
-    ["Noise on averages", noiseInWords(agreement)],
-    ["Each sends", `${number(count)} numbers, ${agreement.proofs ? "and the proof" : `${number(64 + 8 * count)} bytes`}`],
-    ["Fingerprint", h("code", plan && plan.waves.length > 1 ? plan.fingerprint : agreement.fingerprint)],
-  ].filter(Boolean));
+      [term("fingerprint", t("fingerprint")), h("code", whole)],
+    ].filter(Boolean),
+  );
 }
 
 /** For narrow screens, where the promise is far below what is being edited. */
 function brief(agreement) {
   const { epsilon } = promiseOf(agreement);
   const { local } = agreement.calibration;
-  return [`Model ε = ${atMost(epsilon)} · one submission ε = ${atMost(local.epsilon, 4)}`];
-}
-
-function noise(agreement) {
-  const { calibration } = agreement;
-  const root = Math.sqrt(quorumOf(agreement));
-  const words = (name, sigma) =>
-    `σ = ${number(sigma, 4)} on the sum of ${name}, ${number(sigma / root, 3)} for each person`;
-  return words("products", calibration.sigma);
+  return [t("brief", { epsilon: atMost(epsilon), local: atMost(local.epsilon, 4) })];
 }
 
 // ---- seeing it as contributors will
 
 async function preview() {
   const { schema } = proposed.agreement;
-  const [{ field }, { askedOf }] = await Promise.all([import("./fields.js"), import("./schema.js")]);
+  const [{ field, showAsked }, columns] = [await import("./fields.js"), askedOf(schema)];
+  const sketch = h("form", { novalidate: true, submit: (event) => event.preventDefault() }, columns.map(field));
+  sketch.addEventListener("input", () => showAsked(sketch, columns));
+  showAsked(sketch, columns);
   const shown = dialog(
-    schema.title ?? `Help to learn about ${schema.target.name}`,
-    h("p.hint", "As contributors will see it. Nothing that you enter here goes anywhere."),
-    h("form", { novalidate: true, submit: (event) => event.preventDefault() }, askedOf(schema).map((one) => field(one))),
-    h("div.buttons", h("button", { type: "button", click: () => shown.close() }, "Back")),
+    titleIn(schema),
+    h("p.hint", t("look.words")),
+    sketch,
+    h("div.buttons", h("button", { type: "button", click: () => shown.close() }, t("previous"))),
   );
 }
 
@@ -331,41 +401,39 @@ async function preview() {
 
 /** Open an agreement or a plan at this database; which of two it is follows from its address. */
 async function openHere(agreed, until = chosen()) {
-  const isPlan = agreed.format === "blurfit-plan";
   const role = roleHere(agreed);
-  const path = opening("/collections", until, { role });
-  const status = await ask(path, { method: "POST", body: JSON.stringify(agreed), token: given.token });
+  const query = new URLSearchParams({ role, ...(until === null ? {} : { until }) });
+  const body = JSON.stringify(agreed);
+  const status = await ask(`/collections?${query}`, { method: "POST", body, token: given.token });
   await given.opened();
-  const title = isPlan ? "The plan’s first wave is open." : "The collection is open.";
-  opened(status.fingerprint, status.invited, title, role === "whole" ? null : agreed);
+  opened(status, role === "whole" ? null : agreed);
 }
 
 /** “whole”, or which of an agreement's two databases this page comes from. */
-export function roleHere({ databases }) {
-  if (databases.length === 0) return "whole";
-  const at = databases.findIndex(({ url }) => url === location.origin);
+export function roleHere({ databases: both }) {
+  if (both.length === 0) return "whole";
+  const at = both.findIndex(({ url }) => url === location.origin);
   if (at < 0) {
-    const names = databases.map(({ name, url }) => `${name} (${url})`).join(" and ");
-    throw new Error(`This agreement is for ${names}, and this page comes from ${location.origin}.`);
+    const names = both.map(({ name, url }) => `${name} (${url})`).join(t("and"));
+    throw new Error(t("opened.elsewhere", { names, here: location.origin }));
   }
   return ["first", "second"][at];
 }
 
-function opened(fingerprint, invited, title, shared = null) {
+function opened({ fingerprint, invited }, shared) {
   const address = `${location.origin}/c/${fingerprint}`;
   const other = shared?.databases.find(({ url }) => url !== location.origin);
-  const what = shared?.format === "blurfit-plan" ? "plan" : "agreement";
-  const save = () =>
-    download(`${what}-${fingerprint.slice(0, 8)}.json`, "application/json", JSON.stringify(shared));
+  const save = () => download(`agreement-${fingerprint.slice(0, 8)}.json`, "application/json", JSON.stringify(shared));
   tell(
-    title,
+    t("opened"),
     invited
-      ? h("p", "People need an invitation: make links below, one for each person. Without one, ", h("a", { href: `/c/${fingerprint}` }, "its page"), " asks nothing.")
-      : h("p", "Give people this address: ", h("a", { href: `/c/${fingerprint}` }, address)),
+      ? h("p", t("opened.invited"), " ", h("a", { href: `/c/${fingerprint}` }, t("opened.page")))
+      : h("p", t("opened.anyone"), " ", h("a", { href: `/c/${fingerprint}` }, address)),
     shared
       ? h("p",
-          `Now ${other.name} opens the same ${what} at ${other.url}/admin, from this file. `,
-          h("button", { type: "button", click: save }, `Download the ${what}`),
+          t("opened.other", { name: other.name, url: `${other.url}/admin` }),
+          " ",
+          h("button", { type: "button", click: save }, t("opened.download")),
         )
       : null,
   );

@@ -1,7 +1,7 @@
 // What happened to what was sent: on its way, refused, or received, with a receipt to keep.
 
-import { has, language, moment, t } from "./language.js";
-import { definitions, download, h, show } from "./page.js";
+import { moment, t } from "./language.js";
+import { alarmOf, definitions, download, h, show, term } from "./page.js";
 
 export function tell({ attempt, waiting, wait }) {
   const words = waiting
@@ -12,20 +12,15 @@ export function tell({ attempt, waiting, wait }) {
   show("outcome", h("div.note", { id: "sending" }, h("strong", words)));
 }
 
-/** The service's refusal: its kind in the reader's language, and its own words. */
+const FINAL = ["closed", "date-closed", "conflict", "invalid", "unknown-collection", "outdated"];
+
+/** The service's refusal: its kind in the reader's language, or its own words. What is refused for good
+ * is not offered again. */
 export function refused({ problem }, { tryAgain, startAnew }) {
-  const name = `problem.${problem.type?.split(":").at(-1)}`;
-  const isTold = language !== "en" && has(name);
-  show("outcome",
-    h("div.note.bad", { role: "alert" },
-      h("strong", isTold ? t(name) : problem.title),
-      h("p", { lang: "en" }, problem.detail),
-      h("div.buttons",
-        h("button", { type: "button", click: tryAgain }, t("tryAgain")),
-        somebodyElse(startAnew),
-      ),
-    ),
-  );
+  const isFinal = FINAL.includes(problem.type?.split(":").at(-1));
+  const again = h("button", { type: "button", click: tryAgain }, t("tryAgain"));
+  const buttons = h("div.buttons", isFinal ? null : again, somebodyElse(startAnew));
+  show("outcome", alarmOf(problem, null, buttons));
 }
 
 export function receipt(record, fingerprint, { startAnew, takeBack }) {
@@ -55,7 +50,7 @@ export function receipt(record, fingerprint, { startAnew, takeBack }) {
         [t("received"), moment(at)],
         [t("identifier"), h("code", identifier)],
         [t("digest"), h("code", digest)],
-        [t("agreement"), h("code", fingerprint)],
+        [term("fingerprint", t("fingerprint")), h("code", fingerprint)],
         ...(keys.length ? [[t("signed"), t(record.isChecked ? "signed.checked" : "signed.unchecked")]] : []),
         ...(record.shares ?? []).map(({ name, received }) => [
           t("shareOf", { name }),

@@ -1,6 +1,7 @@
-// What all pages share: elements without any HTML in text, and questions to the service.
+// What all pages share: their words, elements without any HTML in text, and questions to the service.
 
-import { t } from "./language.js";
+import { LANGUAGES, choose, has, language, nameOf, t, wanted } from "./language.js";
+import { languagesOf } from "./texts.js";
 
 /** h("p.hint", {id: "a"}, "text", child): classes behind the name, and attributes where there are
  * any; functions listen to events. */
@@ -63,9 +64,9 @@ export async function askText(path, options) {
   return (await answerTo(path, options)).text;
 }
 
-async function answerTo(path, { method = "GET", body, token } = {}) {
+async function answerTo(path, { method = "GET", body, type = "application/json", token } = {}) {
   const headers = { accept: "application/json" };
-  if (body !== undefined) headers["content-type"] = "application/json";
+  if (body !== undefined) headers["content-type"] = type;
   if (token) headers.authorization = `Bearer ${token}`;
   let response;
   try {
@@ -101,9 +102,39 @@ export function alarm(title, text) {
   return h("div.note.bad", { role: "alert" }, h("strong", title), h("p", text));
 }
 
-export function definitions(rows) {
-  return h("dl.facts", rows.map(([what, words]) => h("div", h("dt", what), h("dd", words))));
+/** The same for an error: of the service's, what can be said in the reader's language. */
+export function alarmOf(error, title, ...further) {
+  const { type = "", detail, message = detail } = error;
+  const name = `problem.${type.split(":").at(-1)}`;
+  const own = type.startsWith("urn:") ? { lang: "en" } : {};
+  const told = (element, words, otherwise) => (has(words) ? h(element, t(words)) : h(element, own, otherwise));
+  return h("div.note.bad", { role: "alert" },
+    error.title === undefined ? h("strong", title) : told("strong", name, error.title),
+    told("p", `${name}.how`, message),
+    further,
+  );
 }
+
+/** Rows [what, words, attributes of the words]; symbols that the glossary explains lead there. */
+export function definitions(rows) {
+  return h("dl.facts", rows.map(([what, words, more = {}]) => h("div", h("dt", what), h("dd", more, linked(words)))));
+}
+
+const TERMS = { ε: "epsilon", δ: "delta", "SHA-256": "fingerprint", "R²": "explained" };
+
+/** A text in which the first of each of these symbols is a link into the glossary. */
+export function linked(words) {
+  if (typeof words !== "string") return words;
+  const seen = new Set();
+  return words.split(/(ε|δ|SHA-256|R²)/).map((part) => {
+    if (!Object.hasOwn(TERMS, part) || seen.has(part)) return part;
+    seen.add(part);
+    return term(TERMS[part], part);
+  });
+}
+
+/** A word that leads to where it is explained. */
+export const term = (name, words) => h("a.term", { href: `/glossary#${name}` }, words);
 
 /** A bar that fills towards the quorum. */
 export function progress(count, quorum, words) {
@@ -120,4 +151,32 @@ export function download(name, type, content) {
   const address = URL.createObjectURL(new Blob([content], { type }));
   h("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+// ---- the words of the page itself
+
+dress();
+
+/** Fill in what the page's HTML names, and offer its languages. */
+function dress() {
+  for (const element of document.querySelectorAll("[data-words]")) {
+    element.textContent = t(element.dataset.words);
+  }
+  for (const element of document.querySelectorAll("[data-label]")) {
+    element.setAttribute("aria-label", t(element.dataset.label));
+  }
+  const heading = document.querySelector("h1[data-words]");
+  if (heading) document.title = heading.textContent;
+  if (place("languages")) offerLanguages(null);
+}
+
+/** A list of languages to choose from: the page's own, and those of a survey. */
+export function offerLanguages(schema) {
+  const tags = [...new Set([...LANGUAGES, ...(schema ? languagesOf(schema) : [])])];
+  const best = wanted.find((tag) => tags.includes(tag)) ?? language;
+  const select = h("select", { id: "language", autocomplete: "off" },
+    tags.map((tag) => h("option", { value: tag, lang: tag, selected: tag === best }, nameOf(tag))),
+  );
+  select.addEventListener("change", () => choose(select.value));
+  show("languages", h("label.unseen", { for: "language" }, t("language")), select);
 }

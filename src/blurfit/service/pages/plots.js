@@ -1,37 +1,30 @@
-// Plots: people over time towards a quorum, and effects with their intervals.
+// Plots: people over time towards as many as there must be, and effects with their intervals.
 
-import { number } from "./language.js";
+import { locale, number, t } from "./language.js";
 import { h, svg } from "./page.js";
 
 const HOUR = 3_600_000;
 const [HEIGHT, LEFT, BELOW, ABOVE] = [190, 52, 22, 8];
 
-/** Upwards over time until now, and a dashed line at the quorum. `hours`: [{hour, count}], since
- * 1970. One unit of the picture is about one pixel, so that its words can be read. */
-export function arrivalsPlot(hours, quorum, now = Date.now() / HOUR) {
+/** Upwards over time from the first who came until now, and a dashed line at how many there must be.
+ * `hours` are [{hour, count}] since 1970, and `seen` is what this page has seen itself, [{at, count}]:
+ * nobody knows when within its hour somebody came, so where all came within one that is what is drawn.
+ * One unit of the picture is about one pixel, so that its words can be read. */
+export function arrivalsPlot(hours, quorum, seen) {
   const width = Math.max(240, Math.min(640, document.documentElement.clientWidth - 70));
-  const first = hours[0].hour;
-  const last = Math.max(now, hours.at(-1).hour + 1 / 60);
-  const total = hours.reduce((sum, { count }) => sum + count, 0);
+  const points = pointsOf(hours, seen);
+  const [[first], [last, total]] = [points[0], points.at(-1)];
   const top = Math.max(total, quorum) * 1.08;
   const x = (hour) => (LEFT + ((width - LEFT - 4) * (hour - first)) / (last - first)).toFixed(1);
   const y = (count) => (HEIGHT - BELOW - ((HEIGHT - BELOW - ABOVE) * count) / top).toFixed(1);
-  let sum = 0;
-  const corners = [`${x(first)},${y(0)}`];
-  for (const { hour, count } of hours) {
-    corners.push(`${x(hour)},${y(sum)}`);
-    corners.push(`${x(Math.min(hour + 1, last))},${y((sum += count))}`);
-  }
-  corners.push(`${x(last)},${y(total)}`); // nobody since, up to now
-  const line = corners.join(" ");
-  const label =
-    `${number(total)} contributors from ${when(first)} to now; the quorum is ${number(quorum)}`;
+  const line = [`${x(first)},${y(0)}`, ...points.map(([hour, count]) => `${x(hour)},${y(count)}`)].join(" ");
+  const values = { count: number(total), quorum: number(quorum) };
   return h("figure.arrivals",
     h("figcaption",
       h("span.dashes", { "aria-hidden": "true" }, "– – – "),
-      `the quorum, ${number(quorum)}`,
+      t("plot.enough", values),
     ),
-    svg("svg.plot", { role: "img", viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": label },
+    svg("svg.plot", { role: "img", viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": t("plot.label", values) },
       ticks(top).flatMap((count) => [
         svg("line.rule", { x1: LEFT, x2: width - 4, y1: y(count), y2: y(count) }),
         svg("text.tick", { x: LEFT - 6, y: Number(y(count)) + 4, "text-anchor": "end" }, short(count)),
@@ -40,10 +33,22 @@ export function arrivalsPlot(hours, quorum, now = Date.now() / HOUR) {
       svg("polyline.line", { points: line }),
       svg("line.axis", { x1: LEFT, x2: width - 4, y1: y(0), y2: y(0) }),
       svg("line.goal", { x1: LEFT, x2: width - 4, y1: y(quorum), y2: y(quorum) }),
-      svg("text.tick", { x: LEFT, y: HEIGHT - 5 }, when(first)),
-      svg("text.tick", { x: width - 4, y: HEIGHT - 5, "text-anchor": "end" }, "now"),
+      svg("text.tick", { x: LEFT, y: HEIGHT - 5 }, briefly(first * HOUR)),
+      svg("text.tick", { x: width - 4, y: HEIGHT - 5, "text-anchor": "end" }, t("plot.now")),
     ),
   );
+}
+
+/** [hour, how many had come by then], at least two of them. */
+function pointsOf(hours, seen) {
+  const now = Date.now() / HOUR;
+  if (hours.length === 1 && seen.length > 1) return seen.map(({ at, count }) => [at / HOUR, count]);
+  let sum = 0;
+  const steps = hours.flatMap(({ hour, count }) => [
+    [hour, sum],
+    [Math.min(hour + 1, now), (sum += count)],
+  ]);
+  return [...steps, [Math.max(now, hours.at(-1).hour + 1 / 60), sum]]; // nobody since, up to now
 }
 
 /** Three to five round numbers from zero on. */
@@ -54,11 +59,9 @@ function ticks(top) {
   return Array.from({ length: Math.floor(top / whole) + 1 }, (_, i) => i * whole);
 }
 
-const short = (count) => new Intl.NumberFormat("en", { notation: "compact" }).format(count);
-
-function when(hour) {
-  return new Date(hour * HOUR).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
-}
+const BRIEF = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
+const briefly = (at) => new Date(at).toLocaleString(locale, BRIEF);
+const short = (count) => new Intl.NumberFormat(locale, { notation: "compact" }).format(count);
 
 /** How far the picture of some effects reaches: as far as all intervals, unless that would make the
  * effects themselves too small to see. */
@@ -90,5 +93,15 @@ export function effectPlot({ value, lower, upper }, reach) {
       }),
       svg("circle", { class: value < 0 ? "minus" : "plus", cx: x(value), cy: 11, r: 5 }),
     ],
+  );
+}
+
+/** A value with its interval, between two bounds. */
+export function intervalPlot({ value, lower, upper }, low, high) {
+  const x = (one) => (4 + (192 * (Math.min(Math.max(one, low), high) - low)) / (high - low)).toFixed(1);
+  return svg("svg.effect", { viewBox: "0 0 200 22", "aria-hidden": "true" },
+    svg("line.zero", { x1: 4, x2: 196, y1: 11, y2: 11 }),
+    svg("line.interval", { x1: x(lower), x2: x(upper), y1: 11, y2: 11 }),
+    svg("circle.plus", { cx: x(value), cy: 11, r: 5 }),
   );
 }

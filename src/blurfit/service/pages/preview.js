@@ -2,7 +2,7 @@
 
 import { formOf } from "./forms.js";
 import { partsOf } from "./grid.js";
-import { number, t } from "./language.js";
+import { number, percent, t } from "./language.js";
 import { h, show, svg } from "./page.js";
 import { exactly } from "./perturb.js";
 import { askedOf, isLabel, unscale } from "./schema.js";
@@ -11,10 +11,10 @@ import {
   conditionInWords,
   eitherInWords,
   isShared,
-  localInWords,
   modelInShort,
   modelInWords,
   proofInWords,
+  strengthOf,
 } from "./words.js";
 
 /** Into #preview; `send` gets the buttons, `change` goes back to the answers. */
@@ -23,27 +23,29 @@ export function showPreview(agreement, mu, { record, sent, bytes }, { send, chan
   const back = h("button", { type: "button", click: change }, t("preview.change"));
   sending.addEventListener("click", () => send([sending, back]));
   const heading = h("h2", { tabindex: "-1" }, t("preview.label"));
+  const found = beliefs(agreement, record, sent);
   show("preview",
     heading,
     h("p", t("preview.what")),
-    h("div.beliefs", beliefs(agreement, record, sent).map((one) => beliefPicture(one, record))),
-    risk(agreement, mu),
+    h("div.beliefs", found.map((one) => beliefPicture(one, record))),
+    risk(agreement, mu, found),
     veryNumbers(agreement, sent, bytes),
     h("div.buttons", sending, back),
   );
   heading.focus();
 }
 
-function risk(agreement, mu) {
+/** What follows from the pictures, and never less than the worst case of the noise. */
+function risk(agreement, mu, found) {
   const shared = isShared(agreement);
-  const local = localInWords(mu);
-  const strength = shared ? "strong" : local.strength;
-  const detail = shared
-    ? `${conditionInWords(agreement)} ${t("preview.together")}`
-    : t(strength === "strong" ? "preview.hardly" : "preview.trust");
-  return h("div", { class: `note ${strength}` },
-    h("strong", shared ? eitherInWords(agreement) : local.words),
-    h("p", detail),
+  const read = found.filter(isRead).map(({ column }) => t("quoted", { words: headingOf(column) }));
+  const strength = read.length ? "weak" : strengthOf(mu);
+  const told = read.length ? t("preview.read", { read: read.join(", ") }) : t(`preview.${strength}`);
+  const range = found.some((one) => typeof one.candidates[0] === "number" && isRead(one));
+  return h("div", { class: `note ${shared ? "strong" : strength}` },
+    h("strong", shared ? eitherInWords(agreement) : told),
+    shared ? h("p", `${conditionInWords(agreement)} ${t(read.length ? "preview.together" : "preview.together.open")}`) : null,
+    shared || strength === "strong" ? null : h("p", `${range ? `${t("preview.range")} ` : ""}${t("preview.sum")}`),
     agreement.proofs ? h("p", proofInWords(agreement)) : null,
     h("p",
       h("strong", t("preview.model", { little: modelInShort(agreement) })),
@@ -117,6 +119,18 @@ function likelyRange({ candidates, probabilities }, share = 0.95) {
   return best.map((place) => candidates[place]);
 }
 
+/** What share of all that could be answered the likely range takes. */
+function widthOf(belief) {
+  const [low, high] = likelyRange(belief);
+  return (high - low) / (belief.column.upper - belief.column.lower);
+}
+
+/** Whether an answer can be read back: a number to a tenth of its range, another with 90 %. */
+function isRead(belief) {
+  if (typeof belief.candidates[0] === "number") return widthOf(belief) <= 0.1;
+  return Math.max(...belief.probabilities) >= 0.9;
+}
+
 function candidatesOf(column) {
   const silence = column.optional ? [null] : [];
   if (column.kind === "categorical") return [...column.levels, ...silence];
@@ -158,18 +172,17 @@ const inWords = (column, value) => (value === SAID ? t("belief.said") : answerOf
 function rangeInWords(belief) {
   const { column } = belief;
   const [low, high] = likelyRange(belief);
-  const share = (high - low) / (column.upper - column.lower);
-  if (share > 0.9) return t("belief.anything");
+  if (widthOf(belief) > 0.9) return t("belief.anything");
   return t("belief.range", { low: number(low, 3), high: answerOf(column, high, 3) });
 }
 
 function levelInWords({ column, candidates, probabilities }) {
   const best = probabilities.indexOf(Math.max(...probabilities));
-  const percent = 100 * probabilities[best];
+  const share = probabilities[best];
   const answer = inWords(column, candidates[best]);
-  if (percent < 120 / candidates.length) return t("belief.any");
-  if (percent > 99.9) return t("belief.surely", { answer });
-  return t("belief.likely", { answer, percent: number(percent, 2) });
+  if (share < 1.2 / candidates.length) return t("belief.any");
+  if (share > 0.995) return t("belief.surely", { answer });
+  return t("belief.likely", { answer, percent: percent(share) });
 }
 
 function curve({ column, probabilities }, typed) {
@@ -200,7 +213,7 @@ function bars({ column, candidates, probabilities }, typed) {
         svg("rect.track", { width: 100, height: 8 }),
         svg("rect.cloud", { width: 100 * probabilities[i], height: 8 }),
       ),
-      h("span.percent", `${Math.round(100 * probabilities[i])} %`),
+      h("span.percent", percent(probabilities[i])),
     ),
   );
   return h("div.strip", { "aria-hidden": "true" }, rows);

@@ -1,10 +1,9 @@
-// What a published model says, in the reader's units: mirrors `blurfit.model.model` and
-// `blurfit.learning.inference`.
+// What a published model says, in the reader's units: mirrors `blurfit.model.model`. Errors, intervals
+// and p-values are the service's own (`estimates`), which it signs; nothing is estimated here.
 
-import { number } from "./language.js";
-import { affine, affines, columnsFor, isLabel, NOT_SAID, questionsOf, scaled } from "./schema.js";
-
-const CONFIDENCE = 0.95;
+import { number, percent, t } from "./language.js";
+import { NOT_SAID, affine, affines, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
+import { measured } from "./texts.js";
 
 /** The question that is predicted, and those that predict it. */
 export function aimOf({ agreement, target }) {
@@ -49,11 +48,33 @@ export function predict(model, record) {
   return { likely: Math.min(1, Math.max(0, (score + 1) / 2)) };
 }
 
-/** [lower, upper] for one more person with these answers, or null where no errors are known. */
-export function predictionInterval(model, record) {
+/** [lower, upper] for one more person with these answers, or null where no errors are known. How many
+ * errors a 95 % interval reaches is that of the estimates. */
+export function predictionInterval(model, record, estimates) {
   const inference = inferenceOf(model, model.target);
-  if (!inference || inference.residual_variance === null) return null;
-  if (aimOf(model).kind !== "numeric" || isLabel(aimOf(model))) return null;
+  if (!inference || inference.residual_variance === null || !estimates[model.target]?.length) return null;
+  const aim = aimOf(model);
+  if (aim.kind !== "numeric" || isLabel(aim)) return null;
+  const answers = answersIn(model, record);
+  const { names, coefficients, sampling, privacy, residual_variance: beyond } = inference;
+  const row = names.map((name, i) => (i === 0 ? 1 : answers.get(name)));
+  const value = row.reduce((sum, one, i) => sum + one * coefficients[i], 0);
+  const [first] = estimates[model.target];
+  const deviation = Math.sqrt(quadratic(sampling, row) + quadratic(privacy, row) + beyond);
+  const reach = ((first.upper - first.value) / first.standard_error) * deviation;
+  // where all answers are
+  return [value - reach, value + reach].map((end) => Math.min(Math.max(end, aim.lower), aim.upper));
+}
+
+function quadratic(matrix, row) {
+  return row.reduce(
+    (sum, one, i) => (one ? sum + row.reduce((s, other, j) => s + one * other * matrix[i][j], 0) : sum),
+    0,
+  );
+}
+
+/** What a coefficient of each column is multiplied with, in the units of the answers. */
+function answersIn(model, record) {
   const answers = new Map();
   const isTold = ({ of }) => [of].flat().every((name) => model.features.includes(name));
   for (const feature of featuresOf(model).sort((one, other) => !!one.of - !!other.of)) {
@@ -66,11 +87,7 @@ export function predictionInterval(model, record) {
       [one, other].reduce((all, name) => all * (answers.get(name) ?? answers.get(`${name}=${level}`)), 1);
     names.forEach((name, i) => answers.set(name, product(feature.of, feature.levels?.[i])));
   }
-  const row = inference.names.map((name, i) => (i === 0 ? 1 : answers.get(name)));
-  const { value, lower, upper } = combination(inference, row, inference.residual_variance);
-  if (value === undefined) return null;
-  const aim = aimOf(model);
-  return [lower, upper].map((end) => Math.min(Math.max(end, aim.lower), aim.upper)); // where all are
+  return answers;
 }
 
 // ---- coefficients
@@ -81,17 +98,12 @@ const placeOf = (aim, output) => (aim.kind === "categorical" ? aim.levels.indexO
 export const inferenceOf = (model, output) => model.inference[placeOf(aimOf(model), output)];
 
 /** Each coefficient with its errors, and what predictions are made with: the constant first. */
-export function estimatesOf(model, output) {
+export function estimatesOf(model, output, estimates) {
   const predicting = model.coefficients[output];
-  const inference = inferenceOf(model, output);
-  if (!inference) {
-    return Object.entries(predicting).map(([name, prediction]) => ({ name, prediction }));
-  }
+  const found = estimates[output];
+  if (!found?.length) return Object.entries(predicting).map(([name, prediction]) => ({ name, prediction }));
   const moved = model.liars[placeOf(aimOf(model), output)] ?? {};
-  return inference.names.map((name, i) => {
-    const row = inference.names.map((_, j) => (i === j ? 1 : 0));
-    return { name, ...combination(inference, row), liars: moved[name], prediction: predicting[name] };
-  });
+  return found.map((one) => ({ ...one, liars: moved[one.name], prediction: predicting[one.name] }));
 }
 
 /**
@@ -99,123 +111,27 @@ export function estimatesOf(model, output) {
  * yes instead of a no, a level instead of the reference. The estimates where there are errors, else
  * what predictions are made with.
  */
-export function effectsOf(model, output) {
-  const inference = inferenceOf(model, output);
+export function effectsOf(model, output, estimates) {
+  const found = new Map(estimatesOf(model, output, estimates).map((one) => [one.name, one]));
   return featuresOf(model).flatMap((feature) => {
     const reference = model.references[feature.name] ?? feature.levels?.[0];
-    const isTold = (name) => !inference || inference.names.includes(name); // too few were silent
     const columns = columnsFor(feature).filter(
-      (name) => name in model.coefficients[output] && isTold(name),
+      (name) => name in model.coefficients[output] && found.has(name), // too few may have been silent
     );
     const span = feature.kind === "numeric" && !isLabel(feature) ? feature.upper - feature.lower : 1;
     return columns.map((name) => {
       const level = name === feature.name ? null : name.slice(feature.name.length + 1);
-      const about = { feature, level, reference };
       const much = level === NOT_SAID ? 1 : span;
-      if (!inference) return { ...about, value: much * model.coefficients[output][name] };
-      const row = inference.names.map((one) => (one === name ? much : 0));
-      return { ...about, ...combination(inference, row) };
+      const { value, prediction, lower, upper } = found.get(name);
+      const about = { feature, level, reference, value: much * (value ?? prediction) };
+      return value === undefined ? about : { ...about, lower: much * lower, upper: much * upper };
     });
   });
 }
 
-/** Σ row·coefficients with its errors; `beyond` is the variance of what the model leaves open. */
-function combination({ names, count, coefficients, sampling, privacy }, row, beyond = 0) {
-  const value = row.reduce((sum, one, i) => sum + one * coefficients[i], 0);
-  const [ofSampling, ofPrivacy] = [sampling, privacy].map((matrix) => quadratic(matrix, row));
-  const error = Math.sqrt(ofSampling + beyond + ofPrivacy);
-  const freedom = count - names.length;
-  const reach = reachOf(CONFIDENCE, freedom) * error;
-  return {
-    value,
-    error,
-    privacy: Math.sqrt(ofPrivacy),
-    lower: value - reach,
-    upper: value + reach,
-    p: twoSided(error > 0 ? value / error : Number.POSITIVE_INFINITY, freedom),
-  };
-}
-
-function quadratic(matrix, row) {
-  return row.reduce(
-    (sum, one, i) => (one ? sum + row.reduce((s, other, j) => s + one * other * matrix[i][j], 0) : sum),
-    0,
-  );
-}
-
-// ---- Student's t: how far an interval reaches, and how surprising an estimate is.
-//
-// P(|t| > x) = I_z(ν/2, ½), z = ν/(ν + x²), the regularised incomplete beta function, by its
-// continued fraction (Lentz) on the side where that converges.
-
-const TINY = 1e-300;
-
-/** P(|t| > |x|) for ν degrees of freedom. */
-export function twoSided(x, freedom) {
-  if (!Number.isFinite(x)) return 0;
-  const square = x * x;
-  const [a, b] = [freedom / 2, 0.5];
-  const z = freedom / (freedom + square);
-  const rest = square / (freedom + square); // 1 − z, of which nothing is lost for small x
-  if (square === 0) return 1;
-  const front = Math.exp(a * logShare(square / freedom) + b * Math.log(rest) - logBeta(a));
-  if (z < (a + 1) / (a + b + 2)) return (front * fraction(z, a, b)) / a;
-  return 1 - (front * fraction(rest, b, a)) / b;
-}
-
-/** x with P(|t| ≤ x) = confidence. */
-export function reachOf(confidence, freedom) {
-  let [low, high] = [0, 1];
-  while (twoSided(high, freedom) > 1 - confidence) high *= 2;
-  for (let step = 0; step < 100 && high - low > 1e-15 * high; step++) {
-    const middle = (low + high) / 2;
-    if (twoSided(middle, freedom) > 1 - confidence) low = middle;
-    else high = middle;
-  }
-  return (low + high) / 2;
-}
-
-/** ln(1/(1 + r)). */
-const logShare = (ratio) => -Math.log1p(ratio);
-
-/** ln B(a, ½) = ln Γ(a) + ln Γ(½) − ln Γ(a + ½): the difference alone, by its asymptotic series,
- * after steps Γ(a)/Γ(a + ½) = (a + ½)/a·Γ(a + 1)/Γ(a + 3/2) to where that has all digits. */
-function logBeta(a) {
-  let steps = 0;
-  for (; a < 40; a++) steps += Math.log1p(0.5 / a);
-  const series = 1 / 8 - (1 / 192 - (1 / 640 - 17 / 14336 / a ** 2) / a ** 2) / a ** 2;
-  return steps + Math.log(Math.PI) / 2 - Math.log(a) / 2 + series / a;
-}
-
-function fraction(z, a, b) {
-  let c = 1;
-  let d = 1 / away(1 - ((a + b) * z) / (a + 1));
-  let value = d;
-  for (let m = 1; m < 1e5; m++) {
-    const even = (m * (b - m) * z) / ((a + 2 * m - 1) * (a + 2 * m));
-    const odd = (-(a + m) * (a + b + m) * z) / ((a + 2 * m) * (a + 2 * m + 1));
-    let change = 1;
-    for (const term of [even, odd]) {
-      d = 1 / away(1 + term * d);
-      c = away(1 + term / c);
-      change = c * d;
-      value *= change;
-    }
-    if (Math.abs(change - 1) < 1e-15) break;
-  }
-  return value;
-}
-
-const away = (value) => (Math.abs(value) < TINY ? TINY : value);
-
 // ---- Whether a model is any good, in words that need no statistics.
 
-const VERDICTS = [
-  [0.05, "It says next to nothing about a single person."],
-  [0.3, "It says a little about a single person; most of what makes people differ is not in it."],
-  [0.7, "It says a good deal about a single person, and leaves much open."],
-  [1.01, "It says most of what there is to say about a single person."],
-];
+const VERDICTS = [0.05, 0.3, 0.7, 1.01];
 
 /** {verdict, facts: [[what, words]]} for one output; null where no errors are known. */
 export function qualityOf(model, output) {
@@ -223,24 +139,16 @@ export function qualityOf(model, output) {
   if (!inference || inference.r_squared === null) return null; // a curve's spread is not known
   const { r_squared: share, residual_variance: variance } = inference;
   const aim = aimOf(model);
-  const isShare = aim.kind === "categorical" || isLabel(aim);
   const deviation = Math.sqrt(variance);
-  const without = share < 1 ? deviation / Math.sqrt(1 - share) : Number.POSITIVE_INFINITY;
-  const percent = number(100 * share, 2);
+  const isShare = aim.kind === "categorical" || isLabel(aim);
+  const typical = isShare ? t("points", { points: number(100 * deviation, 3) }) : measured(aim, deviation, 3);
+  const without = deviation / Math.sqrt(1 - Math.min(share, 1));
+  const plain = !isShare && Number.isFinite(without);
   return {
-    verdict: VERDICTS.find(([below]) => share < below)[1],
+    verdict: t(`verdict.${VERDICTS.findIndex((below) => share < below)}`),
     facts: [
-      [
-        "Share of the spread explained",
-        `${percent} % (R² = ${share.toFixed(3)}, the privacy noise taken out)`,
-      ],
-      [
-        "Residual deviation",
-        isShare
-          ? `${number(100 * deviation, 3)} percentage points`
-          : `${number(deviation, 3)}: so far people typically lie from the prediction` +
-            (Number.isFinite(without) ? `, and ${number(without, 3)} from the plain average` : ""),
-      ],
+      [t("quality.explained"), t("quality.explained.words", { percent: percent(share), share: number(share, 3) })],
+      [t("quality.error"), plain ? t("quality.error.words", { typical, plain: measured(aim, without, 3) }) : typical],
     ],
   };
 }

@@ -1,22 +1,21 @@
-// The part of the administrator's form that becomes a schema: one row for each question.
+// The fields of the administrator's form, and what they say of a schema: one row for each question.
+// What people read may be given in several languages, for each of which a text has a box.
 
-import { MISSING } from "./adminwords.js";
+import { language, nameOf, t } from "./language.js";
 import { h } from "./page.js";
 
-const KINDS = { numeric: "a number", binary: "yes or no", categorical: "a choice" };
-const TARGETS = {
-  numeric: "a number",
-  above: "whether a number is above …",
-  binary: "yes or no",
-  categorical: "a choice",
-};
+const KINDS = ["numeric", "binary", "categorical"];
+const TARGETS = ["numeric", "above", "binary", "categorical"];
+export const ABOUT = ["title", "organiser", "contact", "purpose"];
 
 let made = 0;
+let languages = [language]; // in which people read the survey
+
+// ---- boxes
 
 /** A labelled box, with room for what is wrong with it. */
 export function box(label, attributes, hint) {
-  const input = h("input", { type: "text", autocomplete: "off", ...attributes });
-  return labelled(label, input, hint);
+  return labelled(label, h("input", { type: "text", autocomplete: "off", ...attributes }), hint);
 }
 
 export function list(label, attributes, options, hint) {
@@ -33,6 +32,36 @@ function labelled(label, input, hint) {
   return h("div.field", h("label", { for: id }, label), help, input, problem);
 }
 
+/** Boxes for one text, one for each language of the survey. */
+function texts(name, hint) {
+  return h("div.texts", { "data-text": name, "data-hint": hint ?? "" }, textBoxes(name, hint));
+}
+
+function textBoxes(name, hint, before = {}) {
+  return languages.map((tag) => {
+    const label = languages.length > 1 ? `${t(`text.${name}`)} (${nameOf(tag)})` : t(`text.${name}`);
+    return box(label, { name, "data-language": tag, lang: tag, value: before[tag] }, hint);
+  });
+}
+
+/** Ask for every text in these languages from now on; what was typed stays. */
+export function speak(form, tags) {
+  if (tags.join() === languages.join()) return;
+  languages = tags;
+  for (const holder of form.querySelectorAll("[data-text]")) {
+    const before = Object.fromEntries([...holder.querySelectorAll("input")].map((one) => [one.dataset.language, one.value]));
+    holder.replaceChildren(...textBoxes(holder.dataset.text, holder.dataset.hint || null, before));
+  }
+}
+
+/** The text of that name: a string, or strings by language; undefined where there is none. */
+function textIn(row, name) {
+  const inputs = [...row.querySelectorAll(`[data-text="${name}"] input`)];
+  const given = inputs.map((one) => [one.dataset.language, one.value.trim()]).filter(([, text]) => text !== "");
+  if (given.length === 0) return undefined;
+  return languages.length === 1 ? given[0][1] : Object.fromEntries(given);
+}
+
 /** Say beside a field what is wrong with it; nothing, if nothing is. */
 export function complain(input, words = "") {
   const problem = document.getElementById(`${input.id}-problem`);
@@ -42,48 +71,52 @@ export function complain(input, words = "") {
   else input.removeAttribute("aria-invalid");
 }
 
+/** What a box holds as a number; null if it is empty, NaN if it is no number. */
+export function numberIn(field) {
+  const text = field.value.trim().replace(",", ".");
+  return text === "" ? null : Number(text);
+}
+
+// ---- questions
+
 /** A question that can be removed; `changed` is called whenever it is. */
 export function question(changed, given = {}) {
+  const id = `box-${++made}`;
   const row = h("fieldset.question",
-    h("legend", "Question"),
+    h("legend", t("question")),
     h("div.boxes", parts(KINDS, given)),
-    silence(`box-${++made}`),
+    h("div.field.check",
+      h("input", { type: "checkbox", name: "optional", id, autocomplete: "off" }),
+      h("label", { for: id }, t("question.optional")),
+    ),
   );
   const remove = () => {
     row.remove();
     changed();
   };
-  row.append(h("button.quiet", { type: "button", click: remove }, "Remove"));
+  row.append(h("button.quiet", { type: "button", click: remove }, t("question.remove")));
   return settled(row);
-}
-
-function silence(id) {
-  return h("div.field.check",
-    h("input", { type: "checkbox", name: "optional", id, autocomplete: "off" }),
-    h("label", { for: id }, "People may prefer not to say"),
-  );
 }
 
 export function targetQuestion(given = {}) {
   return settled(
-    h("fieldset.question",
-      h("legend", "What is to be predicted"),
-      h("div.boxes", parts(TARGETS, given)),
-    ),
+    h("fieldset.question.target", h("legend", t("question.target")), h("div.boxes", parts(TARGETS, given))),
   );
 }
 
 function parts(kinds, given) {
+  const words = Object.fromEntries(kinds.map((kind) => [kind, t(`kind.${kind}`)]));
+  const number = (name) => box(t(`question.${name}`), { name, value: given[name], inputmode: "decimal" });
   return [
-    box("Name", { name: "name", value: given.name }),
-    list("Answer is", { name: "kind" }, kinds),
-    box("Lowest", { name: "lower", value: given.lower, inputmode: "decimal" }),
-    box("Highest", { name: "upper", value: given.upper, inputmode: "decimal" }),
-    "above" in kinds ? box("Above", { name: "above", inputmode: "decimal" }) : null,
-    box("Choices, separated by commas", { name: "levels" }),
-    box("As people read it", { name: "question" }, "if the name is not enough"),
-    box("Hint", { name: "hint" }, "what helps to answer"),
-    box("Unit", { name: "unit" }, "such as years"),
+    box(t("question.name"), { name: "name", value: given.name }),
+    list(t("question.kind"), { name: "kind" }, words),
+    number("lower"),
+    number("upper"),
+    kinds.includes("above") ? number("above") : null,
+    box(t("question.levels"), { name: "levels" }),
+    texts("question", t("text.question.hint")),
+    texts("hint", t("text.hint.hint")),
+    texts("unit", t("text.unit.hint")),
   ];
 }
 
@@ -92,44 +125,32 @@ function settled(row) {
   const kind = input(row, "kind");
   const settle = () => {
     const isNumber = kind.value === "numeric" || kind.value === "above";
-    for (const [name, isNeeded] of [
-      ["lower", isNumber],
-      ["upper", isNumber],
-      ["above", kind.value === "above"],
-      ["levels", kind.value === "categorical"],
-      ["unit", isNumber],
-    ]) {
+    const needed = { lower: isNumber, upper: isNumber, above: kind.value === "above", levels: kind.value === "categorical" };
+    for (const [name, isNeeded] of Object.entries(needed)) {
       const found = input(row, name);
       if (found) found.parentElement.hidden = !isNeeded;
     }
+    row.querySelector('[data-text="unit"]').hidden = !isNumber;
   };
   kind.addEventListener("input", settle);
   settle();
   return row;
 }
 
-function input(row, name) {
-  return row.querySelector(`[name="${name}"]`);
-}
-
-/** What a box holds as a number; null if it is empty, NaN if it is no number. */
-export function numberIn(field) {
-  const text = field.value.trim().replace(",", ".");
-  return text === "" ? null : Number(text);
-}
+const input = (row, name) => row.querySelector(`[name="${name}"]`);
 
 /** The column that a row describes. Whatever is wrong is said beside its field, and counted in
  * `wrong`; `names` are those of the rows before. */
 export function columnOf(row, names, wrong) {
   const text = (name) => input(row, name).value.trim();
   const check = (name, isFine, words) => {
-    complain(input(row, name), isFine ? "" : words);
+    complain(input(row, name), isFine ? "" : t(`missing.${words}`));
     if (!isFine) wrong.push(input(row, name));
   };
   const [name, kind] = [text("name"), text("kind")];
-  check("name", name !== "" && !names.includes(name), name === "" ? MISSING.name : MISSING.same);
+  check("name", name !== "" && !names.includes(name), name === "" ? "name" : "same");
   const words = {};
-  for (const one of ["question", "hint"]) if (text(one) !== "") words[one] = text(one);
+  for (const one of ["question", "hint"]) if (textIn(row, one) !== undefined) words[one] = textIn(row, one);
   if (input(row, "optional")?.checked) words.optional = true;
   if (kind === "binary") return { name, kind, ...words };
   if (kind === "categorical") {
@@ -137,95 +158,89 @@ export function columnOf(row, names, wrong) {
       .split(",")
       .map((one) => one.trim())
       .filter((one) => one !== "");
-    check("levels", levels.length > 1 && new Set(levels).size === levels.length, MISSING.levels);
+    check("levels", levels.length > 1 && new Set(levels).size === levels.length, "levels");
     return { name, kind, levels, ...words };
   }
   const [lower, upper] = ["lower", "upper"].map((one) => numberIn(input(row, one)));
   const isNumber = (one) => one !== null && Number.isFinite(one);
-  check("lower", isNumber(lower), MISSING.number);
-  check("upper", isNumber(upper) && !(upper <= lower), isNumber(upper) ? MISSING.bounds : MISSING.number);
-  if (text("unit") !== "") words.unit = text("unit");
+  check("lower", isNumber(lower), "number");
+  check("upper", isNumber(upper) && !(upper <= lower), isNumber(upper) ? "bounds" : "number");
+  if (textIn(row, "unit") !== undefined) words.unit = textIn(row, "unit");
   const column = { name, kind: "numeric", lower, upper, ...words };
   if (kind !== "above") return column;
   const above = numberIn(input(row, "above"));
-  check("above", isNumber(above) && lower < above && above < upper, MISSING.above);
+  check("above", isNumber(above) && lower < above && above < upper, "above");
   return { ...column, above };
 }
 
-// ---- The parts of the administrator's form that are not questions.
+// ---- the rest of the form
 
-export const ABOUT = ["title", "organiser", "contact", "purpose"];
-
-/** Who asks what for. */
+/** Who asks what for, in which languages. */
 export function about() {
-  const hints = {
-    title: "tells collections apart",
-    organiser: "who asks",
-    contact: "for questions",
-    purpose: "what for, in a sentence",
-  };
-  const labels = { title: "Title", organiser: "Organiser", contact: "Contact", purpose: "Purpose" };
   return h("fieldset.question.about",
-    h("legend", "What people read first"),
-    h("div.boxes", ABOUT.map((name) => box(labels[name], { name }, hints[name]))),
+    h("legend", t("about.first")),
+    h("div.boxes",
+      box(t("languages"), { name: "languages", value: languages.join(", ") }, t("languages.hint")),
+      ABOUT.map((name) => texts(name, t(`text.${name}.hint`))),
+    ),
   );
+}
+
+/** What is said of the survey, by name. */
+export const aboutIn = (form) =>
+  Object.fromEntries(ABOUT.map((name) => [name, textIn(form.querySelector(".about"), name)]).filter(([, text]) => text));
+
+/** Who collects: two databases first, of which neither sees an answer. */
+export function databases() {
+  const choice = (value, checked) => {
+    const id = `box-${++made}`;
+    return h("div.field.check",
+      h("input", { type: "radio", name: "trust", value, id, checked, autocomplete: "off" }),
+      h("label", { for: id }, t(`trust.${value}`)),
+    );
+  };
+  const proofs = { usual: t("proofs.usual"), true: t("proofs.true"), false: t("proofs.false") };
+  const both = h("div", { id: "databases", hidden: true },
+    h("p.hint", t("databases.words")),
+    h("div.boxes",
+      box(t("database.first"), { name: "name0" }, t("database.who")),
+      box(t("database.first.url"), { name: "url0", value: location.origin }),
+      box(t("database.second"), { name: "name1" }, t("database.who")),
+      box(t("database.second.url"), { name: "url1" }, t("database.url.hint")),
+      list(t("proofs"), { name: "proofs" }, proofs, t("proofs.hint")),
+    ),
+  );
+  const element = h("fieldset.question", h("legend", t("trust")), choice("two"), choice("one", true), both);
+  element.addEventListener("change", () => (both.hidden = !element.querySelector('[value="two"]').checked));
+  return element;
 }
 
 /** The promise, and everything else that may be chosen. */
 export function terms() {
+  const waves = { 1: t("waves.1"), auto: t("waves.auto"), 2: t("waves.2"), 3: t("waves.3") };
   return h("fieldset.question.terms",
-    h("legend", "The promise"),
+    h("legend", t("promise.legend")),
     h("div.boxes",
-      box("ε of the model", { name: "epsilon", value: 1, inputmode: "decimal" }, "smaller protects more"),
-      box("δ of the model", { name: "delta", value: 0.000001 }, "far below 1 / people"),
-      box("Quorum", { name: "quorum", value: 2000, inputmode: "numeric" }, "no model below it"),
-      box("Accuracy wanted, ±", { name: "off", inputmode: "decimal" }, "tells what ε or how many it takes"),
+      box(t("epsilon"), { name: "epsilon", value: 1, inputmode: "decimal" }, t("epsilon.hint")),
+      box(t("delta"), { name: "delta", value: 0.000001 }, t("delta.hint")),
+      box(t("quorum"), { name: "quorum", value: 2000, inputmode: "numeric" }, t("quorum.hint")),
+      box(t("off"), { name: "off", inputmode: "decimal" }, t("off.hint")),
     ),
     h("details",
-      h("summary", "More choices"),
+      h("summary", t("moreChoices")),
       h("div.boxes",
+        list(t("waves"), { name: "waves" }, waves),
+        box(t("colluders"), { name: "colluders", value: 10, inputmode: "decimal" }, t("colluders.hint")),
+        list(t("counts"), { name: "counts" }, { false: t("no"), true: t("yes") }, t("counts.hint")),
         list(
-          "People are asked in",
-          { name: "waves" },
-          { 1: "one wave", auto: "as many waves as help", 2: "two waves", 3: "three waves" },
-        ),
-        box("May collude, in %", { name: "colluders", value: 10, inputmode: "decimal" }, "of the people of any wave; at most 50"),
-        list("The number counts something", { name: "counts" }, { false: "no", true: "yes" }, "for waves"),
-        list(
-          "Noise is added by",
+          t("noise"),
           { name: "database_noise" },
-          { false: "contributors alone", true: "the database as well" },
-          "then readers learn no more even if all others lie; costs accuracy",
+          { false: t("noise.false"), true: t("noise.true") },
+          t("noise.hint"),
         ),
-        box("ε of one submission", { name: "local_epsilon" }, "protects from the database too; costs accuracy"),
-        box("δ of one submission", { name: "local_delta" }, "with the former"),
-        list(
-          "One person may",
-          { name: "neighbours" },
-          { replace: "replace her record", "zero-out": "blank out her record" },
-        ),
-      ),
-    ),
-  );
-}
-
-/** Two databases, if there are to be two; `changed` hears when they are. */
-export function databases(changed) {
-  return h("details.question.databases", { id: "databases", toggle: changed },
-    h("summary", "Share every submission between two databases"),
-    h("p.hint",
-      "Neither sees an answer unless both break their word. Open the same agreement at both; it is a file that you download here.",
-    ),
-    h("div.boxes",
-      box("First database", { name: "name0" }, "who runs it"),
-      box("Its address", { name: "url0", value: location.origin }),
-      box("Second database", { name: "name1" }, "who runs it"),
-      box("The second’s address", { name: "url1" }, "as browsers write it, without a path"),
-      list(
-        "Contributors prove",
-        { name: "proofs" },
-        { usual: "as is usual", true: "that they send no more than others", false: "nothing" },
-        "usual with two databases: without proofs one liar can move the model anywhere",
+        box(t("localEpsilon"), { name: "local_epsilon" }, t("localEpsilon.hint")),
+        box(t("localDelta"), { name: "local_delta" }, t("localDelta.hint")),
+        list(t("neighbours"), { name: "neighbours" }, { replace: t("neighbours.replace"), "zero-out": t("neighbours.zero") }),
       ),
     ),
   );

@@ -54,6 +54,14 @@ export async function signersOf(document) {
   );
 }
 
+/** Whether something that follows from a release, such as a table, is signed with a key of the agreement;
+ * null where it names none, or the browser cannot tell. */
+export async function isOwn({ signatures = [], ...rest }, { signing_keys: keys = [] }) {
+  if (!keys.length) return null;
+  const one = signatures.find(({ key }) => keys.includes(key));
+  return isSigned(bytesOf(`blurfit release\n${canonical(rest)}`), one?.key ?? keys[0], one?.signature);
+}
+
 /** Refuse (throw NotCertified) keys that are none, or are not one for each database. */
 export function verifyKeys({ signing_keys: keys, databases }) {
   if (keys === undefined) return;

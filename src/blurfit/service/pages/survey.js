@@ -1,7 +1,7 @@
 // The form as people meet it: one page for each section of the survey, with how far one is, and
 // whatever was typed put back.
 
-import { answers, field, goTo, putBack, typed } from "./fields.js";
+import { answers, field, goTo, putBack, showAsked, typed } from "./fields.js";
 import { locale, t } from "./language.js";
 import { alarm, h, show } from "./page.js";
 import { attributes, inWords } from "./texts.js";
@@ -79,9 +79,13 @@ export function survey(columns, { typed: kept, written }, { finish, changed, tur
     else check(columns, finish);
   });
   for (const kind of ["input", "change"]) {
-    form.addEventListener(kind, () => changed(typed(form, columns)));
+    form.addEventListener(kind, () => {
+      showAsked(form, columns);
+      changed(typed(form, columns));
+    });
   }
   putBack(form, columns, kept, written);
+  showAsked(form, columns);
   return { turnTo, pages, record: () => answers(form, columns) };
 }
 

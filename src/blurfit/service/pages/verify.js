@@ -2,10 +2,10 @@
 // before the page asks for a single answer. What is stated must be enough, by inequality: nothing is
 // computed again to be compared for equality, for machines round differently. Mirrors
 // `Agreement.verify`; what it cannot check, it refuses.
-//
 
 import {
   BEYOND,
+  COMPARED,
   canonical,
   demand,
   exactly,
@@ -189,6 +189,7 @@ function verifySchema(schema) {
   verifyColumn(schema.target, true);
   const asked = new Map(askedOf(schema).map((one) => [one.name, one]));
   schema.features.filter(isDerived).forEach((feature) => verifyDerived(feature, asked));
+  [...asked.values()].forEach(verifyAsked);
   const names = questionsOf(schema).map(({ name }) => name);
   const named = [...names, ...(schema.sources ?? []).map(({ name }) => name)];
   const used = schema.features.filter(isDerived).flatMap(({ of }) => of);
@@ -244,6 +245,19 @@ function verifyColumn(column, isTarget) {
   if ("above" in column) {
     demand(finite(above) && lower < above && above < upper, `above of ${what}`, above, "inside");
   }
+}
+
+/** Of some people alone only what need not be said is asked, by an earlier answer. */
+function verifyAsked({ name, only_if: rule, optional }, place, all) {
+  if (rule === undefined) return;
+  const [, of, how, value] = rule.match(COMPARED);
+  const source = all.slice(0, place).find((one) => one.name === of);
+  const answers = source?.kind === "categorical" ? source.levels : ["yes", "no"];
+  const isFine =
+    source?.kind === "numeric"
+      ? /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(value)
+      : ["=", "!="].includes(how) && answers.includes(value);
+  demand(source && optional && isFine, `only_if of column “${name}”`, rule, "an earlier question’s answer");
 }
 
 /** What is computed from answers, by a stated rule: of questions that everybody answers, within the
@@ -353,6 +367,11 @@ export function verifyWording(column, what) {
   const found = texts(column, WORDS, what);
   const isNumber = column.kind === "numeric";
   demand(isNumber || !found.includes("unit"), `unit of ${what}`, column.unit, "left out");
+  if ("only_if" in column) {
+    const isRule = isLine(column.only_if) && COMPARED.test(column.only_if);
+    demand(isRule, `only_if of ${what}`, column.only_if, "a comparison");
+    found.push("only_if");
+  }
   if (!("labels" in column)) return found;
   const { labels } = column;
   const isTable = labels !== null && typeof labels === "object" && !Array.isArray(labels);

@@ -1,5 +1,5 @@
-// Where a plan of waves is: the wave that collects, what earlier ones published, and that the one
-// follows from the other.
+// Plans of several waves, which pages call groups: where a plan is, that the wave that collects
+// follows from what earlier ones published, who is in which, and what people are told of it.
 
 import { BEYOND, canonical, demand, exactly, fingerprintOf, finite, NotCertified, sha256 } from "./checks.js";
 import { widthOf } from "./forms.js";
@@ -7,6 +7,7 @@ import { logDelta } from "./gaussian.js";
 import { DISCRETE_SHARE } from "./grid.js";
 import { number, t } from "./language.js";
 import { ask, askText, h } from "./page.js";
+import { measured } from "./texts.js";
 import { verify } from "./verify.js";
 import { isOpenToAnyone, peopleOf, quorumOf } from "./words.js";
 
@@ -35,17 +36,14 @@ export async function waveAfter({ wave }) {
   return waves.find(({ state }) => state === "collecting")?.fingerprint ?? null;
 }
 
-/** A line for what was checked, and one for each wave. */
+/** How far the plan is, what was checked, and a line for each group. */
 export function waveList(agreement, { plan, status, taught }) {
-  const { target } = agreement.schema;
   return h("div.waves",
-    h("p", checkedInWords(agreement, plan)),
-    h("p", lotInWords(agreement)),
+    h("p", h("strong", progressInWords(status)), ` ${checkedInWords(agreement)}`),
     h("ol",
-      status.waves.map((one, i) =>
-        h("li", { class: one.state }, waveInWords(one, taught[i], plan, target)),
-      ),
+      status.waves.map((one, i) => h("li", { class: one.state }, waveInWords(one, taught[i], plan))),
     ),
+    h("p.hint", lotInWords(agreement)),
   );
 }
 
@@ -232,75 +230,61 @@ function placeOf(scaled, people) {
   return people.length;
 }
 
-// ---- What pages say about waves, in one place.
+// ---- what pages say about groups
 
-/** “Wave 2 of 3”. */
-const whichWave = ({ wave }, plan) =>
-  t("wave.which", { place: wave.number, all: plan.waves.length });
-
-/** What was checked of a wave, beside the noise. */
-export function checkedInWords({ wave }, plan) {
-  const which = whichWave({ wave }, plan);
-  if (wave.number === 1) return t("wave.first", { which });
-  const last = wave.number - 1;
-  const name = last === 1 ? "wave.before" : last === 2 ? "wave.beforeTwo" : "wave.befores";
-  return t("wave.later", { which, before: t(name, { last }) });
+/** “2 of 3 groups are done.” */
+export function progressInWords({ waves }) {
+  const done = waves.filter(({ state }) => state === "released").length;
+  return t("groups.done", { done, all: waves.length });
 }
 
-/** One line about each wave: how far it is, and what it taught, as the next one's map says. */
-export function waveInWords({ number: place, state, count, quorum }, map, plan, target) {
+/** What was checked of a group, beside the noise. */
+function checkedInWords({ wave }) {
+  const values = { place: wave.number, all: wave.people.length };
+  return t(wave.number === 1 ? "group.first" : "group.further", values);
+}
+
+/** One line about each group: how far it is, and what it taught, as the next one's map says. */
+export function waveInWords({ number: place, state, count, quorum }, map, plan) {
   const values = { count: number(count ?? 0), quorum: number(quorum) };
-  const people = t(state === "planned" ? "wave.people" : "wave.counted", values);
-  const line = t("wave.line", { place, state: t(`wave.${state}`), people });
-  return map ? `${line} ${taughtInWords(map, plan.task, target)}` : line;
+  const people = t(state === "planned" ? "group.people" : "group.counted", values);
+  const line = t("group.line", { place, state: t(`group.${state}`), people });
+  return map ? `${line} ${taughtInWords(map, plan)}` : line;
 }
 
-/** What is known after a wave, as far as one number can say it. */
-function taughtInWords({ kind, intercept, coefficients, mean, scale }, task, target) {
+/** What is known after a group, as far as one number can say it. */
+function taughtInWords({ kind, intercept, coefficients, mean, scale }, { task, schema: { target } }) {
   if (kind !== "residual") return t("taught.curve");
   const average = intercept + mean.reduce((sum, one, i) => sum + one * coefficients[i], 0);
   const share = Math.min(Math.max((average + 1) / 2, 0), 1);
   if (task === "label") return t("taught.label", { percent: number(100 * share, 2) });
-  if (task === "count") return t("taught.count", { average: number(share * target.upper, 2) });
+  if (task === "count") return t("taught.count", { average: measured(target, share * target.upper, 2) });
   const half = (target.upper - target.lower) / 2;
   return t("taught.number", {
-    average: number(target.lower + 2 * share * half, 2),
-    off: number(scale * half, 2),
+    average: measured(target, target.lower + 2 * share * half, 2),
+    off: measured(target, scale * half, 2),
   });
 }
 
-/** “In 3 waves, of 12, 18 and 30 people.” */
+/** “They were asked in 3 groups, of 12, 18 and 30 people.” */
 export function wavesOfModel(waves) {
   const counts = waves.map(({ count }) => number(count));
   const last = counts.at(-1);
-  return t("waves.model", { all: waves.length, counts: counts.slice(0, -1).join(", "), last });
+  return t("groups.model", { all: waves.length, counts: counts.slice(0, -1).join(", "), last });
 }
 
-/** Why nobody is asked a second time. */
-export const ONCE = {
-  title: t("once.title"),
-  text: t("once.text"),
-  receipt: t("once.receipt"),
-};
-
-/** By which lot somebody is in a wave, and how many of its people may collude. */
-export function lotInWords(agreement) {
+/** By which lot somebody is in a group, and how many of its people may collude. */
+function lotInWords(agreement) {
   const [people, honest] = [peopleOf(agreement), quorumOf(agreement)];
   const percent = Math.floor((100 * (people - honest)) / people);
   const lot = t(isOpenToAnyone(agreement) ? "lot.anyone" : "lot.invited");
   return `${lot} ${t("lot.margin", { people: number(people), honest: number(honest), percent })}`;
 }
 
-/** [title, text] for whoever comes before or after their wave. */
+/** [title, text] for whoever comes before or after their group. */
 export function otherGroup({ number: now, people }, group, isOpen) {
   const values = { group, now, all: people.length };
-  if (group < now) return [t("group.over.title"), t("group.over.text", values)];
+  if (group < now) return [t("group.over"), t("group.over.how", values)];
   const again = t(isOpen ? "group.later.device" : "group.later.link");
-  return [t("group.later.title"), `${t("group.later.text", values)} ${again}`];
+  return [t("group.later"), `${t("group.later.how", values)} ${again}`];
 }
-
-/** A submission that came too late, and has left the device. */
-export const LATE = { title: t("late.title"), text: t("late.text") };
-
-export const HELD = t("waves.held");
-export const ENDED = t("waves.ended");

@@ -3,20 +3,14 @@
 
 import { multiplied, widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
-import { atMost, locale, number, t } from "./language.js";
-import { askedOf, INTERCEPT, isDerived, isLabel, questionsOf } from "./schema.js";
-import { answerOf, boundsOf, measured, titleOf } from "./texts.js";
+import { atMost, number, t } from "./language.js";
+import { INTERCEPT, askedOf, isDerived, isLabel, questionsOf } from "./schema.js";
+import { answerOf, boundsOf, inWords, measured, titleOf } from "./texts.js";
 
 const YARDSTICK = Math.log(1e-6);
-const DISCRETE = 1e-3; // far more than discrete noise differs from a Gaussian's
+const DISCRETE = 1e-3; // of δ, kept back for noise that is discrete; far more than it differs from a Gaussian
 
-/** What could be learned from a single submission, by its ε at δ = 10⁻⁶: by the database (“local”),
- * or by two “together”. */
-export function localInWords(mu, who = "local") {
-  const isAtMost = (epsilon) => logDelta(mu, epsilon) <= YARDSTICK;
-  const strength = isAtMost(1) ? "strong" : isAtMost(10) ? "some" : "weak";
-  return { strength, words: t(`${who}.${strength}`) };
-}
+// ---- what an agreement says
 
 /** Whether an agreement is between two databases, neither of which gets a whole submission. */
 export const isShared = ({ databases }) => databases.length > 0;
@@ -33,34 +27,27 @@ export const isOpenToAnyone = ({ admission }) => admission === "anyone";
 /** What is counted: people who were invited, or submissions of nobody knows whom. */
 export const countedIn = (agreement) => t(isOpenToAnyone(agreement) ? "submissions" : "people");
 
-/** What the promise to the model’s readers needs: mirrors `blurfit.agreement.statement`. */
-export function premiseInWords(agreement) {
-  const quorum = number(quorumOf(agreement));
-  const people = t(isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited", { quorum });
-  if (!agreement.database_noise) return people;
-  const holds = t(isShared(agreement) ? "premise.databases" : "premise.database");
-  return `${holds} ${people[0].toLowerCase()}${people.slice(1)}`;
+const names = ({ databases }) => ({ first: databases[0].name, second: databases[1].name });
+
+/** “income”, or “income above 37,000”. */
+export function targetInWords({ target }) {
+  if (!("above" in target)) return titleOf(target);
+  return t("target", { title: titleOf(target), above: measured(target, target.above) });
 }
 
-/** What one of two databases learns. */
-export function eitherInWords(agreement) {
-  const [first, second] = agreement.databases.map(({ name }) => name);
-  return t("either", { first, second, little: modelInShort(agreement) });
+/** The survey's own title, or what it is about. */
+export const titleIn = (schema) => (schema.title === undefined ? targetInWords(schema) : inWords(schema.title));
+
+/** How many there are, and how many there must be. */
+export function countInWords({ count, quorum, invited }) {
+  const what = t(invited ? "people" : "submissions");
+  const values = { count: number(count), quorum: number(quorum), what };
+  return t(count < quorum ? "countBelow" : "count", values);
 }
 
-/** That a proof goes along, and what either learns from it. */
-export function proofInWords({ databases }) {
-  const [first, second] = databases.map(({ name }) => name);
-  return t("proof.words", { first, second });
-}
+// ---- what is promised
 
-/** What that depends on: mirrors `blurfit.agreement.statement.condition_in_words`. */
-export function conditionInWords(agreement) {
-  if (agreement.database_noise) return t("condition.noise");
-  return t(isOpenToAnyone(agreement) ? "condition.anyone" : "condition", { quorum: number(quorumOf(agreement)) });
-}
-
-/** ε and δ of the published model, what is kept back for the grid included. */
+/** ε and δ of what is published, what is kept back for the grid included. */
 export function promiseOf({ calibration }) {
   const { epsilon, delta } = calibration.model;
   return { epsilon: inTwelveDigits(epsilon), delta: inTwelveDigits(delta / (1 - DISCRETE)) };
@@ -73,19 +60,54 @@ function inTwelveDigits(whole) {
   return Number((rounded + 10 ** (Math.floor(Math.log10(whole)) - 11)).toPrecision(12));
 }
 
+/** “ε = 1, δ = 10⁻⁶”. */
+export function promiseInWords(agreement) {
+  const { epsilon, delta } = promiseOf(agreement);
+  return t("promise", { epsilon: atMost(epsilon), delta: atMost(delta) });
+}
+
+/** How much could be learned from a single submission, by its ε at δ = 10⁻⁶: strong, some or weak. */
+export function strengthOf(mu) {
+  const isAtMost = (epsilon) => logDelta(mu, epsilon) <= YARDSTICK;
+  return isAtMost(1) ? "strong" : isAtMost(10) ? "some" : "weak";
+}
+
 /** What the published model could tell about one person, no stronger than its ε. */
 export function modelInShort(agreement) {
   const { epsilon } = promiseOf(agreement);
   return t(epsilon <= 1 ? "little.next" : epsilon <= 10 ? "little.limited" : "little.lot");
 }
 
-export function modelInWords(agreement) {
+/** How much likelier a conclusion can become by one answer; `whose` is “yours” or “anyone's”. */
+export function modelInWords(agreement, whose = "your") {
   const { epsilon, delta } = promiseOf(agreement);
   if (epsilon > 20) return t("noBound");
   const isReplace = agreement.calibration.model.neighbours === "replace";
-  const change = t(isReplace ? "change.replace" : "change.zero");
+  const change = t(`change.${whose}.${isReplace ? "replace" : "zero"}`);
   return t("times", { change, times: atMost(Math.exp(epsilon), 3), delta: atMost(delta) });
 }
+
+/** What the promise to readers needs: mirrors `blurfit.agreement.statement`. */
+export function premiseInWords(agreement) {
+  const quorum = number(quorumOf(agreement));
+  const people = t(isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited", { quorum });
+  if (!agreement.database_noise) return people;
+  return `${t(isShared(agreement) ? "premise.databases" : "premise.database")} ${people}`;
+}
+
+/** What the promise against either of two databases depends on. */
+export function conditionInWords(agreement) {
+  if (agreement.database_noise) return t("condition.noise");
+  const kept = t(isOpenToAnyone(agreement) ? "condition.anyone" : "condition.invited");
+  return `${t("condition", { quorum: number(quorumOf(agreement)) })} ${kept}`;
+}
+
+/** What one of two databases learns. */
+export const eitherInWords = (agreement) =>
+  t("either", { ...names(agreement), little: modelInShort(agreement) });
+
+/** That a proof goes along, and what either learns from it. */
+export const proofInWords = (agreement) => t("proof.words", names(agreement));
 
 /** How often in 100, at most, somebody guesses right who tells two answers apart by what is
  * published: mirrors `blurfit.theory.guarantees`, rounded up. */
@@ -98,9 +120,6 @@ function guessesFromModel(agreement) {
   return inHundred(Math.min(right, rightBy(steps * mu)));
 }
 
-/** The same for whoever sees a single submission. */
-const guessesFromSubmission = (mu) => inHundred(rightBy(mu));
-
 const rightBy = (mu) => Math.min(1, 0.5 + Math.exp(logDelta(mu, 0)) / 2 + DISCRETE);
 const inHundred = (right) => Math.min(100, Math.ceil(100 * right * (1 + 1e-12)));
 
@@ -110,44 +129,55 @@ export function guessInWords(agreement) {
   return t(hundred < 100 ? "guess.model" : "guess.model.surely", { hundred });
 }
 
+/** The same for whoever sees a single submission. */
 export function guessOfDatabase(mu) {
-  const hundred = guessesFromSubmission(mu);
+  const hundred = inHundred(rightBy(mu));
   return t(hundred < 100 ? "guess.local" : "guess.local.surely", { hundred });
 }
 
-/** How many there are, and how many there must be. */
-export function countInWords({ count, quorum, invited }) {
-  const what = t(invited ? "people" : "submissions");
-  const values = { count: number(count), quorum: number(quorum), what };
-  return t(count < quorum ? "countBelow" : "count", values);
+// ---- the three things to know before the first question
+
+/** {lines, more}: [words, the survey's own text in it] for who asks, who sees what, and what becomes
+ * public; and [what, words] for whoever wants to know more. They follow from the agreement alone. */
+export function inShort(agreement, mu) {
+  const { organiser, purpose, contact } = agreement.schema;
+  const asks = organiser === undefined ? t("asks.nobody") : t("asks.organiser", { organiser: inWords(organiser) });
+  const sees = isShared(agreement) ? t("sees.two", names(agreement)) : t(`sees.${strengthOf(mu)}`);
+  const quorum = number(peopleOf(agreement));
+  const values = { quorum, what: countedIn(agreement), little: modelInShort(agreement) };
+  const seen = isShared(agreement)
+    ? conditionInWords(agreement)
+    : `${t("sees.numbers", { count: number(widthOf(agreement)) })} ${guessOfDatabase(mu)}`;
+  const more = [
+    purpose === undefined ? null : [t("short.purpose"), inWords(purpose), purpose],
+    contact === undefined ? null : [t("short.contact"), inWords(contact), contact],
+    [t("short.sees"), seen],
+    [t("short.public"), `${t("public.more", values)} ${guessInWords(agreement)} ${premiseInWords(agreement)}`],
+  ];
+  return { lines: [[asks, organiser], [sees], [t("public", values)]], more: more.filter(Boolean) };
 }
 
-/** “income”, or “income above 37,000”. */
-export function targetInWords({ target }) {
-  if (!("above" in target)) return titleOf(target);
-  return t("target", { title: titleOf(target), above: measured(target, target.above) });
-}
+// ---- the agreement as rows [what, words]
 
-/** The agreement as rows [what, words]. */
 export function agreementInWords(agreement, mu) {
   const { schema } = agreement;
-  const { epsilon, delta } = promiseOf(agreement);
+  const { promise, quorum, what } = {
+    promise: promiseInWords(agreement),
+    quorum: number(peopleOf(agreement)),
+    what: countedIn(agreement),
+  };
   return [
     [t("fact.learned"), learnedInWords(schema)],
     [t("fact.from"), schema.features.map((one) => describeColumn(one, schema)).join("; ")],
     [t("fact.admission"), t(isOpenToAnyone(agreement) ? "fact.anyone" : "fact.invited")],
-    [
-      t("fact.quorum"),
-      t("fact.quorum.words", { quorum: number(peopleOf(agreement)), what: countedIn(agreement) }),
-    ],
+    [t("fact.quorum"), t("fact.quorum.words", { quorum, what })],
     [t("fact.sends"), t("fact.sends.words", { count: number(widthOf(agreement)) })],
-    [
-      t("fact.promise"),
-      `ε = ${atMost(epsilon)}, δ = ${atMost(delta)}. ${premiseInWords(agreement)}`,
-    ],
+    [t("fact.promise"), `${promise}. ${premiseInWords(agreement)}`],
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
-    ...publicRows(agreement),
+    ...(agreement.public_rows === null
+      ? []
+      : [[t("fact.rows"), t("fact.rows.words", { digest: agreement.public_rows })]]),
     ...groupsAndWeights(agreement),
     ...(agreement.signing_keys ? [[t("fact.signed"), agreement.signing_keys.join(", ")]] : []),
   ];
@@ -159,10 +189,6 @@ function learnedInWords(schema) {
     return t("learned.classes", { title: titleOf(target), levels: levelsOf(target) });
   const words = targetInWords(schema);
   return isLabel(target) ? t("learned.label", { target: words }) : words;
-}
-
-function publicRows({ public_rows: digest }) {
-  return digest === null ? [] : [[t("fact.rows"), t("fact.rows.words", { digest })]];
 }
 
 /** By what sums are kept apart, and how much an answer counts. */
@@ -186,31 +212,23 @@ function releasesInWords(agreement) {
   const named = others.map(titleOf).join(", ");
   const [all, further] =
     wave === null ? ["releases.any", "releases.more"] : ["releases.waves", "releases.first"];
-  return t(all, { more: named ? t(further, { others: named }) : "" });
+  return t(all, { more: named ? ` ${t(further, { others: named })}` : "" });
 }
 
 /** What is promised against whoever collects: one database, or two that share each submission. */
-function againstDatabases(agreement, mu) {
-  const { databases } = agreement;
-  const { epsilon, delta } = promiseOf(agreement);
+export function againstDatabases(agreement, mu) {
   const { local } = agreement.calibration;
-  const alone = t("against.alone", {
-    epsilon: atMost(local.epsilon, 4),
-    delta: atMost(local.delta, 3),
-  });
-  if (!isShared(agreement)) {
-    return [[t("against.one"), `${alone} ${localInWords(mu).words}`]];
-  }
-  const promise = {
-    epsilon: atMost(epsilon),
-    delta: atMost(delta),
-    condition: conditionInWords(agreement),
-  };
+  const values = { epsilon: atMost(local.epsilon, 4), delta: atMost(local.delta, 3) };
+  const alone = t("against.alone", values);
+  const strength = strengthOf(mu);
+  if (!isShared(agreement)) return [[t("against.one"), `${alone} ${t(`local.${strength}`)}`]];
+  const collected = agreement.databases.map(({ name, url }) => `${name} (${url})`).join(t("and"));
+  const promise = { promise: promiseInWords(agreement), condition: conditionInWords(agreement) };
   return [
-    [t("fact.collected"), databases.map(({ name, url }) => `${name} (${url})`).join(t("and"))],
+    [t("fact.collected"), collected],
     [t("against.either"), t("against.either.words", promise)],
     ...(agreement.proofs ? [[t("proof"), proofInWords(agreement)]] : []),
-    [t("against.both"), `${alone} ${localInWords(mu, "together").words}`],
+    [t("against.both"), `${alone} ${t(`together.${strength}`)}`],
   ];
 }
 
@@ -243,62 +261,23 @@ function derivedInWords(column, schema) {
   return t("derived", { title: titleOf(column), from, rule: t(`derived.${rule}`, values) });
 }
 
-/** What a reader may expect of the finished model. */
-export function errorInWords({ wave }) {
-  if (wave !== null) {
-    return "The model is made from all waves together, and published with standard errors where they are known.";
-  }
-  return (
-    "Standard errors, intervals and the share of the spread that the model explains are published " +
-    "with it, the privacy noise included."
-  );
-}
+// ---- what may be expected of the finished model
 
-/** What the noise of a later wave does, of which no single average tells. */
-const LATER_NOISE =
-  "In a later wave the noise is sized for how unusual an answer is, and for how far off the last model " +
-  "was, instead of for everything that could be answered. So it drowns far less of what is to be learned.";
-
-/** How blurred the averages over a quorum are, from which the model is made. */
+/** How blurred the averages over so many people are, from which the model is made. */
 export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
   const [quorum, all] = [quorumOf(agreement), peopleOf(agreement)];
-  if (weights === null) return LATER_NOISE;
-  const people = `At the quorum of ${number(all)} people, the noise`;
-  const more = "Twice the quorum halves it.";
+  if (weights === null) return t("noise.later");
+  if (agreement.groups || agreement.weighting) return t("noise.apart");
   const { target } = schema;
   // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.numbers.moment_parts`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
   // with noise of the databases themselves: `blurfit.theory.moments`
   const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
   const onMean = (calibration.sigma * Math.sqrt(all / quorum + draws)) / each / all;
-  const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : width(target) / 2;
   const isShare = target.kind === "categorical" || isLabel(target);
-  const deviation = isShare
-    ? `${number(100 * half * onMean, 2)} percentage points on the share of ${targetInWords(schema)}`
-    : `${number(half * onMean, 2)} on the average of ${titleOf(target)}`;
-  return `${people} has a deviation of ${deviation}. ${more}`;
-}
-
-const width = ({ lower, upper }) => upper - lower;
-
-/** A number to as many places as its standard error has two digits of: mirrors
- * `blurfit.model.summary.number`. */
-export function withError(value, error) {
-  if (value === 0 && !error) return "0";
-  const size = error > 0 ? Math.abs(error) : Math.abs(value);
-  const places = (error > 0 ? 1 : 2) - Math.floor(Math.log10(size));
-  if (Math.abs(value) >= 1e15 || places > 8) return number(value, 3);
-  const power = 10 ** -Math.min(places, 0);
-  const rounded = Math.round(value / power) * power + 0;
-  const digits = Math.max(places, 0);
-  return new Intl.NumberFormat(locale, {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  }).format(digits ? value : rounded);
-}
-
-/** A p-value, of which nobody needs more than three digits. */
-export function probability(p) {
-  return p < 0.001 ? "< 0.001" : p.toFixed(3);
+  const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : (target.upper - target.lower) / 2;
+  const values = { people: number(all), target: isShare ? targetInWords(schema) : titleOf(target) };
+  if (isShare) return t("noise.share", { ...values, deviation: number(100 * half * onMean, 2) });
+  return t("noise.average", { ...values, deviation: measured(target, half * onMean, 2) });
 }

@@ -1,0 +1,209 @@
+"""Time to event in one process: additive hazards, survival curves and tests from blurred exits.
+
+    y = np.array([(True, 3.5), (False, 24.0)], dtype=[("event", bool), ("time", float)])
+    model = MomentPerturbationSurvival(bounds=bounds, horizon=24).fit(X, y)
+
+y is what scikit-survival takes: a structured array of an event and a time. What is released are the
+blurred sums of exits (`blurfit.theory.events`), once; everything else follows from them.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.numbers import DISCRETE_SHARE
+from blurfit.arrays import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError, NotPrivateWarning
+from blurfit.estimators.base import (
+    SEEDED,
+    FitGuarantee,
+    PerturbationEstimator,
+    agree,
+    blurred,
+    require_room,
+)
+from blurfit.estimators.rows import read_rows, records, refuse_outside, refuse_unless_binary
+from blurfit.learning.inference import Estimate
+from blurfit.learning.sums import Totals
+from blurfit.model.release import moments_of
+from blurfit.model.summary import Summary
+from blurfit.model.survival import SurvivalModel
+from blurfit.schema.columns import Feature, TimeToEvent
+from blurfit.schema.schema import Schema
+from blurfit.theory.moments import MomentCalibration
+from blurfit.validate import positive
+
+_AT_ONCE = 2**14  # rows
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MomentPerturbationSurvival(PerturbationEstimator):
+    """Additive hazards from blurred exits: who left when, promised to each of them.
+
+    The hazard in band k is baseline_k + X·coef_, events per unit of time (Lin and Ying's model with
+    a piecewise constant baseline, by least squares). Censoring must not look ahead. Everybody is
+    observed from time 0 on: late entry and competing events are refused.
+
+    Args:
+        epsilon: ε of everything that a fit releases.
+        delta: δ of everything that a fit releases.
+        bounds: what is publicly known of the features, as for `MomentPerturbationRegressor`; or a
+            `Schema` whose target is a `TimeToEvent`.
+        horizon: the largest time, public; whoever is observed longer counts as observed without
+            an event until then. A `Schema` has its own.
+        bands: into how many bands of equal length it is divided.
+        neighbours: what one person may change: "replace" their row by any other, or "zero-out".
+        random_state: None for noise from the operating system. A seed is for experiments only.
+
+    Attributes:
+        coef_: how much one unit of each feature adds to the hazard, per unit of time; of a
+            categorical, each level but the first.
+        times_: the ends of bands.
+        model_: the `SurvivalModel`: curves by group, tests, predictions from records, pictures.
+        moments_: the release.
+        guarantee_: a `FitGuarantee`, in numbers and in words.
+        agreement_: the contract under which rows were blurred.
+
+    >>> generator = np.random.default_rng(0)
+    >>> age = generator.uniform(20, 60, 50_000)
+    >>> time = generator.exponential(1 / (0.02 + 0.001 * (age - 20)))
+    >>> y = np.rec.fromarrays([time <= 24, np.minimum(time, 24)], names="event,time")
+    >>> model = MomentPerturbationSurvival(bounds=(20, 60), horizon=24).fit(age[:, None], y)
+    >>> bool(abs(model.coef_[0] - 0.001) < 0.0002), model.guarantee_.private
+    (True, True)
+    """
+
+    mechanism = "moment"
+
+    horizon: float | None = None
+    bands: int = 8
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X and y, a structured array of an event and a time for each."""
+        event, time = exits_of(y)
+        values, _, columns = read_rows(self, X, np.zeros(len(time)), reset=True)
+        refuse_unless_binary(values, columns)
+        schema = self._schema(columns)
+        target = schema.target
+        assert isinstance(target, TimeToEvent)
+        for place, column in enumerate(columns):
+            refuse_outside(values[:, place], column)
+        event, time = event & (time <= target.horizon), np.minimum(time, target.horizon)
+        table = {**records(values, columns), target.time: time, target.name: event}
+        agreement = self.agreement_for(schema, len(values))
+        found = agreement.calibration
+        assert isinstance(found, MomentCalibration)
+        require_room(agreement, len(values))
+        what = f"{type(self).__name__} of {len(values):,} rows"
+        kept_back = DISCRETE_SHARE / 2 * self.delta
+        self._pay(what, found.model.neighbours, mu=found.mu, delta=kept_back)
+        clean = Totals(len(values), _sums(agreement, table), agreement.fingerprint)
+        caveats = () if self.random_state is None else (SEEDED,)
+        totals = blurred(agreement, clean, self._seeded())
+        self.moments_ = replace(moments_of(agreement, totals, held=True), caveats=caveats)
+        self.agreement_ = agreement
+        model = SurvivalModel.of(self.moments_)
+        self.model_ = model  # type: ignore[assignment]
+        self.guarantee_ = FitGuarantee.of(self.moments_)
+        self.times_ = model.times
+        self.coef_ = np.array([one.value for one in model.estimates()])
+        for caveat in caveats:
+            warnings.warn(caveat, NotPrivateWarning, stacklevel=2)
+        return self
+
+    def agreement_for(self, schema: Schema, rows: int) -> Agreement:
+        """The contract under which a fit to this many rows blurs them."""
+        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
+        promise = {name: getattr(self, name) for name in names}
+        return agree(schema, quorum=rows, **promise)
+
+    def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
+        """Each coefficient of the hazard with its errors."""
+        del output
+        return self._survival().estimates(confidence)
+
+    def summary(self, confidence: float = 0.95) -> Summary:
+        """Coefficients, the curve and the promise, as text, Markdown or HTML."""
+        return self._survival().summary(confidence)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return X·coef_, in whose order people are at risk: the highest leave first."""
+        return np.asarray(self.predict_hazard(X).mean(axis=1))
+
+    def predict_hazard(self, X: Any) -> FloatArray:
+        """Return the hazard of each row in each band, per unit of time."""
+        return self._survival().predict_hazard(self._table(X))
+
+    def predict_survival(self, X: Any) -> FloatArray:
+        """Return the probability of no event until each of `times_`."""
+        return self._survival().predict_survival(self._table(X))
+
+    def _survival(self) -> SurvivalModel:
+        check_is_fitted(self)
+        found: SurvivalModel = self.model_  # type: ignore[assignment]
+        return found
+
+    def _table(self, X: Any) -> dict[str, AnyArray]:
+        check_is_fitted(self)
+        values, _, columns = read_rows(self, X, reset=False)
+        return records(values, columns)
+
+    def _schema(self, columns: tuple[Feature, ...]) -> Schema:
+        if isinstance(self.bounds, Schema):
+            if not isinstance(self.bounds.target, TimeToEvent) or self.horizon is not None:
+                raise InvalidValueError(
+                    "Expected the schema's target to be a TimeToEvent, and no horizon beside it."
+                )
+            return self.bounds
+        if self.horizon is None:
+            raise InvalidValueError(
+                "Expected horizon=24, say: the public time at which observation ends. Never take "
+                "the largest time of the data, which is somebody's."
+            )
+        positive(horizon=self.horizon)
+        taken = {column.name for column in columns}
+        names = ["event", "time"]
+        while taken & set(names):
+            names = [f"{name}_" for name in names]
+        return Schema(columns, TimeToEvent(names[1], names[0], self.horizon, self.bands))
+
+
+def exits_of(y: Any) -> tuple[AnyArray, FloatArray]:
+    """Return events and times of a structured array, in scikit-survival's order of its fields."""
+    given = np.asarray(y)
+    names = given.dtype.names or ()
+    if given.ndim != 1 or len(names) != 2:
+        raise InvalidValueError(
+            "Expected y to be a structured array with two fields, an event (True or False) and a "
+            "time, as scikit-survival's Surv.from_arrays makes it. For late entry (a third field) "
+            "or several kinds of events there is no method here: take people from their start on, "
+            "and one kind of event at a time."
+        )
+    event, time = (given[name] for name in names)
+    if event.dtype != np.bool_:
+        if event.dtype.kind not in "biuf" or not np.isin(event, (0, 1)).all():
+            raise InvalidValueError(
+                f"Expected the first field of y, {names[0]!r}, to be True or False: several kinds "
+                "of events have to be fitted one at a time, others counting as censored."
+            )
+        event = event.astype(np.bool_)
+    if time.dtype.kind not in "biuf" or not np.isfinite(time).all() or (time < 0).any():
+        raise InvalidValueError(
+            f"Expected the second field of y, {names[1]!r}, to be finite times from 0 on, and some "
+            "are not: did somebody leave before they came?"
+        )
+    return event, time.astype(np.float64)
+
+
+def _sums(agreement: Agreement, table: dict[str, AnyArray]) -> FloatArray:
+    """Σ of what the rows would send, some at a time."""
+    rows = len(next(iter(table.values())))
+    found = np.zeros(agreement.width)
+    for start in range(0, rows, _AT_ONCE):
+        some = {name: column[start : start + _AT_ONCE] for name, column in table.items()}
+        found += np.atleast_2d(agreement.exact(some)).sum(axis=0)
+    return found

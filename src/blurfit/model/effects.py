@@ -1,0 +1,486 @@
+"""What a model says: tests, comparisons, mean responses, effects of a question, marginal effects.
+
+    model.test("age = 0, hours = 2*education")
+    model.compare(smaller)
+    model.mean_response({"age": 42, "region": "west"})
+    model.effect("age").plot()
+    model.odds_ratios()
+    model.marginal_effects(public_rows)
+
+All of it follows from the coefficients β and both parts of their covariance, C = C_sampling +
+C_privacy, so that the noise of privacy is in every error and in the null law of every test.
+
+**Hypotheses.** Rβ = r is tested by Wald's W = (Rβ − r)ᵀ(RCRᵀ)⁻¹(Rβ − r), W/q ~ F(q, N − d).
+
+**Nested models.** A smaller model is a subspace of a larger one's: for any people its columns are
+X' = XA. That is found from the schema alone, on made-up answers: so a line is within a curve of
+the same number, and both questions within their pairs. With R a basis of the vectors that A leaves
+out, the smaller model says Rβ = 0, of which W is the test.
+
+**AIC and BIC, with the noise counted.** What is seen is β, normal around the truth with covariance
+C, so W is twice the logarithm of the likelihood ratio of the two models: AIC(smaller) − AIC(larger)
+= W − 2q. For BIC (Schwarz 1978) the prior has the information of one person, that is covariance
+N·RC_samplingRᵀ, and the information that was seen is (RCRᵀ)⁻¹; Laplace's integral then gives
+W − ln det(N·C_s(C_s + C_p)⁻¹), C_s and C_p being the two parts of RCRᵀ. Without noise that is
+W − q·ln N. With it each direction is worth as many people as are left of N.
+
+**Marginal effects.** With rows x_i that stand for the population and a curve Λ, the average effect
+of one more unit of a number is the mean of Λ'(x_iβ)·(∂x_i/∂a)β, of a yes or of a level the mean of
+Λ(x_iβ at it) − Λ(x_iβ at the reference). Curves, polynomials and products follow the question that
+they are derived from. To first order the covariance is GCGᵀ, G the derivative by β. The rows are
+taken as the population itself.
+
+**Standardised coefficients** are β·s_x/s_y, the spreads s from the same release. To first order
+their variance is that of β times (s_x/s_y)², and (β·s_x/s_y)²/4 times the relative variances of
+s_x² and s_y², of which sampling has 2/N (as of a normal law) and the noise what
+`blurfit.learning.denoise` says.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit
+
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.learning import tables
+from blurfit.learning.denoise import spreads
+from blurfit.learning.inference import Inference, infer
+from blurfit.learning.tables import Answer, Test
+from blurfit.model.answers import Answers, Bend
+from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.derived import Curve
+from blurfit.schema.formulas import Formula
+from blurfit.schema.schema import Schema
+from blurfit.schema.table import listed
+from blurfit.schema.vectors import units
+from blurfit.validate import inside_unit_interval
+
+if TYPE_CHECKING:
+    from blurfit.model.model import PublishedModel
+    from blurfit.model.tables import Asked
+
+POINTS = 41  # at which a number's effect is told, unless it has knots
+_PEOPLE = 400  # made-up, to see whether one model is within another
+_STEP = 1e-5  # of a number's range, over which a slope is taken
+_BENDS: dict[str, Bend] = {"linear": "", "logistic": "logistic", "log": "exponential"}
+CURVE = "Errors assume that the model's curve is right."
+THESE_ROWS = "The rows that were given are taken as the population itself."
+
+
+# ---- hypotheses
+
+
+def linear_test(model: "PublishedModel", hypotheses: str, output: str | None = None) -> Test:
+    """Test linear hypotheses about a model's coefficients together, by Wald's F with the noise.
+
+    Args:
+        model: one with standard errors.
+        hypotheses: as in "age = 0, hours = 2*education"; separated by commas.
+        output: of several classes, which one.
+    """
+    found = model.inference_of(output)
+    matrix, values = _equations(hypotheses, found.names)
+    if np.linalg.matrix_rank(matrix) < len(matrix):
+        raise InvalidValueError(
+            f"Expected hypotheses that do not follow from each other, and got {hypotheses!r}."
+        )
+    asked = _told(found).through(matrix)
+    moved = Answer(asked.values - values, asked.sampling, asked.privacy)
+    return tables.wald(moved, np.eye(len(matrix)), hypotheses, _freedom(found))
+
+
+@dataclass(frozen=True)
+class Comparison(Test):
+    """A test of a smaller model against a larger one, and how much better the larger one is.
+
+    `aic` and `bic` are those of the smaller model less those of the larger one, both with the noise
+    counted: above 0 they speak for the larger model.
+    """
+
+    aic: float = 0.0
+    bic: float = 0.0
+
+    def __str__(self) -> str:
+        sizes = ", ".join(
+            f"{name} {abs(value):.1f} better for the {'larger' if value > 0 else 'smaller'} model"
+            for name, value in (("AIC", self.aic), ("BIC", self.bic))
+        )
+        return f"{super().__str__()}\n{sizes}; the noise is counted in both."
+
+
+def compare(
+    model: "PublishedModel", other: "PublishedModel", output: str | None = None
+) -> Comparison:
+    """Compare two models of one target of which one is within the other."""
+    same = (model.fingerprint, model.target, model.link, model.count)
+    if same != (other.fingerprint, other.target, other.link, other.count):
+        raise InvalidValueError(
+            "Expected two models of one target from the same release, by the same kind of curve."
+        )
+    small, large = sorted((model, other), key=lambda one: len(one.inference_of(output).names))
+    found = large.inference_of(output)
+    people = _anybody(model.agreement.schema, {*small.features, *large.features})
+    x, within = large.rows_of(people, output), small.rows_of(people, output)
+    kept = np.linalg.lstsq(x, within, rcond=None)[0]
+    left = np.linalg.svd(kept.T)[2][np.linalg.matrix_rank(kept, tol=1e-8) :]
+    if not len(left) or np.abs(x @ kept - within).max() > 1e-6 * np.abs(within).max():
+        raise InfeasibleError(
+            "Expected one model to be within the other, with some columns fewer: nothing is known "
+            "of how the errors of others go together. Compare each with a model of all columns."
+        )
+    asked = _told(found).through(left)
+    names = [f"{large.target} ~ {' + '.join(one.features) or '1'}" for one in (small, large)]
+    test = tables.wald(
+        asked, np.eye(len(left)), f"{names[0]} is enough, of {names[1]}", _freedom(found)
+    )
+    statistic = test.statistic * len(left)
+    seen = np.linalg.solve(asked.covariance, asked.sampling * found.count)
+    penalty = float(np.linalg.slogdet(seen)[1])
+    return Comparison(**vars(test), aic=statistic - 2 * len(left), bic=statistic - penalty)
+
+
+# ---- coefficients and responses
+
+
+def coefficients(
+    model: "PublishedModel", output: str | None = None, confidence: float = 0.95
+) -> Answers:
+    """Return the unbiased coefficients in the user's units, the constant first."""
+    found = model.inference_of(output)
+    return Answers(
+        f"Coefficients of {model.target if output is None else output}",
+        ("coefficient",),
+        tuple((name,) for name in found.names),
+        _told(found),
+        _promise(model),
+        confidence,
+        assumes=() if model.link == "linear" else (CURVE,),
+        freedom=_freedom(found),
+    )
+
+
+def mean_response(
+    model: "PublishedModel", records: Any, output: str | None = None, confidence: float = 0.95
+) -> Answers:
+    """Return the mean of the target among people like each record, or their probability, with
+    intervals for that mean: not for one person, of whom `prediction_intervals` tell.
+    """
+    rows = model.rows_of(records, output)
+    names = tuple((str(place),) for place in range(1, len(rows) + 1))
+    return _responses(model, rows, ("record",), names, output, confidence)
+
+
+def effect(
+    model: "PublishedModel",
+    question: str,
+    at: Mapping[str, Any] | None = None,
+    output: str | None = None,
+    confidence: float = 0.95,
+) -> Answers:
+    """Return the mean response along one question, all others held: a curve, or its levels.
+
+    Args:
+        model: one with standard errors.
+        question: the one that varies; a number over its whole range.
+        at: the others' answers (default: the middle of a number's range, no, and the level that
+            others are compared with).
+        output: of several classes, which one.
+        confidence: of the intervals.
+    """
+    schema = model.agreement.schema
+    asked = {one.name: one for one in _asked(schema, model.features)}
+    if question not in asked:
+        raise InvalidValueError(f"Expected {question!r} to be one of {listed(asked)}.")
+    held = {name: _middle(one, model.references) for name, one in asked.items()} | dict(at or {})
+    one = asked[question]
+    points: list[Any] = [1, 0]
+    if isinstance(one, Categorical):
+        points = list(one.levels)
+    elif isinstance(one, Numeric):
+        curves = [each for each in map(schema.question, model.features) if question in each.of]
+        knots = {knot for each in curves if isinstance(each, Curve) for knot in each.knots}
+        even = np.linspace(one.lower, one.upper, POINTS).tolist()
+        straight = all(isinstance(each, Curve) for each in curves)
+        points = sorted(knots | {one.lower, one.upper} if straight else {*knots, *even})
+    rows = model.rows_of(
+        {name: [value] * len(points) for name, value in held.items()} | {question: points}, output
+    )
+    found = model.inference_of(output)
+    change = rows[1:] - rows[0]
+    basis = np.linalg.svd(change)[2][: np.linalg.matrix_rank(change, tol=1e-9)]
+    test = tables.wald(_told(found), basis, f"{question} has no effect", _freedom(found))
+    labels = ("yes", "no") if points == [1, 0] else tuple(_written(point) for point in points)
+    told = _responses(
+        model, rows, (question,), tuple((label,) for label in labels), output, confidence
+    )
+    others = ", ".join(f"{name} = {_written(held[name])}" for name in held if name != question)
+    parts = vars(told) | {
+        "title": f"{told.title} by {question}",
+        "assumes": (*told.assumes, *([f"At {others}."] if others else [])),
+        "hypothesis": test,
+        "line": np.array(points) if isinstance(one, Numeric) else None,
+    }
+    return Answers(**parts)
+
+
+def odds_ratios(
+    model: "PublishedModel", output: str | None = None, confidence: float = 0.95
+) -> Answers:
+    """Return e to each coefficient but the constant, with its interval: odds ratios of a label, or
+    ratios of expected counts.
+    """
+    if model.link == "linear":
+        raise InfeasibleError(
+            "These coefficients are differences of means or of probabilities, which have no odds "
+            "ratios: learn a label in waves, or beside public rows, for a logistic curve."
+        )
+    found = model.inference_of(output)
+    what = "Odds ratios" if model.link == "logistic" else "Ratios of expected counts"
+    return Answers(
+        f"{what}: {model.target if output is None else output}",
+        ("coefficient",),
+        tuple((name,) for name in found.names[1:]),
+        _told(found).taken(np.arange(1, len(found.names))),
+        _promise(model),
+        confidence,
+        assumes=(CURVE,),
+        curve="exponential",
+        freedom=_freedom(found),
+    )
+
+
+def marginal_effects(
+    model: "PublishedModel",
+    records: Any = None,
+    output: str | None = None,
+    confidence: float = 0.95,
+) -> Answers:
+    """Return what one more unit of each number, a yes, or a level changes on average.
+
+    Args:
+        model: one with standard errors.
+        records: public rows that stand for the population, as `predict` takes them; needed where
+            the effect is not the same for everybody, as on a curve.
+        output: of several classes, which one.
+        confidence: of the intervals.
+    """
+    schema, found = model.agreement.schema, model.inference_of(output)
+    asked = _asked(schema, model.features)
+    straight = model.link == "linear" and not any(schema.question(f).of for f in model.features)
+    if records is None and not straight:
+        raise InvalidValueError(
+            "Expected records that stand for the population: on a curve, and where questions are "
+            "derived from others, the effect is not the same for everybody."
+        )
+    people: dict[str, Any] = {one.name: [_middle(one, model.references)] for one in asked}
+    if records is not None:
+        table = schema.read(records, asked)
+        people = {one.name: np.atleast_1d(table.columns[one.name]) for one in asked}
+    slopes, keys = [], []
+    for one in asked:
+        for level, low, high, width in _changes(one, people[one.name], model.references):
+            start, end = (
+                model.rows_of({**people, one.name: value}, output) for value in (low, high)
+            )
+            slopes.append(_average(model.link, found.coefficients, start, end, width))
+            keys.append((one.name, level))
+    values, gradients = (np.array(part) for part in zip(*slopes, strict=True))
+    answer = _told(found).through(gradients)
+    scale = 1.0 if records is None else len(people[asked[0].name])
+    rows = "" if records is None else f", over {scale:,.0f} rows"
+    return Answers(
+        f"Average marginal effects on {model.target if output is None else output}{rows}",
+        ("question", "change"),
+        tuple(keys),
+        Answer(values, answer.sampling, answer.privacy),
+        _promise(model),
+        confidence,
+        assumes=(*([CURVE] if model.link != "linear" else []), *([THESE_ROWS] if rows else [])),
+        freedom=_freedom(found),
+    )
+
+
+def standardised(moments: "Asked", formula: Formula, confidence: float = 0.95) -> Answers:
+    """Return coefficients of columns and target in units of their own spread."""
+    schema, sums = moments.agreement.schema, moments.joint
+    told = units(schema, formula.target, formula.features, references=formula.references)
+    (column,) = schema.question(formula.target).columns[:1]
+    if len(schema.question(formula.target).columns) > 1:
+        raise InvalidValueError(f"Expected a target with one column, not {formula.target!r}.")
+    found = infer(sums.submodel(column, told.names[1:]))
+    variance, of_noise = spreads(sums)
+    places = [sums.index(name) - 1 for name in (*told.names[1:], column)]
+    spread, relative = variance[places], of_noise[places] / variance[places] ** 2
+    if hidden := [name for name, one in zip(told.names[1:], spread, strict=False) if one <= 0]:
+        raise InfeasibleError(
+            f"The noise hides how much {listed(hidden)} differs between people: leave it out, "
+            "collect more records, or allow a larger epsilon."
+        )
+    ratio = np.sqrt(spread[:-1] / spread[-1])
+    own = _told(found).taken(np.arange(1, len(told.names))).through(np.diag(ratio))
+    sampling = own.sampling + np.diag(own.values**2 / found.count)
+    more = own.values**2 / 4 * (relative[:-1] + relative[-1])
+    return Answers(
+        f"Standardised coefficients: {formula}",
+        ("coefficient",),
+        tuple((name,) for name in told.names[1:]),
+        Answer(own.values, sampling, own.privacy + np.diag(more)),
+        _promise(moments),
+        confidence,
+        assumes=("One unit is a standard deviation; those of the sample are taken as normal.",),
+        freedom=_freedom(found),
+    )
+
+
+def _responses(
+    model: "PublishedModel",
+    rows: FloatArray,
+    keys: tuple[str, ...],
+    names: tuple[tuple[str, ...], ...],
+    output: str | None,
+    confidence: float,
+) -> Answers:
+    """Return what is expected of people with these rows, on the model's curve."""
+    inside_unit_interval(confidence=confidence)
+    found, aim = model.inference_of(output), model.aim
+    of = model.target if output is None else f"{model.target} = {output}"
+    number = isinstance(aim, Numeric)
+    return Answers(
+        f"{'Mean' if number else 'Probability'} of {of}",
+        keys,
+        names,
+        _told(found).through(rows),
+        _promise(model),
+        confidence,
+        limits=(aim.lower, aim.upper) if isinstance(aim, Numeric) else (0.0, 1.0),
+        assumes=(CURVE,) if model.link != "linear" else (),
+        curve=_BENDS[model.link],
+        freedom=_freedom(found),
+    )
+
+
+def _average(
+    link: str, beta: FloatArray, low: FloatArray, high: FloatArray, width: FloatArray | None
+) -> tuple[float, FloatArray]:
+    """Return the mean change from one end to the other, for each unit if there is a width, and its
+    derivative by the coefficients.
+    """
+    each = np.ones(len(low)) if width is None else width
+    (first, one), (last, other) = (_bent(link, rows @ beta) for rows in (low, high))
+    value = float(np.mean((last - first) / each))
+    gradient = other[:, None] * high - one[:, None] * low
+    return value, np.asarray((gradient / each[:, None]).mean(axis=0))
+
+
+def _bent(link: str, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean at each score, and the slope of the curve there."""
+    if link == "linear":
+        return score, np.ones_like(score)
+    mean = np.asarray(expit(score) if link == "logistic" else np.exp(score))
+    return mean, mean * (1 - mean) if link == "logistic" else mean
+
+
+def _changes(one: Question, answers: Any, references: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    """Return what is changed of a question: its name, from what to what, and by how much."""
+    count = len(answers)
+    if isinstance(one, Categorical):
+        base = references.get(one.name, one.levels[0])
+        others = [level for level in one.levels if level != base]
+        return [(f"{level} for {base}", [base] * count, [level] * count, None) for level in others]
+    if not isinstance(one, Numeric):
+        return [("yes for no", [0] * count, [1] * count, None)]
+    middle = np.clip(np.asarray(answers, dtype=np.float64), one.lower, one.upper)
+    low = np.maximum(middle - _STEP * one.width, one.lower)
+    high = np.minimum(middle + _STEP * one.width, one.upper)
+    return [("one more", low, high, high - low)]
+
+
+def _asked(schema: Schema, features: Sequence[str] | set[str]) -> list[Question]:
+    """Return the questions that have to be answered for some features."""
+    names = {name for one in map(schema.question, features) for name in (one.of or (one.name,))}
+    return [one for one in schema.asked if one.name in names]
+
+
+def _anybody(schema: Schema, features: set[str]) -> dict[str, Any]:
+    """Make up people of all kinds, who fill the space of answers evenly (Kronecker's sequence):
+    they only tell which columns follow from which.
+    """
+    found: dict[str, Any] = {"": np.zeros(_PEOPLE)}
+    for place, one in enumerate(_asked(schema, features)):
+        even = np.arange(1, _PEOPLE + 1) * math.sqrt(place + 1.7) % 1
+        if isinstance(one, Categorical):
+            levels = np.array(one.levels, dtype=object)
+            answers: Any = levels[(even * len(levels)).astype(np.intp)]
+        elif isinstance(one, Numeric):
+            answers = one.lower + even * one.width
+        else:
+            answers = (even < 0.5).astype(np.int64)
+        if one.optional:
+            answers = answers.astype(object)
+            answers[place :: 5 + place] = None
+        found[one.name] = answers
+    return found
+
+
+def _middle(one: Question, references: Mapping[str, str]) -> Any:
+    if isinstance(one, Categorical):
+        return references.get(one.name, one.levels[0])
+    return one.centre if isinstance(one, Numeric) else 0
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,.4g}"
+
+
+def _told(found: Inference) -> Answer:
+    return Answer(found.coefficients, found.sampling, found.privacy)
+
+
+def _freedom(found: Inference) -> float:
+    return float(found.count - len(found.names))
+
+
+def _promise(published: "PublishedModel | Asked") -> str:
+    return f"{published.guarantee.counted}, {published.guarantee.numbers}"
+
+
+def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """Return R and c of the equations Rβ = c; names of levels have = in them, as in "region=south".
+
+    >>> _equations("age = 0, 2*region=south - age = 3", ["(intercept)", "age", "region=south"])
+    (array([[ 0.,  1.,  0.],
+           [ 0., -1.,  2.]]), array([0., 3.]))
+    """
+    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    number = r"\d+\.?\d*(?:e[-+]?\d+)?"
+    term = re.compile(rf"\s*([-+]?)\s*(?:({number})\s*\*\s*)?(?:({known})|({number}))\s*")
+    rows = []
+    at, side = 0, 1.0
+    row = np.zeros(len(names) + 1)
+    while True:
+        found = term.match(text, at)
+        if found is None:
+            break
+        sign, factor, name, value = found.groups()
+        size = side * (-1.0 if sign == "-" else 1.0) * float(factor or 1)
+        row[names.index(name) if name else -1] += size if name else -size * float(value)
+        at = found.end()
+        if text[at : at + 1] == "=" and side > 0:
+            at, side = at + 1, -1.0
+        elif text[at : at + 1] in (",", "") and side < 0:
+            rows.append(row)
+            if at == len(text):
+                matrix = np.array(rows)
+                return matrix[:, :-1], matrix[:, -1]
+            at, side, row = at + 1, 1.0, np.zeros(len(names) + 1)
+        elif text[at : at + 1] not in ("+", "-"):
+            break
+    raise InvalidValueError(
+        f"Expected equations like '2*{names[-1]} = 0', separated by commas, with coefficients "
+        f"among {listed(names)}, and got {text!r}."
+    )

@@ -1,0 +1,3 @@
+// An address where there is nothing: words alone.
+
+import {} from "./page.js";
