@@ -337,6 +337,24 @@ def test_numbers_in_waves_come_closer_than_in_one() -> None:
 
 
 @seeded
+def test_few_rows_find_a_mean_within_bounds_that_are_far_too_wide() -> None:
+    """No slope is told where none can be learned, and the mean is better than a mean by itself."""
+    by_waves, by_itself, rows, epsilon = 0.0, 0.0, 512, 0.3
+    for seed in range(10):
+        generator = np.random.default_rng(seed)
+        X = np.clip(0.35 * generator.normal(size=(rows, 14)), -1, 1)
+        y = 0.25 + 0.03 * generator.normal(size=rows)
+        model = MomentPerturbationRegressor(
+            bounds=(-1, 1), target_bounds=(-1, 1), epsilon=epsilon, delta=1e-5, random_state=seed
+        ).fit(X, y)
+        assert not model.coef_.any()
+        assert "mean" in model.model_.method
+        by_waves += (model.intercept_ - 0.25) ** 2
+        by_itself += (2 / (rows * mu_of(epsilon, 1e-5)) * generator.normal()) ** 2
+    assert by_waves < 0.4 * by_itself  # 0.16 here
+
+
+@seeded
 @pytest.mark.parametrize("kind", ["binary", "numeric"])
 def test_rare_answers_do_not_make_counts_explode(kind) -> None:
     generator = np.random.default_rng(4)

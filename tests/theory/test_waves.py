@@ -123,9 +123,8 @@ def test_shares_sum_to_one_and_waves_grow_with_people(task, coefficients: int) -
             later = [kind for kind in found.kinds if kind != "gauge"]
             assert math.fsum(found.fractions) == pytest.approx(1)
             assert asked in (None, len(later))
-            assert found.kinds.count("gauge") == (
-                found.kinds.count("residual") * (task == "number")
-            )
+            gauged = [one for one in found.kinds if one in ("mean", "residual")]
+            assert found.kinds.count("gauge") == len(gauged) * (task == "number")
     assert len(later) == 7
 
 
@@ -150,12 +149,44 @@ def test_the_reach_of_numbers_grows_beyond_every_bound() -> None:
 
 
 def test_where_only_a_mean_can_be_learned() -> None:
-    assert mean_alone(1.2, 100)
+    assert mean_alone(1.4, 100)
     assert mean_alone(50.0, 1)
-    assert not mean_alone(1.4, 20)
+    assert not mean_alone(1.6, 20)
     few, many = (public_weights(["numeric"] * 9, n, 0.1, number=True) for n in (200, 10**5))
     assert (few.constant, few.target) == (1.0, 0.95)
     assert many == public_weights(["numeric"] * 9, 10**5, 0.1)
+
+
+def test_slopes_wait_for_the_mean_where_little_can_be_learned() -> None:
+    """By public facts: the mean alone, then the mean before slopes, then slopes at once."""
+
+    def later(psi: float, waves: int | None = None) -> list[str]:
+        count = round(psi * 13**1.5 / 0.1)
+        found = choose_shares("number", coefficients=13, count=count, mu=0.1, waves=waves)
+        return [kind for kind in found.kinds[1:] if kind != "gauge"]
+
+    assert later(1.4) == ["mean"] * 3
+    assert later(2) == ["mean", *["residual"] * 5]
+    assert later(5) == ["residual"] * 6
+    assert later(200) == ["residual"] * 3
+    assert later(2, waves=2) == later(5, waves=2) == ["residual"]
+    assert later(1.4, waves=2) == ["mean"]
+
+
+@pytest.mark.parametrize(
+    ("task", "kinds"),
+    [
+        ("number", ("joint", "mean")),  # without a gauge nobody knows where to cut
+        ("number", ("joint", "gauge", "residual", "gauge", "mean")),
+        ("number", ("joint", "gauge", "joint")),
+        ("number", ("joint", "gauge")),
+        ("label", ("joint", "gauge", "mean")),
+    ],
+)
+def test_waves_of_the_mean_come_first_each_after_a_gauge(task, kinds: tuple[str, ...]) -> None:
+    stages = tuple(Stage(kind, 1 / len(kinds)) for kind in kinds)
+    with pytest.raises(InvalidValueError, match="mean"):
+        Stages(task, stages)
 
 
 def test_the_table_of_the_docstring() -> None:

@@ -343,6 +343,24 @@ def tables(trials: int, sizes: str, epsilons: str) -> None:
 
 
 @click.command()
+@click.option("--trials", default=300, show_default=True, help="Collections for each cell.")
+@click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="Numbers of people.")
+@click.option("--epsilon", "epsilons", default="0.1,1", show_default=True)
+def groups(trials: int, sizes: str, epsilons: str) -> None:
+    """Measure how often intervals of groups, their differences and weighted answers hold."""
+    from blurfit_lab.experiments.everywhere import markdown
+    from blurfit_lab.experiments.groups import PEOPLE, groups_contest, weights_contest
+
+    asked = _numbers(sizes), [float(one) for one in epsilons.split(",")], trials
+    with watched("weights") as watch:
+        weighted = weights_contest(*asked, watch)
+    click.echo(markdown(weighted, 4))
+    with watched("groups") as watch:
+        found = groups_contest(PEOPLE, *asked, watch)
+    click.echo(markdown(found, 3))
+
+
+@click.command()
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -359,7 +377,7 @@ def errata(out: Path) -> None:
 
 @click.group(
     cls=Commands,
-    commands=[reproduce, everywhere, coverage, tables, public, errata],
+    commands=[reproduce, everywhere, coverage, tables, groups, public, errata],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")

@@ -72,7 +72,7 @@ class JointTotals(NamedTuple):
     squares: FloatArray
     targets: FloatArray
 
-    def matrix(self, count: int) -> FloatArray:
+    def matrix(self, count: float) -> FloatArray:
         """Σ(1, v, t)(1, v, t)ᵀ."""
         return np.block(
             [
@@ -100,6 +100,7 @@ class Rows:
         people: whose row is whose, if each is to count as one of its person's.
         inside: whether no value is outside its bounds, as far as is known.
         features: what v are, where some are derived from the columns.
+        scales: how much each row counts, from 0 to 1, if rows have weights of their own.
 
     >>> from blurfit import Numeric
     >>> rows = Rows(np.array([[25], [130]]), np.array([[1.0], [0.5]]), [Numeric("age", 0, 100)])
@@ -113,6 +114,12 @@ class Rows:
     people: People | None = None
     inside: bool = False
     features: Sequence[Feature] | None = None
+    scales: FloatArray | None = None
+
+    @property
+    def weight(self) -> float:
+        """How much weight there is in all: the count, if nobody has a weight of their own."""
+        return float(self.count if self.scales is None else self.scales.sum())
 
     @property
     def count(self) -> int:
@@ -135,6 +142,8 @@ class Rows:
 
     def weights(self, part: slice) -> FloatArray | None:
         """How much each row counts, if not 1."""
+        if self.scales is not None:
+            return self.scales[part]
         return None if self.people is None else self.people.weights[part]
 
     @cached_property

@@ -34,6 +34,15 @@ error of the model that the wave starts from, in white coordinates. First noise 
 sampling, weights and cut; the constant; last noise on Σffᵀ, which meets the start's error. As nμ
 grows noise vanishes at any r and R, so the ends of the bins, which cut nobody, win.
 
+**People whom no gauge sees** (`completed`). A few people at the bounds are fewer than its noise,
+and carry much of what least squares sees. Wave 1 cuts nobody: what its E‖f‖²/p is above the law's,
+less 1.5 deviations of its noise, is the energy of people who are as far out as anybody can be,
+which is the fewest that there can be, and what it saw of g² beyond the law's is theirs, too.
+
+**The mean alone** (`choose_mean`). Where no slope can be learned, or before the target's place and
+spread are known, a wave with the weights `MEAN` learns the mean, whose noise is then that of a mean
+by itself, 2R/(nμ). R is where the sum of its variance and of clip² is least; nobody weighs less.
+
 **Tails** (`tail_of`). Of white Gaussian features (p/2)·Var(f²)/E[f²]² is 1, whatever p is, and more
 where some people are far out. It is taken of people with f ≤ 2.5, whom even a noisy gauge counts
 well, less 1.5 deviations of its noise (to first order). `kurtosis_of` is that of errors up to 3.5,
@@ -44,12 +53,14 @@ noise, which serves predictions; an interval must not miss by what nobody counts
 bins were counted, the last r is one at which the law, with all that the gauge saw, has E[1 − w] no
 larger than the noise of a share: nobody who was seen weighs less.
 
-Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, 2.5 and 1.5 of tails, η =
-ψ/500 between 0.2 and 1, and that R is at least two deviations of s·g.
+Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, 1.5 of unseen people, 2.5
+and 1.5 of tails, η = ψ/500 between 0.1 and 1, and that R is at least one deviation of s·g, below
+which what passes the cut is known too badly to divide by it, and two from ψ = 10 on, for the sake
+of skewed errors.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -58,15 +69,18 @@ from scipy.special import gammainc, ndtr
 from blurfit.arrays import BoolArray, FloatArray
 from blurfit.theory.maps import GaugeMap, ResidualMap, Whitening
 from blurfit.theory.numerics import root_of_increasing
+from blurfit.theory.planning import information
 
 _RATIO = math.sqrt(2)
 _BINS = 13, 33  # at least and at most
 _NEAREST = 0.25  # where bins begin, in standard deviations, if there are enough of them
 _SHARP = 0.003  # the largest deviation of a share for which pairs of bins are counted
 _SURE, _LIKELY = 4.0, 1.5  # deviations above 0 from which a cell stands, by itself or beside one
-LEAST_EXPECTED, _FULL = 0.2, 500.0  # η, and ψ at which it is 1
+LEAST_EXPECTED, _FULL = 0.1, 500.0  # η, and ψ at which it is 1
 _NEAR, _DOUBT = 2.5, 1.5  # up to where tails are read, and by how many deviations less
-_LEAST_BOUND = 2.0  # R in deviations of s·g
+_UNSEEN = 1.5  # deviations by which wave 1 sees more energy than the gauge
+_LEAST_BOUND = 1.0, 2.0  # R in deviations of s·g, where ψ is up to 5, and from 10 on
+MEAN = 1.0, 0.1, 0.99  # (c, a, b) of a wave that learns the mean alone
 _WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
 
 
@@ -179,11 +193,39 @@ def inside(share: float) -> float:
     return 1 - math.exp(-u)
 
 
+def completed(law: Law, energy: tuple[float, float], square: float) -> Law:
+    """Return the law with the people whom only wave 1 saw: `energy` is its E‖f‖²/p, with the
+    standard deviation of its noise, and `square` its E[g²].
+    """
+    f, g = middles(law.features), middles(law.errors)
+    of_features, of_errors = law.shares.sum(axis=1), law.shares.sum(axis=0)
+    missing = energy[0] - _UNSEEN * energy[1] - float(of_features @ f**2)
+    if missing <= 0:
+        return law
+    share = min(missing / float(f[-1] ** 2), 0.5)
+    beyond = square - float(of_errors @ g**2)
+    size = math.sqrt(max(beyond / share, 1.0))
+    shares = law.shares * (1 - share)
+    shares[-1, int(np.argmin(np.abs(np.log(g / size))))] += share
+    return replace(law, shares=shares)
+
+
+def choose_mean(law: Law, count: int, mu: float) -> tuple[float, float]:
+    """Return (r, R) of a wave that learns the mean alone: see the module's docstring."""
+    found = _Cuts(law, law.features[-1:], law.errors, 1)
+    c, _, b = MEAN
+    excess = ((1 + c**2) * law.errors / (c * b * mu * count)) ** 2 + found.clip[0] ** 2
+    excess[law.errors < min(_LEAST_BOUND[0] * math.sqrt(found.spread[0]), law.errors[-1])] = (
+        math.inf
+    )
+    return float(law.features[-1]), float(law.errors[int(np.argmin(excess))])
+
+
 def choose(
-    law: Law, count: int, mu: float, dimension: int, error: float, *, last: bool = False
+    law: Law, count: int, mu: float, dimension: int, error: float, seen: Law | None = None
 ) -> tuple[float, float]:
     """Return (r, R) of least expected excess error J, for a start with tr P/p = `error`; of the
-    last wave, whose errors are told, among those that weight nobody down who was seen.
+    last wave, whose errors are told, among those that weight nobody down whom its gauge has `seen`.
     """
     found = _Cuts(law, law.features, law.errors, dimension)
     c, a, b = _WEIGHTS
@@ -199,10 +241,12 @@ def choose(
     excess = excess + (lost + energy) * bias + found.out**2 * p * error + found.clip**2
     excess = excess + ((k * bound * a / c) ** 2 + spread / count) / weight**2
     excess = excess + up * (k * r**2 * p * b / a) ** 2 * (p + 1) * error
-    least = np.minimum(_LEAST_BOUND * np.sqrt(spread * weight), law.errors[-1])
+    deviations = min(max(information(count, mu, p) / 5, _LEAST_BOUND[0]), _LEAST_BOUND[1])
+    least = np.minimum(deviations * np.sqrt(spread * weight), law.errors[-1])
     excess[np.broadcast_to(bound < least, excess.shape)] = math.inf
-    if last and law.noise < _SHARP:
-        excess[1 - found.weight > law.noise] = math.inf
+    if seen is not None and seen.noise < _SHARP:
+        weight = _Cuts(seen, law.features, law.errors, dimension).weight
+        excess[1 - weight > seen.noise] = math.inf
     row, column = np.unravel_index(int(np.argmin(excess)), excess.shape)
     return float(law.features[row]), float(law.errors[column])
 
@@ -282,8 +326,7 @@ class _Cuts:
 
 
 def _expected(count: int, mu: float, dimension: int) -> float:
-    psi = count * mu / math.pow(dimension, 1.5)
-    return min(max(psi / _FULL, LEAST_EXPECTED), 1.0)
+    return min(max(information(count, mu, dimension) / _FULL, LEAST_EXPECTED), 1.0)
 
 
 def _ends(farthest: float) -> FloatArray:

@@ -21,17 +21,19 @@ the step has to do with the line that least squares without weights would give.
   says by the gauge, if that is more than what an even spread gives.
 
 **People whom no wave saw** (`unseen`). Where bounds of numbers allow people who are far from all
-others, beyond 1.5r and four times their usual ‖f‖, a few of them decide what least squares gives,
-and weigh little here. (Answers of yes and no are where they are, and the mean tells how many.)
+others, beyond four times their usual ‖f‖, a few of them decide what least squares gives, and weigh
+little here, or their errors are cut, unless r and R reach nearly all that bounds allow (1.5r and
+1.5R). (Answers of yes and no are where they are, and the mean tells how many.)
 Nothing that is released limits what they do, but wave 1, whose noise is large. So errors assume
 that there are none, and say so; and they are refused where there is a sign of them, or where nobody
 could have noticed:
 
-* *Are they seen?* Each gauge tells the share of people beyond 2r, and each residual wave by Σs² how
-  much weight is missing beside that of people within 2r: together the share q with a deviation of
-  σ_q. Wave 1 tells by how much it saw more energy (z_E) and larger errors (z_g) than the law has,
-  of the same people with fresh noise. (q/σ_q + z_E + z_g)/√3 > 0.7 is a sign. Without a gauge the
-  law is that of Gaussian features, as large as the last wave's Σs²‖f‖² says, and Σs² its own.
+* *Are they seen?* Each gauge tells the share of people so far out, or beyond 2r, and each residual
+  wave by Σs² how much weight is missing beside that of people within 2r: together the share q with
+  a deviation of σ_q. Wave 1 tells by how much it saw more energy (z_E) and larger errors (z_g)
+  than the law has, of the same people with fresh noise. (q/σ_q + z_E + z_g)/√3 > 0.7 is a sign.
+  Without a gauge the law is that of Gaussian features, as large as the last wave's Σs²‖f‖² says,
+  and Σs² its own.
 * *Could they be seen?* One person in a hundred must stand two deviations out: σ_q ≤ 0.005.
 * *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
@@ -202,7 +204,8 @@ def unseen(waves: Sequence[Collected]) -> bool:
     long = belief.law is not None and tail_of(law, chart.whitening.dimension) > WIDE
     if long and (far > FAR * chart.radius or kurtosis_of(law) > PEAKED):
         return True
-    if far <= NEAR * chart.radius:
+    reached = belief.law is not None and law.errors[-1] <= NEAR * chart.bound
+    if reached and far <= NEAR * chart.radius:
         return False
     told = [one for wave in (waves if belief.law else waves[-1:]) for one in _far_out(*wave)]
     precision = math.fsum(1 / variance for _, variance in told)
@@ -223,7 +226,9 @@ def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float
     law = belief.law or _gaussian(chart, sums)
     full = chart.constant**2 * sums.count
     missing = weight_near(law, chart.radius) - float(sums.matrix[0, 0]) / full
-    return [far_share(law, chart.radius), (missing, (sums.deviation / full) ** 2)]
+    usual = USUAL / 2 * math.sqrt(law.squares[0])
+    far = far_share(law, min(chart.radius, usual))
+    return [far, (missing, (sums.deviation / full) ** 2)]
 
 
 def _gaussian(chart: ResidualMap, sums: WaveSums) -> Law:

@@ -71,10 +71,13 @@ from blurfit.arrays import BoolArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
 from blurfit.learning.gauge import (
+    MEAN,
     Cut,
     Law,
     assumed_law,
     choose,
+    choose_mean,
+    completed,
     cut_at,
     gauge_map,
     inside,
@@ -109,6 +112,9 @@ from blurfit.theory.planning import (
 )
 from blurfit.validate import one_of, positive, whole
 
+_SIGNAL = (
+    0.4  # of the variance that a mean leaves, which slopes may explain: as public weights expect
+)
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
 _TOO_WIDE = 0.15  # of their expected length: white features that are shorter shrink the whitening
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
@@ -196,13 +202,20 @@ class Seen:
 
 
 def first_belief(
-    sums: Submodel, model: Shrunk, task: Task, count_bound: float | None = None
+    sums: Submodel,
+    model: Shrunk,
+    task: Task,
+    count_bound: float | None = None,
+    *,
+    mean: bool = False,
 ) -> Belief:
-    """Return what wave 1's joint sums say: the line of least squares, for every task."""
+    """Return what wave 1's joint sums say: the line of least squares, for every task, or its `mean`
+    alone.
+    """
     weights = sums.scale[1:]
     jacobian = np.diag(sums.scale) / sums.target.weight
     variance = model.variance / sums.target.weight**2
-    return Belief(
+    found = Belief(
         task=task,
         line=True,
         coefficients=model.coefficients,
@@ -214,6 +227,32 @@ def first_belief(
         seen=None if task == "label" else Seen.of(sums),
         kinds=tuple(column.kind for column in sums.features),
     )
+    return _without_slopes(found, sums, variance) if mean else found
+
+
+def _without_slopes(belief: Belief, sums: Submodel, variance: float) -> Belief:
+    """Return the belief with the target's mean alone, whose prior is N(0, 0.36) as in
+    `blurfit.learning.shrinkage`; later waves may find slopes.
+    """
+    weight = sums.constant * sums.target.weight * sums.count
+    noise = float(sums.noise.variance[0, -1]) / weight**2
+    mean, error = (0.36 * one / (0.36 + noise) for one in (float(sums.cross[0]) / weight, noise))
+    slopes = np.zeros(len(belief.mean))
+    covariance = _even_slopes(belief, _SIGNAL * variance)
+    covariance[0, 0] += error
+    coefficients = np.array([mean, *slopes])
+    scale = math.sqrt(variance)
+    return replace(belief, coefficients=coefficients, covariance=covariance, scale=scale)
+
+
+def _even_slopes(belief: Belief, variance: float) -> FloatArray:
+    """Return the covariance of slopes that explain this variance, equally in white features, and
+    leave the score at the mean.
+    """
+    p = len(belief.mean)
+    move = np.vstack([-belief.mean, np.eye(p)])
+    found: FloatArray = move @ (variance / p * np.linalg.inv(belief.spread)) @ move.T
+    return found
 
 
 def on_curve(belief: Belief) -> Belief:
@@ -244,7 +283,8 @@ def on_curve(belief: Belief) -> Belief:
         factors *= _caution(belief, factor, explained, 1.5)
         at_mean = math.log(rate * belief.count_bound) - _log_growth(belief, factors * beta)
     slope = factors * beta
-    misfit = _misfit(belief.mean, belief.spread, float(slope @ belief.spread @ slope))
+    misfit = _even_slopes(belief, _MISFIT * max(float(slope @ belief.spread @ slope), 0.1))
+    misfit[0, 0] += 0.02
     centre = np.eye(len(beta) + 1)
     centre[0, 1:] = belief.mean
     turn = np.linalg.solve(centre, np.append(factor, factors)[:, None] * centre)
@@ -314,7 +354,7 @@ def next_map(
     nμ is at least 100 for each column, so that they stand above their noise; of rows that are held
     every `stride`-th sends them.
     """
-    one_of(("gauge", "residual", "newton"), kind=kind)
+    one_of(("gauge", "mean", "residual", "newton"), kind=kind)
     at = on_curve(belief) if kind == "newton" else belief
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
@@ -324,6 +364,8 @@ def next_map(
         scale = float(rounded(np.array(at.scale)))
         if kind == "gauge":
             return gauge_map(white, scale, count, mu)
+        if kind == "mean":
+            return ResidualMap(white, *_reach_of_mean(at, scale, count, mu), *MEAN)
         told = last and at.task == "number"
         reach = _reach(at, white, scale, count, mu, last=told)
         robust = told and count * mu >= ENOUGH * len(at.mean)
@@ -401,7 +443,23 @@ def _reach(
         return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
     slopes = np.linalg.inv(white.matrix).T  # of white features
     error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
-    radius, bound = choose(belief.law, count, mu, p, error, last=last)
+    law = belief.law
+    if belief.seen is not None:
+        square, _ = belief.seen.residual(ResidualMap(white, 1.0, scale, 1.0))
+        law = completed(law, belief.seen.energy(white), square)
+    radius, bound = choose(law, count, mu, p, error, belief.law if last else None)
+    return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
+
+
+def _reach_of_mean(
+    belief: Belief, scale: float, count: int, mu: float
+) -> tuple[float, float, float]:
+    """Return the same for a wave that learns the mean alone, which follows a gauge."""
+    if belief.law is None or belief.coefficients[1:].any():
+        raise InvalidValueError(
+            "Expected a gauge, and no slopes before, for a wave of the mean alone."
+        )
+    radius, bound = choose_mean(belief.law, count, mu)
     return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
 
 
@@ -457,16 +515,6 @@ def _caution(belief: Belief, factor: float, explained: float, most: float) -> fl
     error = factor**2 * float(np.sum(belief.covariance[1:, 1:] * belief.spread))
     spread = factor * math.sqrt(max(explained, 1e-12)) / math.sqrt(1 + math.pi * error / 8)
     return min(1.0, most / spread) / math.sqrt(1 + math.pi * error / 8)
-
-
-def _misfit(mean: FloatArray, spread: FloatArray, size: float) -> FloatArray:
-    """Return an error of the slope, isotropic for white features, that leaves the mean's score."""
-    p = len(mean)
-    slope = _MISFIT * max(size, 0.1) / p * np.linalg.inv(spread)
-    move = np.vstack([-mean, np.eye(p)])
-    found: FloatArray = move @ slope @ move.T
-    found[0, 0] += 0.02
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -588,6 +636,8 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     read = step_sums(chart, sums, cut)
     into = coordinates(chart)
     prior = into @ at.covariance @ into.T
+    if learns_mean(chart):
+        prior[1:] = prior[:, 1:] = 0.0
     step = bayes_step(read, prior + _slack(prior))
     back = np.linalg.inv(into)
     error = back @ step.covariance @ back.T
@@ -598,7 +648,16 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     if cut is None:
         return learned
     assert isinstance(chart, ResidualMap)
+    if learns_mean(chart):
+        variance = read.dispersion * (chart.scale / chart.target_scale) ** 2
+        covariance = learned.covariance + _even_slopes(at, _SIGNAL * variance)
+        return replace(learned, covariance=covariance, scale=math.sqrt(variance), law=None)
     return _features(learned, chart, read, step, cut)
+
+
+def learns_mean(chart: Announced) -> bool:
+    """Tell whether the map is one of a wave that learns the mean alone."""
+    return isinstance(chart, ResidualMap) and chart.feature_weight == MEAN[1]
 
 
 def _held_back(at: Belief, chart: NewtonMap, change: FloatArray) -> FloatArray:

@@ -255,7 +255,8 @@ def _first(plan: Waves, release: PublishedMoments) -> Belief:
     """Linear Bayes of the joint sums: quick, and good enough for a start."""
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
-    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound)
+    mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
+    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, mean=mean)
 
 
 def _chart_of(release: PublishedMoments) -> Announced:

@@ -1,21 +1,8 @@
 """What anyone may read and contributors may do, and how it is told who may do more.
 
 One set of addresses is for everything that is collected: an agreement by itself is the course of
-one wave, a plan is one of several. `{fingerprint}` is that of a course, or of one of its waves:
-
-| behind /collections/{fingerprint} | |
-| --- | --- |
-| nothing | how far it is: of a wave of a plan, how far that wave is |
-| document | the agreement or the plan with this fingerprint |
-| agreement | what a record is to be blurred under now: for a plan, the wave that collects |
-| releases | the blurred sums of the waves so far |
-| moments | those of one wave |
-| model, statement | of the course, once it is published |
-| estimates, tables | of the model, of the sums of one wave: pages compute no statistics |
-| history, invitation | of a wave; for a plan, of its newest |
-| submissions, withdrawals | of a wave (submissions: `blurfit.service.intake`) |
-| invitations, pause, hold, resume, until, close, publish, halves, sides | `administration` |
-| peer/… | between two databases: `blurfit.service.peers` |
+one wave, a plan is one of several. `{fingerprint}` is that of a course, or of one of its waves.
+Pages compute no statistics: estimates and tables are told to them.
 """
 
 import asyncio

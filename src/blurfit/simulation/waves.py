@@ -164,6 +164,7 @@ def collect_in_waves(
     mus = [mu * math.sqrt(share) if held else mu for share in plan.fractions]
     names, columns, kept = _columns(kinds, values.shape[1])
     rows = waves[0]
+    mean = "mean" in plan.kinds[:3]
     number = task == "number" and (not held or len(waves) == 1)
     weights = public_weights(kinds, len(rows), mus[0], neighbours=neighbours, number=number)
     per_column = [weights.features[feature] for feature, _ in columns]
@@ -185,7 +186,7 @@ def collect_in_waves(
     # The last wave's model is published, so it is read as well as can be; a first wave among
     # several is only a start, for which linear Bayes is quick and good enough.
     model = shrink(sums) if len(waves) == 1 else linear_bayes(sums)
-    beliefs = [first_belief(sums, model, task, count_bound)]
+    beliefs = [first_belief(sums, model, task, count_bound, mean=mean)]
     maps: list[Announced] = []
     later: list[WaveSums] = []
     for place in range(1, len(waves)):
