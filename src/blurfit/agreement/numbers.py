@@ -355,7 +355,7 @@ class PublicWeights:
             if isinstance(schema.target, TimeToEvent):
                 size = math.sqrt(math.fsum(weight**2 for weight in found.features))
                 features = tuple(weight / size for weight in found.features)
-                found = replace(found, features=features, target=1.0, constant=0.5)
+                found = replace(found, features=features, target=1.1, constant=0.6)
             constant = ceiling(found.constant) if terms.constant is None else terms.constant
             others = iter((*found.features, found.target))
             columns = tuple(
