@@ -43,7 +43,7 @@ def hostile(schema: Schema, kind: str) -> WaveMap:
     np.fill_diagonal(matrix, 10.0 ** generator.uniform(-300, 12, size))
     white = Whitening(generator.normal(size=size) * 1e5, matrix, generator.normal(size=size) * 2e5)
     if kind == "residual":
-        return ResidualMap(white, 1000.0, 1e-6, 0.01, 1.0, 0.01, 0.99)
+        return ResidualMap(white, 1000.0, 1e-6, 0.01, 1.0, 0.01, 0.99, robust=True)
     if kind == "logistic":
         return NewtonMap(white, LogisticNewton(5.2), 0.01, 1000.0)
     return NewtonMap(white, PoissonNewton(12.0, 1800.0, 5900.0, 3.25), 100.0, 1.0, robust=True)
