@@ -28,8 +28,8 @@ from scipy.special import expit
 from blurfit import Agreement, Categorical, Numeric, PublishedMoments, Schema
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError
+from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
-from blurfit.model.tables import Answers
 from blurfit.progress import Progress, silent
 from blurfit.simulation.sampler import exact_totals, sampler_for
 
