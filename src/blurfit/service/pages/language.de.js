@@ -403,6 +403,7 @@ export default {
   "column.privacy": "davon Rauschen",
   "column.interval": "95-%-Intervall",
   "column.liars": "wenn 1 % lügt",
+  "column.z": "z",
   "column.p": "p",
   "column.prediction": "zur Vorhersage",
   "assumed.sums": "Standardfehler setzen konstante Varianz voraus, was die veröffentlichten Summen nicht prüfen können.",

@@ -403,6 +403,7 @@ export default {
   "column.privacy": "of it privacy",
   "column.interval": "95 % interval",
   "column.liars": "if 1 % lie",
+  "column.z": "z",
   "column.p": "p",
   "column.prediction": "for prediction",
   "assumed.sums": "Standard errors assume constant variance, which the released sums cannot test.",

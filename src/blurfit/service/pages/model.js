@@ -146,7 +146,7 @@ function within({ lower, upper }) {
 
 // ---- the table of coefficients
 
-const COLUMNS = ["coefficient", "error", "privacy", "interval", "liars", "p", "prediction"];
+const COLUMNS = ["coefficient", "error", "privacy", "interval", "liars", "z", "p", "prediction"];
 
 function coefficients(model, output, estimates) {
   const aim = aimOf(model);
@@ -176,13 +176,15 @@ function calledOf(model, { name }) {
 }
 
 function row(one, head) {
-  const { name, called, value, standard_error: error, privacy_error: privacy, lower, upper, liars, p_value: p, prediction } = one;
+  const { name, called, value, standard_error: error, privacy_error: privacy } = one;
+  const { lower, upper, liars, statistic, p_value: p, prediction } = one;
   const shown = {
     coefficient: () => withError(value, error),
     error: () => withError(error),
     privacy: () => withError(privacy),
     interval: () => t("bounds", { lower: withError(lower, error), upper: withError(upper, error) }),
     liars: () => (liars === null ? t("any") : liars === undefined ? "–" : `± ${withError(liars)}`),
+    z: () => withError(statistic, 0.1),
     p: () => (p < 0.001 ? `< ${number(0.001)}` : withError(p, 0.01)),
     prediction: () => withError(prediction, error),
   };
@@ -236,7 +238,7 @@ function drawn(rows, questions, asked) {
     const told = (value) => (isNumber ? measured(column, value, 3) : percent(value));
     const [low, high] = isNumber ? [column.lower, column.upper] : [0, 1];
     return h("li",
-      h("span.what", h("b", { dir: "auto" }, parts.join(", ") || t("tables.everybody"))),
+      h("span.what", h("b", { dir: "auto" }, parts.filter(Boolean).join(", ") || t("tables.everybody"))),
       intervalPlot({ value: estimate, lower, upper }, low, high),
       h("span.much", h("b", told(estimate)), h("span.hint", ` ${t("bounds", { lower: told(lower), upper: told(upper) })}`)),
     );
