@@ -66,7 +66,9 @@ def spellings(value: float) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"sends": "targets", "public_rows": "5a" * 32}], ids=["everything", "targets"]
+    "options",
+    [{}, {"sends": "targets", "public_rows": "5a" * 32}, {"groups": "region", "overlap": 0.5}],
+    ids=["everything", "targets", "groups"],
 )
 def test_nothing_leaves_but_one_blurred_submission(
     visit, service, propose, fill_in, options
