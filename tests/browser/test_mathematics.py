@@ -24,6 +24,7 @@ from blurfit import (
     Product,
     Schema,
     Submission,
+    TimeToEvent,
 )
 from blurfit.agreement.statement import local_in_words
 from blurfit.schema.vectors import values
@@ -442,6 +443,67 @@ def test_the_form_is_pythons(run, agreements) -> None:
         got = run("forms", body, given)
         assert tuple(got["names"]) == agreement.form.names
         assert got["reach"] == pytest.approx(agreement.form.reach(relations[0]), rel=1e-14)
+
+
+def test_exits_are_pythons_to_the_last_bit(run) -> None:
+    features = [Numeric("age", 18, 80), Binary("married"), Categorical("region", ["a", "b", "c"])]
+    body = """
+        const agreement = JSON.parse(given.agreement);
+        await verify.verify(agreement, given.fingerprint);
+        const form = forms.formOf(agreement);
+        return {
+          exact: given.records.map((record) => perturb.exactly(agreement)(record)),
+          counts: form.counts,
+          size: form.size,
+          reach: ["replace", "zero-out"].map((one) => form.reach(one)),
+        };"""
+    for bands, extra in ((2, {}), (7, {"neighbours": "zero-out"}), (8, SHARED)):
+        schema = Schema(features, TimeToEvent("months", "left", horizon=24, bands=bands))
+        agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=3000, **extra)
+        given = records(schema, 60)
+        given[0] |= {"months": 24.0, "left": True}
+        given[1] |= {"months": 0.0, "left": True}
+        asked = {"agreement": agreement.to_json(), "fingerprint": agreement.fingerprint}
+        got = run("perturb forms verify", body, asked | {"records": given})
+        assert got["exact"] == agreement.exact(table_of(given)).tolist()
+        assert got["counts"] == agreement.form.counts.tolist()
+        assert got["size"] == agreement.form.size
+        reach = [agreement.form.reach(one).sums for one in ("replace", "zero-out")]
+        assert got["reach"] == pytest.approx(reach, rel=1e-14)
+
+
+def test_false_exits_are_refused_by_the_page(run) -> None:
+    """Each of these Python refuses as well, in its own words."""
+    schema = Schema([Numeric("age", 18, 80)], TimeToEvent("months", "left", horizon=24))
+    document = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=3000).to_dict()
+    lies = []
+    for change in (
+        lambda d: d["calibration"].update(sigma=d["calibration"]["sigma"] * 0.99),
+        lambda d: d["weights"].update(left=d["weights"]["left"] * 1.05),
+        lambda d: d["schema"]["target"].update(bands=49),
+        lambda d: d["schema"]["target"].update(horizon=25.0),
+        lambda d: d["schema"]["features"][1].update(outside="clip"),
+        lambda d: d.update(diaries=True),
+    ):
+        lie = json.loads(json.dumps(document))
+        change(lie)
+        with pytest.raises(BlurfitError):
+            Agreement.from_dict(lie).verify()
+        lies.append(lie)
+    body = """
+        const refused = [];
+        for (const lie of given) {
+          const agreement = { ...lie };
+          agreement.fingerprint = await checks.fingerprintOf(agreement);
+          try {
+            await verify.verify(agreement, agreement.fingerprint);
+            refused.push(false);
+          } catch (error) {
+            refused.push(error instanceof checks.NotCertified);
+          }
+        }
+        return refused;"""
+    assert run("verify checks", body, lies) == [True] * len(lies)
 
 
 @pytest.mark.statistical
