@@ -155,6 +155,7 @@ def gaussian_share(epsilon: float, delta: float, releases: int) -> tuple[float, 
     return epsilon_of(mu, delta / releases), delta / releases
 
 
+SAMPLE_WEIGHT = "(sample weight)"  # the column of an agreement with weights
 _SENT_FROM = "_sent_from"  # the process whose open budget an estimator has left
 
 
@@ -326,6 +327,32 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         warn_if_repeated(X, y)
         return None
 
+    def _weighed(
+        self, values: AnyArray, columns: tuple[Feature, ...], sample_weight: Any, groups: Any
+    ) -> tuple[AnyArray, tuple[Feature, ...]]:
+        """The rows with their weights as one more column, where there are weights."""
+        if sample_weight is None:
+            return values, columns
+        bound = getattr(self, "sample_weight_bound", None)
+        if bound is None or groups is not None or getattr(self, "public_X", None) is not None:
+            raise InvalidValueError(
+                "Expected sample_weight_bound with sample_weight, no groups and no public_X: the "
+                "bound is the largest weight that anybody could have, known beforehand, and never "
+                "the largest one in the data."
+            )
+        positive(sample_weight_bound=bound)
+        if SAMPLE_WEIGHT in {column.name for column in columns}:
+            raise InvalidValueError(f"Expected no column that is called {SAMPLE_WEIGHT!r}.")
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        fits = weights.shape == (len(values),)
+        if not fits or not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise InvalidValueError(
+                f"Expected a sample_weight for each of the {len(values)} rows, finite and at "
+                "least 0."
+            )
+        column = Numeric(SAMPLE_WEIGHT, 0, float(bound))
+        return np.column_stack([values, weights]), (*columns, column)
+
     def _pay(self, what: str, neighbours: Neighbours, **cost: float) -> None:
         """Spend, and forget what an earlier fit found: should this one fail from now on, an earlier
         promise must not stand beside what was spent since.
@@ -344,7 +371,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         values, _, columns = read_rows(self, by_formula(self, X)[0], reset=False)
         model = self.model_[0] if isinstance(self.model_, list) else self.model_
         schema = model.agreement.schema
-        if any(one.of for one in schema.features):
+        if len(model.features) < len(columns) or any(one.of for one in schema.features):
             v = encoded_values(schema, records(values, columns), model.features)
             rows = model.units.rows(v)[:, 1:]
         else:

@@ -37,6 +37,9 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         `groups` names the person of each row, where a person may have several: the promise is then
         to the person (`blurfit.estimators.people`).
         """
+        return self._fit_rows(X, y, groups)
+
+    def _fit_rows(self, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Self:
         X, y = by_formula(self, X, y)
         values, target, columns = read_rows(
             self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
@@ -44,6 +47,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         assert target is not None
         refuse_unless_binary(values, columns)
         column = self._target_column(y, [column.name for column in columns])
+        values, columns = self._weighed(values, columns, sample_weight, groups)
         people = self._people(X, y, groups, len(values))
         (model,) = self._fit(values, columns, Signal(column, target), people)
         self.coef_ = np.array(list(model.coefficients.effects.values()))
@@ -129,6 +133,8 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             units that those before it taught. "auto" takes as many as help this model by public
             facts, which may be one. waves=1 spends everything on `moments_`: for many questions.
             Public rows take one.
+        sample_weight_bound: the largest `sample_weight` that anybody could have, public like
+            bounds: weights are divided by it. Take one wave with weights.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
             for more time.
         random_state: None for noise from the operating system. A seed, or a NumPy generator, is
@@ -166,8 +172,10 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     def _family(self) -> Family:
         return self.family
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        """Learn from rows X and their targets y, of the people that `groups` names, if it does."""
+    def fit(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows X and their targets y, of the people that `groups` names, if it does, or
+        with the weights in `sample_weight`.
+        """
         one_of(("linear", "poisson"), family=self.family)
         one_of(EFFECTS, effects=self.effects)
         if self.rows_each is not None:
@@ -187,7 +195,9 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             raise InvalidValueError(
                 f"Expected rows_each={self.rows_each!r} to be at least 2, and effects='within'."
             )
-        return super().fit(X, y, groups)
+        if self.effects != "pooled" and sample_weight is not None:
+            raise InvalidValueError("Expected effects='pooled' with sample_weight.")
+        return self._fit_rows(X, y, groups, sample_weight)
 
     def _fit(
         self,

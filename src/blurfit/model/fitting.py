@@ -86,7 +86,7 @@ def fit(
         features=formula.features,
         weights=np.array([told.spread(weights) for weights, _ in found]),
         count=moments.count,
-        method=found[0][1],
+        method=found[0][1] + moments.weights_in_words,
         inference=tuple(inference for inference, _ in told_of),
         refusal=reason,
         liars=()

@@ -77,12 +77,13 @@ class ByGroup:
             )
         question = agreement.schema.question(agreement.groups)
         assert isinstance(question, Categorical)
+        worth, _ = form.worth(moments.sums)
         sums = GroupSums(
             names=question.answers,
             columns=form.inner.columns,
             constant=form.inner.constant,
-            matrices=form.blocks(moments.sums),
-            spread=moments.deviation**2 * form.code.noise,
+            matrices=form.blocks(moments.sums) / worth[:, None, None],
+            spread=moments.deviation**2 * form.code.noise / np.outer(worth, worth),
             count=None if agreement.weighting is not None else moments.count,
         )
         return cls(moments, question, sums)
@@ -98,12 +99,12 @@ class ByGroup:
         return OneGroup(name, agreement, guarantee, self.sums.block(self._place(name)))
 
     def counts(self, *, confidence: float = 0.95) -> Answers:
-        """Return how many people each group has; with weights, how much weight."""
+        """Return how many people each group has; with weights, how many without it is worth."""
         found = self.sums.counts()
         whole = float(found.values.sum())
         likely = np.clip(found.values / whole, 0.0, 1.0)
         sampling = whole * (np.diag(likely) - np.outer(likely, likely))
-        what = "People" if self.sums.count is not None else "Weight"
+        what = "People" if self.sums.count is not None else "Effective number of people"
         answer = Answer(found.values, sampling, found.noise)
         limits = (0.0, np.inf)
         return self._answers(f"{what} by {self.question.name}", answer, confidence, limits=limits)

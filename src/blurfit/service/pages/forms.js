@@ -51,11 +51,9 @@ function jointForm(agreement) {
   return isCoded(agreement) ? coded.codedForm(agreement, made) : made;
 }
 
-/** The questions whose columns are multiplied with each other: all but the one that says the group,
- * and a number that is the weight itself. */
-export function multiplied({ schema, groups, weighting, factors }) {
-  const apart = [groups, factors === undefined ? weighting : undefined];
-  return questionsOf(schema).filter(({ name }) => !apart.includes(name));
+/** The questions whose columns are multiplied with each other: all but the one that says the group. */
+export function multiplied({ schema, groups }) {
+  return questionsOf(schema).filter(({ name }) => name !== groups);
 }
 
 // ---- the one vector z = (c, ω·v) that a record becomes under `moment`, which of its products are
