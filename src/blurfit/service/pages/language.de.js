@@ -55,6 +55,7 @@ export default {
   "asks.purpose": "Zweck: {purpose}.",
   "sees.two": "{first} und {second} erhalten je nur Zufallszahlen: Beide erfahren Ihre Antworten nicht, solange nicht beide ihr Wort brechen.",
   "sees.weak": "Eine Datenbank sammelt: eine Stelle, der Sie vertrauen. Sie könnte die meisten Ihrer Antworten herausfinden.",
+  "sees.worst": "Eine Datenbank sammelt: eine Stelle, der Sie vertrauen. Im schlimmsten Fall könnte sie Ihre Antworten herausfinden.",
   "sees.some": "Eine Datenbank sammelt: eine Stelle, der Sie vertrauen. Sie könnte etwas über Ihre Antworten erfahren, aber nicht sicher sein.",
   "sees.strong": "Eine Datenbank sammelt, und Sie müssen ihr nicht vertrauen: Sie kann Ihre Antworten kaum von anderen unterscheiden.",
   "sees.numbers": "Die Datenbank erhält {count} verwischte Zahlen von Ihnen.",

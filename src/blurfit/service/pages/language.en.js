@@ -55,6 +55,7 @@ export default {
   "asks.purpose": "Purpose: {purpose}.",
   "sees.two": "{first} and {second} each get random-looking numbers: neither learns your answers unless both break their word.",
   "sees.weak": "One database collects: a collector you trust. It could work out most of your answers.",
+  "sees.worst": "One database collects: a collector you trust. In the worst case it could work out your answers.",
   "sees.some": "One database collects: a collector you trust. It could learn something about your answers, but not be sure.",
   "sees.strong": "One database collects, and need not be a collector you trust: it can hardly tell your answers from any others.",
   "sees.numbers": "The database gets {count} blurred numbers from you.",
