@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from blurfit.estimators import blocks, passes
 from blurfit.estimators.passes import Rows, reaches_all
+from blurfit.estimators.people import People
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.forms import wave_form
@@ -235,3 +236,36 @@ def test_what_would_lose_digits_is_not_folded(lower, rows, large, folds) -> None
     assert table.inside
     chart = ResidualMap(Whitening([0.5], [[large]], [0.1]), radius=1.0, scale=0.4, bound=1.5)
     assert table.folded(chart) == folds
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_squared_errors_are_of_every_kth_row_or_person(stride) -> None:
+    """Against what each row, or each person, would send."""
+    generator = np.random.default_rng(4)
+    values, y = generator.uniform(-1, 1, (500, 3)), generator.uniform(-1, 1, (500, 1))
+    white = Whitening([0.1, 0.0, -0.2], np.diag([2.0, 1.0, 3.0]), [0.3, 0.0, -0.1], 0.1)
+    chart = ResidualMap(white, 0.8, 0.4, 1.2, robust=True, stride=stride)
+    form = wave_form(chart, ("x0", "x1", "x2", "y"), (0, 1, 2))
+    columns = [Numeric(f"x{place}", -1, 1) for place in range(3)]
+    squares, rows = slice(15, None), np.column_stack([values, y])
+    got = Rows(values, y, columns).sums(form)
+    np.testing.assert_allclose(got[:15], form.products(rows)[:, :15].sum(axis=0))
+    np.testing.assert_allclose(got[squares], form.products(rows[::stride])[:, squares].sum(axis=0))
+    whose = generator.integers(0, 60, 500)
+    got = Rows(values, y, columns, People.of(whose, 500)).sums(form)
+    sent = np.array([form.pooled(rows[whose == one]) for one in np.unique(whose)])
+    np.testing.assert_allclose(got[:15], sent[:, :15].sum(axis=0))
+    np.testing.assert_allclose(got[squares], sent[::stride, squares].sum(axis=0), atol=1e-12)
+
+
+def test_rows_with_weights_keep_them_where_every_record_is_reached() -> None:
+    """The products of the first wave are not taken again for rows that do not count alike."""
+    generator = np.random.default_rng(0)
+    values, target = generator.uniform(-1, 1, (300, 5)), generator.uniform(-1, 1, (300, 1))
+    scales, columns = generator.uniform(0, 1, 300), [Numeric(name, -1, 1) for name in "abcde"]
+    rows = Rows(values, target, columns, scales=scales)
+    form = wave_form(a_map("residual", 5, 50.0), tuple("abcdet"), (0, 1, 2, 3, 4))
+    assert reaches_all(form.chart)
+    assert rows.joint.gram.shape == (5, 5)
+    expected = scales @ form.products(np.column_stack([values, target]))
+    np.testing.assert_allclose(rows.sums(form), expected, rtol=1e-12, atol=1e-12)

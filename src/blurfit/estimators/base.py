@@ -34,7 +34,7 @@ from blurfit.contributor.blur import blur
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.people import People, warn_if_repeated
 from blurfit.estimators.rows import by_formula, design, read_rows, records, refuse_outside, words
-from blurfit.learning.inference import Estimate
+from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
@@ -221,32 +221,34 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
 
     # ---- what a fitted estimator tells
 
-    def summary(self, confidence: float = 0.95) -> Summary:
+    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
         """One table for people, as text, Markdown or HTML: coefficients in your units, errors, n,
         R² and the promise, and how it was spent.
         """
-        found = self._one_model().summary(confidence)
+        found = self._one_model().summary(confidence, errors=errors)
         return replace(found, notes=(*found.notes, *self._spent_in_words()))
 
     def _spent_in_words(self) -> tuple[str, ...]:
         """What was spent on what, where there was a choice, and what the other would give."""
         return ()
 
-    def results(self, output: str | None = None) -> Results:
+    def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
         """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
-        return self._one_model().results(output)
+        return self._one_model().results(output, errors=errors)
 
     def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
         """Draw the coefficients with their intervals, by matplotlib; return the axes."""
         return self._one_model().plot(ax, output=output, confidence=confidence)
 
-    def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
+    def estimates(
+        self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
+    ) -> list[Estimate]:
         """Each coefficient: name, value, standard_error (and of it sampling_error and
         privacy_error), lower, upper, p_value. Of several classes, `output` names one.
 
         They are unbiased; predictions use `coef_`, which is shrunk by what noise leaves uncertain.
         """
-        return self._one_model().estimates(confidence, output)
+        return self._one_model().estimates(confidence, output, errors=errors)
 
     def _one_model(self) -> PublishedModel:
         check_is_fitted(self)

@@ -182,7 +182,8 @@ class Rows:
         """
         chart, folded, sizes = form.chart, self.folded(form.chart), None
         known = isinstance(chart, ResidualMap) and "joint" in self.__dict__
-        kind = _Residuals if known and self.people is None and reaches_all(chart) else _Whitened
+        alike = self.people is None and self.scales is None  # every row counts 1
+        kind = _Residuals if known and alike and reaches_all(chart) else _Whitened
         if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)
             if isinstance(chart, GaugeMap):
@@ -200,7 +201,40 @@ class Rows:
             return work.totals()
 
         found = [np.asarray(sum(parts)) for parts in zip(*self.in_parts(sums_of), strict=True)]
-        return kind(form, self, folded).found(*found)
+        sent = kind(form, self, folded).found(*found)
+        if form.is_newton or not form.chart.robust:
+            return sent
+        assert isinstance(form.chart, ResidualMap)
+        return np.append(sent, self.every(form.chart.stride)._squared_errors(form))
+
+    def _squared_errors(self, form: WaveForm) -> FloatArray:
+        """Σppᵀ as it is sent, p = g·x of each row, or its mean over the rows of each person."""
+        p, folded, sizes = len(form.kept), self.folded(form.chart), None
+        if self.people is not None:
+            sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
+
+        def sums_of(part: slice) -> FloatArray:
+            work, t = _Whitened(form, self, folded), self.targets[part, 0]
+            total = np.zeros((p + 2, p + 2), order="F")
+            each = np.empty((p + 2, 0 if sizes is None else len(t)))
+            for rows, block in self.blocks(part, folded=folded):
+                own = None if sizes is None else sizes[:, part][:, rows]
+                x = work.residuals(block, t[rows], own)
+                x *= x[p] / form.chart.target_weight  # type: ignore[union-attr]
+                if sizes is None:
+                    total = add_products(total, x)
+                else:
+                    each[:, rows] = x
+            return symmetric(total) if sizes is None else each
+
+        found = self.in_parts(sums_of)
+        if self.people is None:
+            total = np.asarray(sum(found))
+        else:
+            means = self.people.means(np.hstack(found).T)
+            total = means.T @ means
+        order = [p + 1, *range(p)]  # the constant comes first
+        return form.take_squares(total[np.ix_(order, order)])
 
     def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
         """The root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
@@ -391,6 +425,20 @@ class _Whitened:
             for places in chart.bins(size / math.sqrt(p), np.abs(error)):
                 self.counts += np.bincount(places, minlength=chart.width)
             return
+        self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
+
+    def residuals(
+        self, block: FloatArray, target: FloatArray, sizes: FloatArray | None
+    ) -> FloatArray:
+        """Return z of a block's rows: features, error and constant."""
+        x, size, error = self.measure(block, target)
+        return self._cut(x, size, error, sizes)
+
+    def _cut(
+        self, x: FloatArray, size: FloatArray, error: FloatArray, sizes: FloatArray | None
+    ) -> FloatArray:
+        chart, p = self.chart, self.linear.p
+        assert isinstance(chart, ResidualMap)
         of_all = size if sizes is None else sizes[0]
         s = chart.feature_weight / np.maximum(of_all, chart.feature_weight)
         error *= s
@@ -399,9 +447,9 @@ class _Whitened:
         else:  # a person's rows are cut together
             error *= chart.bound / np.maximum(chart.bound, s * sizes[1])
         np.multiply(error, chart.target_scale, out=x[p])
-        f *= s
+        x[:p] *= s
         np.multiply(s, self.constant, out=x[p + 1])
-        self._add(self.gram, x, None, counted)
+        return x
 
     def _add(
         self,

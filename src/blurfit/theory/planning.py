@@ -500,6 +500,13 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
 
 
+def stride_of_squares(count: int, mu: float, coefficients: int) -> int:
+    """Every how many-th row the squared errors of a last wave are of, up to every 16th: nμ = 500
+    for each column tells their spread to a tenth.
+    """
+    return min(max(int(count * mu / (500 * coefficients)), 1), 16)
+
+
 def stride_of(count: int, mu: float, coefficients: int, *, gauge: bool = False) -> int:
     """Every how many-th row a wave between the first and the last reads, up to every 16th.
 
