@@ -183,3 +183,16 @@ def test_a_choice_of_several_classes_is_predicted(visit, service) -> None:
     page = visit().go(f"/m/{agreement.fingerprint}")
     expect(page.locator("#table li")).to_have_count(3)
     expect(page.locator("#table li").first).to_contain_text(re.compile(r"red.*%", re.S))
+
+
+def test_the_top_says_no_more_than_the_numbers(run, survey) -> None:
+    """Most answers could be read where few send few numbers, and not where many columns share."""
+    body = """
+        return Promise.all(given.map(async (agreement) => {
+          const mu = await verify.verify(agreement, agreement.fingerprint);
+          return [words.strengthOf(mu), preview.mostCouldBeRead(agreement)];
+        }));"""
+    many = Schema([Numeric(f"x{i}", 0, 1) for i in range(30)], Numeric("y", 0, 1))
+    cases = [(survey(), 20_000), (many, 200)]
+    made = [Agreement.propose(one, **PROMISE | {"quorum": n}).to_document() for one, n in cases]
+    assert run("verify words preview", body, made) == [["weak", True], ["weak", False]]

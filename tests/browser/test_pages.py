@@ -190,6 +190,7 @@ def test_a_model_carries_its_statement_and_downloads(visit, collect) -> None:
     agreement, model = collect("stated income", 400, publish=True)
     page = visit().go(f"/m/{agreement.fingerprint}")
     statement = page.locator("#statement")
+    page.get_by_text("The privacy statement").click()
     expect(statement.get_by_role("heading", name="Privacy statement")).to_be_visible()
     expect(statement).to_contain_text("(2, 1e-06)-differentially private")
     expect(statement).to_contain_text("The database could learn a great deal")

@@ -195,7 +195,7 @@ def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -
     first, second, third = plan.quorums
     words = f"They were asked in 3 groups, of {first}, {second} and {third} people."
     expect(page.get_by_text(words)).to_be_visible()
-    expect(page.locator("#statement table")).to_be_visible()
+    expect(page.locator("#promised dl")).to_be_visible()
     look_at(page, "wave-model", WIDE)
     expect(page.get_by_role("link", name="Blurred sums of all groups")).to_be_visible()
     page = visitor.go("/")

@@ -2,20 +2,12 @@
 // it; what is promised; downloads.
 
 import { answers, field, putBack, showAsked } from "./fields.js";
-import { asTyped, language, number, percent, t, withError } from "./language.js";
+import { asTyped, number, percent, t, withError } from "./language.js";
 import { markdown } from "./markdown.js";
 import { alarm, alarmOf, ask, definitions, fingerprintHere, h, place, show, term } from "./page.js";
 import { effectPlot, intervalPlot, scaleOf } from "./plots.js";
 import {
-  aimOf,
-  effectsOf,
-  estimatesOf,
-  featuresOf,
-  inferenceOf,
-  outputsOf,
-  predict,
-  predictionInterval,
-  qualityOf,
+  aimOf, effectsOf, estimatesOf, featuresOf, inferenceOf, outputsOf, predict, predictionInterval, qualityOf,
 } from "./published.js";
 import { askedOf, columnsFor, isLabel, NOT_SAID } from "./schema.js";
 import { isOwn, signersOf } from "./signing.js";
@@ -77,7 +69,7 @@ async function promised({ agreement, caveats }) {
     }
   }
   const text = h("div.statement", { lang: "en", id: "statement" }, markdown(await statement.text()));
-  return [...parts, h("details", { open: language === "en" }, h("summary", t("statement")), text)];
+  return [...parts, h("details", h("summary", t("statement")), text)];
 }
 
 // ---- what was learned
