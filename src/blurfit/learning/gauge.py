@@ -126,12 +126,17 @@ class Cut:
 
 def gauge_map(white: Whitening, scale: float, count: int, mu: float) -> GaugeMap:
     """Return the gauge of μ-GDP before a residual wave with this whitening and model."""
+    farthest, error = bounds_of(white, scale)
+    joint = math.sqrt(2) / (mu * count) < _SHARP
+    return GaugeMap(white, scale, _ends(farthest), _ends(error), joint)
+
+
+def bounds_of(white: Whitening, scale: float) -> tuple[float, float]:
+    """Return how large ‖f‖/√p and |g| can be, by the public bounds of v and y."""
     reach = 1 + np.abs(white.mean)
     farthest = math.sqrt(float(np.mean((np.abs(white.matrix) @ reach) ** 2)))
     at_mean = abs(white.intercept + float(white.coefficients @ white.mean))
-    error = (1 + at_mean + float(np.abs(white.coefficients) @ reach)) / scale
-    joint = math.sqrt(2) / (mu * count) < _SHARP
-    return GaugeMap(white, scale, _ends(farthest), _ends(error), joint)
+    return farthest, (1 + at_mean + float(np.abs(white.coefficients) @ reach)) / scale
 
 
 def law_of(chart: GaugeMap, counts: FloatArray, count: int, deviation: float) -> Law:

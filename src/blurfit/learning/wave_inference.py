@@ -23,12 +23,12 @@ no gauge, and the law is an assumption.
 
 **People whom the gauge did not see** (`may_hide`). Where bounds allow features or errors twice as
 far out as r or R, nothing released limits what a few people there do to least squares, except wave
-1, which cuts nobody. So no errors of later waves are told where there is a sign of such people: features
-spread at least twice as widely as Gaussian ones where most people are (`tail_of`), for what goes on
-beyond the noise does not end there; or wave 1 saw more energy and larger errors than the law has,
-(z_E + z_g)/√2 > 1.28, about one time in ten by noise alone. Twice, twice and one in ten were chosen
-on generated populations. Then wave 1's errors are told, or none. A sign is no proof, and a few
-people leave none: 80 of 8,000 at ε = 1 were noticed in a third of the fits.
+1, which cuts nobody. So no errors of later waves are told where there is a sign of such people:
+features spread at least twice as widely as Gaussian ones where most people are (`tail_of`), for
+what goes on beyond the noise does not end there; or wave 1 saw more energy and larger errors than
+the law has, (z_E + z_g)/√2 > 1.28, about one time in ten by noise alone. Twice, twice and one in
+ten were chosen on generated populations. Then wave 1's errors are told, or none. A sign is no
+proof, and a few people leave none: 80 of 8,000 at ε = 1 were noticed in a third of the fits.
 
 **Waves that share their rows** (`pooled`). Given the past, a wave's noise is fresh; its rows are
 the same. So their estimates are weighted by the precision of their noise, the sampling error counts

@@ -75,6 +75,7 @@ from blurfit.learning.gauge import (
     Cut,
     Law,
     assumed_law,
+    bounds_of,
     choose,
     choose_mean,
     completed,
@@ -430,7 +431,8 @@ def _reach(
         radius = radius_of(count, mu, p)
         bound = residual_bound_of(radius)
         if belief.task == "number":
-            radius, bound = reach_of_numbers(count, mu, p)
+            ends = zip(reach_of_numbers(count, mu, p), bounds_of(white, scale), strict=True)
+            radius, bound = (min(one) for one in ends)  # beyond is nobody, only noise
         if belief.task == "label":  # a rare class is far from the mean, and is never cut
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
