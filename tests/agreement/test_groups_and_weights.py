@@ -48,7 +48,8 @@ def test_a_record_is_in_its_group_and_has_its_weight() -> None:
     assert blocks[[0, 1, 3]] == pytest.approx(0, abs=1e-9)
     by_number = propose(weighting="design")
     assert by_number.exact(RECORD)[0] == pytest.approx(0.25 * by_number.weights.constant**2)
-    assert "design" not in by_number.weights.to_dict(by_number.questions)
+    stated = by_number.weights.to_dict(by_number.questions)
+    assert stated["design"] == pytest.approx(stated["(intercept)"] / 2)
 
 
 def test_default_documents_say_nothing_of_groups() -> None:

@@ -147,3 +147,40 @@ def test_estimators_by_name() -> None:
 def test_a_fit_that_fails_is_told_with_its_reason() -> None:
     with pytest.raises(InvalidValueError, match=r"could not be fitted.*bounds"):
         findings(BoostedAdaSSPRegressor(), "target", trials=100)
+
+
+# ---- people with several rows
+
+
+def test_a_fit_by_person_keeps_its_promise_and_a_row_wise_one_tells_more() -> None:
+    """Eight rows each. Row by row the promise is to a row, and a warning says so elsewhere."""
+    from blurfit.estimators import MomentPerturbationRegressor
+
+    model = MomentPerturbationRegressor(
+        epsilon=1.0, delta=1e-3, bounds=(-1, 1), target_bounds=(-1, 1), waves=1
+    )
+    pair = pair_of("features", Range(rows=40, rows_each=8))
+    terms = {"published": ("sums_",), "trials": 500, "seed": 3}
+
+    class Sums(MomentPerturbationRegressor):
+        """Publishes the blurred sums, which tell more than coefficients."""
+
+        def fit(self, X, y, groups=None):
+            super().fit(X, y, groups)
+            self.sums_ = self.moments_.sums
+            return self
+
+    watched = Sums(**model.get_params())
+    (by_person,) = audit_estimator(watched, [pair], **terms)
+    (by_row,) = audit_estimator(watched, [pair], by_person=False, **terms)
+    assert not by_person.broken
+    assert by_row.broken
+    assert by_row.counted > 1.0 >= by_person.counted
+
+
+def test_pairs_differ_in_one_person() -> None:
+    pair = pair_of("target", Range(rows=5, rows_each=3))
+    assert len(pair.first[1]) == 15
+    assert (pair.first[1] != pair.second[1]).sum() == 3
+    with pytest.raises(InvalidValueError, match="rows of one person"):
+        Tables("two", pair.first, pair.second)

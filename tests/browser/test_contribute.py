@@ -16,6 +16,8 @@ from blurfit.schema.vectors import values
 from blurfit.store.arrivals import Arrival
 from support.fair import DEVIATIONS, is_standard_normal
 
+from .conftest import send
+
 RECORD = {"age": 42.625, "married": True, "region": "south"}
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
 ARRIVED = "Your blurred numbers have arrived"
@@ -39,6 +41,21 @@ def blur(page: Page, fill_in, agreement: Agreement) -> None:
     page.get_by_role("button", name=BLUR).click()
 
 
+@pytest.fixture
+def begun(visit, service, propose, fill_in):
+    """An agreement of this test's own, and a visitor who has blurred her answers to it."""
+
+    def make(**options):
+        agreement = propose(**options)
+        service.open(agreement)
+        visitor = visit()
+        page = visitor.go(f"/c/{agreement.fingerprint}")
+        blur(page, fill_in, agreement)
+        return agreement, visitor, page
+
+    return make
+
+
 def deviations(agreement: Agreement) -> np.ndarray:
     return np.concatenate([part.deviations for part in agreement.parts])
 
@@ -49,7 +66,9 @@ def spellings(value: float) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"sends": "targets", "public_rows": "5a" * 32}], ids=["everything", "targets"]
+    "options",
+    [{}, {"sends": "targets", "public_rows": "5a" * 32}, {"groups": "region", "overlap": 0.5}],
+    ids=["everything", "targets", "groups"],
 )
 def test_nothing_leaves_but_one_blurred_submission(
     visit, service, propose, fill_in, options
@@ -64,8 +83,7 @@ def test_nothing_leaves_but_one_blurred_submission(
     blur(page, fill_in, agreement)
     expect(page.get_by_role("heading", name="What will leave this device")).to_be_visible()
     assert visitor.watch.bodies == []  # so far nothing has left
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    send(page)
 
     (body,) = visitor.watch.bodies
     sent = Submission.from_bytes(body)  # which refuses any byte too many
@@ -118,8 +136,7 @@ def test_what_is_computed_from_answers_is_said_but_not_asked(
         expect(page.locator("#agreement")).to_contain_text(words)
     blur(page, fill_in, agreement)
     expect(page.locator(".belief")).to_have_count(4)
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    send(page)
     (body,) = visitor.watch.bodies
     exact = agreement.exact(RECORD | {"pay": 61234.5})
     noise = (Submission.from_bytes(body).numbers - exact) / deviations(agreement)
@@ -151,36 +168,25 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
     assert is_standard_normal(noise)
 
 
-def test_the_same_answers_keep_their_noise(visit, service, propose, fill_in) -> None:
+def test_the_same_answers_keep_their_noise(begun) -> None:
     """Drawing again until it pleases would make noise less random."""
-    agreement = propose()
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+    _agreement, _visitor, page = begun()
     before = page.locator("pre").text_content()
     page.get_by_role("button", name="Change my answers").click()
     page.get_by_role("button", name=BLUR).click()
     assert page.locator("pre").text_content() == before
 
 
-def test_double_click_sends_once(visit, service, propose, fill_in) -> None:
-    agreement = propose()
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+def test_double_click_sends_once(service, begun) -> None:
+    agreement, visitor, page = begun()
     page.get_by_role("button", name=SEND).dblclick()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
     assert len(visitor.watch.bodies) == 1
     assert service.count(agreement) == 1
 
 
-def test_offline_then_online_sends_exactly_once(visit, service, propose, fill_in) -> None:
-    agreement = propose()
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+def test_offline_then_online_sends_exactly_once(service, begun) -> None:
+    agreement, visitor, page = begun()
     visitor.context.set_offline(True)
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text("You are offline")).to_be_visible()
@@ -272,12 +278,8 @@ def test_a_busy_service_is_asked_again(visit, service, propose, fill_in) -> None
     assert service.count(agreement) == 1
 
 
-def test_the_receipt_can_be_kept(visit, service, propose, fill_in) -> None:
-    agreement = propose()
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+def test_the_receipt_can_be_kept(begun) -> None:
+    agreement, visitor, page = begun()
     page.get_by_role("button", name=SEND).click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save the receipt").click()
@@ -295,8 +297,7 @@ def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in)
     visitor = visit()
     page = visitor.go(f"/c/{agreement.fingerprint}#invitation={token}")
     blur(page, fill_in, agreement)
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    send(page)
     assert service.store.unused_invitations(agreement.fingerprint) == 0
     assert not any(token in url.partition("#")[0] for url in visitor.watch.requests)
 
@@ -404,8 +405,7 @@ def test_of_a_label_only_the_answer_is_asked(visit, service, propose) -> None:
     asked = page.get_by_role("group", name=f"{agreement.schema.target.name} is above 37,000")
     asked.get_by_label("yes").check()
     page.get_by_role("button", name=BLUR).click()
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    send(page)
 
 
 def weaken(document: dict) -> None:
@@ -498,8 +498,7 @@ def test_somebody_else_may_answer_on_the_same_device(visit, service, propose, fi
     page = visitor.go(f"/c/{agreement.fingerprint}")
     for _ in range(2):
         blur(page, fill_in, agreement)
-        page.get_by_role("button", name=SEND).click()
-        expect(page.get_by_text(ARRIVED)).to_be_visible()
+        send(page)
         page.once("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Somebody else wants to answer here").click()
     one, other = (Submission.from_bytes(body) for body in visitor.watch.bodies)

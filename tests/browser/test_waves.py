@@ -43,7 +43,7 @@ def hostile(schema: Schema, kind: str) -> WaveMap:
     np.fill_diagonal(matrix, 10.0 ** generator.uniform(-300, 12, size))
     white = Whitening(generator.normal(size=size) * 1e5, matrix, generator.normal(size=size) * 2e5)
     if kind == "residual":
-        return ResidualMap(white, 1000.0, 1e-6, 0.01, 1.0, 0.01, 0.99)
+        return ResidualMap(white, 1000.0, 1e-6, 0.01, 1.0, 0.01, 0.99, robust=True)
     if kind == "logistic":
         return NewtonMap(white, LogisticNewton(5.2), 0.01, 1000.0)
     return NewtonMap(white, PoissonNewton(12.0, 1800.0, 5900.0, 3.25), 100.0, 1.0, robust=True)
@@ -160,20 +160,12 @@ def test_the_map_is_total(run, agreements) -> None:
         assert norms.max() <= agreement.form.bound * (1 + 1e-12), name
 
 
-VERDICTS = """
-    return Promise.all(given.map(async (agreement) => {
-      const fingerprint = await checks.fingerprintOf(agreement);
-      try { await verify.verify({...agreement, fingerprint}, fingerprint); return "accepted"; }
-      catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
-    }));"""
-
-
-def test_what_the_page_accepts_of_waves_python_accepts(run, agreements) -> None:
+def test_what_the_page_accepts_of_waves_python_accepts(verdicts, agreements) -> None:
     """Mutated contracts of later waves: the page is never the more lenient of the two."""
     given: list[dict[str, Any]] = []
     for name in ("number 2", "label 3", "count 3", "hostile logistic", "shared poisson"):
         given += mutations(agreements[name], 100)
-    answers = run("verify checks", VERDICTS, given)
+    answers = verdicts(given)
     assert set(answers) <= {"accepted", "refused"}
     accepted = [one for one, verdict in zip(given, answers, strict=True) if verdict == "accepted"]
     for document in accepted:
@@ -182,7 +174,7 @@ def test_what_the_page_accepts_of_waves_python_accepts(run, agreements) -> None:
     assert 20 < len(accepted) < 400  # many numbers of a map may be any
 
 
-def test_forged_waves_are_refused_by_both(run, agreements) -> None:
+def test_forged_waves_are_refused_by_both(verdicts, agreements) -> None:
     forged = []
 
     def forge(name: str, change: Any) -> None:
@@ -218,7 +210,7 @@ def test_forged_waves_are_refused_by_both(run, agreements) -> None:
         forge(name, lambda one: one["wave"]["map"].update(radius=0.9))
         forge(name, lambda one: one["wave"]["map"].update(robust=1))
     forge("label 3", lambda one: one["wave"]["map"].update(balance=4.6))
-    assert set(run("verify checks", VERDICTS, forged)) == {"refused"}
+    assert set(verdicts(forged)) == {"refused"}
 
 
 @pytest.mark.statistical

@@ -63,7 +63,7 @@ def test_for_scripts(fit) -> None:
     ("typed", "message"),
     [
         (["income ~ log(age)"], "a transformation needs the records themselves"),
-        (["income ~ age:married"], "products of two columns with a third are not in the release"),
+        (["income ~ age:married"], "which is not in the release: it has products of two columns"),
         (["income ~ height"], "'height'"),
         ([FORMULA, "--ridge", "-1"], "ridge=-1.0"),
     ],

@@ -61,3 +61,44 @@ def test_what_cannot_be_told_is_refused(table, typed, words: str) -> None:
     done = table(*typed)
     assert done.returncode == 2
     assert words in done.stderr
+
+
+def test_a_population_and_rows_for_other_tools(table, blurfit) -> None:
+    """By a CSV of totals; rows say in their first line what they are not for."""
+    totals = (
+        "question,level,value\nregion,north,5000\nregion,south,3000\nregion,west,2000\nage,,50\n"
+    )
+    (blurfit.folder / "totals.csv").write_text(totals)
+    known = {"region": {"north": 5000, "south": 3000, "west": 2000}, "age": 50}
+    done = table("income", "--population", "totals.csv")
+    assert done.stdout == f"{MOMENTS.calibrate(known).mean('income')}\n"
+    refused = table("region", "married", "--population", "totals.csv")
+    assert "products of three columns" in refused.stderr
+    (blurfit.folder / "totals.csv").write_text("question,value\nage,50\n")
+    assert "question, level and value" in table("income", "--population", "totals.csv").stderr
+    assert table("--draw", "20", "--out", "rows.csv").returncode == 0
+    first, heading, *rows = (blurfit.folder / "rows.csv").read_text().splitlines()
+    assert first.startswith("# ")
+    assert "no standard errors" in first
+    assert heading == "region,married"
+    assert len(rows) == 20
+    assert "--out" in table("--draw", "20").stderr
+
+
+def test_a_model_is_asked_more(table, blurfit) -> None:
+    done = blurfit(
+        "fit", "moments.json", "income ~ age + education", "--against", "income ~ age",
+        "--test", "age = 300", "--effect", "age", "--plot", "effect.png", "--table", "table.xlsx",
+        "--out", "model.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    model = MOMENTS.fit("income ~ age + education")
+    for told in (model.compare(MOMENTS.fit("income ~ age")), model.test("age = 300")):
+        assert str(told) in done.stdout
+    assert str(model.effect("age")) in done.stdout
+    assert (blurfit.folder / "effect.png").stat().st_size > 1000
+    assert (blurfit.folder / "table.xlsx").stat().st_size > 1000
+    shown = blurfit("show", "model.json", "--test", "age = 300", "--json")
+    facts = json.loads(shown.stdout)
+    assert facts["test"]["p_value"] == pytest.approx(model.test("age = 300").p_value)
+    assert "Expected a model" in blurfit("show", "moments.json", "--test", "age = 0").stderr

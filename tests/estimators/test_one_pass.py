@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from blurfit.estimators import passes as module
+from blurfit.estimators import blocks, passes
 from blurfit.estimators.passes import Rows, reaches_all
+from blurfit.estimators.people import People
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.forms import wave_form
@@ -40,7 +41,7 @@ def columns_of(count: int) -> list[Numeric]:
 @pytest.mark.parametrize("rows", [1, 255, 256, 257, 10_000])
 @pytest.mark.parametrize("layout", ["rows", "columns", "gaps", "read-only"])
 def test_against_the_schemas_encoding(monkeypatch, layout, rows) -> None:
-    monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 64)  # so blocks have 256 rows, parts 4096
+    monkeypatch.setattr(blocks, "NUMBERS_AT_ONCE", 64)  # so blocks have 256 rows, parts 4096
     generator = np.random.default_rng(rows)
     columns = columns_of(5)
     values = 4 * generator.standard_normal((rows, 5))  # many are outside of the bounds
@@ -68,7 +69,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch) -> None:
     )
     found = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr(module, "usable_cores", lambda threads=threads: threads)
+        monkeypatch.setattr(passes, "usable_cores", lambda threads=threads: threads)
         found.append(Rows(values, targets, columns_of(6)).joint.matrix(200_000))
     for other in found[1:]:
         assert np.array_equal(found[0], other)
@@ -179,7 +180,8 @@ def test_later_waves_are_the_sum_of_what_each_row_sends(kind, outside, radius, r
     form, expected = sent(chart, table)
     found = [table.sums(form)]
     assert table.joint.gram.shape == (p, p)  # now it is known what is inside
-    assert (table.inside, table.direct) == (not outside, not outside)
+    assert table.inside is not outside
+    assert table.folded(chart) == (not outside and kind in ("residual", "label"))
     assert reaches_all(chart) == (kind != "gauge" and radius == 50)
     found.append(table.sums(form))
     found.append(Rows(np.asfortranarray(values), target, columns, inside=not outside).sums(form))
@@ -202,7 +204,7 @@ def test_levels_are_whitened_where_they_are() -> None:
     for radius in (1.2, 50.0):
         form = wave_form(a_map("residual", 4, radius), tuple("xyzbct"), (0, 1, 3, 4))
         assert len(rows.joint.total) == 5
-        assert not rows.direct
+        assert not rows.folded(form.chart)
         expected = form.products(np.column_stack([v, target])).sum(axis=0)
         np.testing.assert_allclose(rows.sums(form), expected, rtol=1e-12, atol=1e-10)
 
@@ -222,8 +224,35 @@ def test_one_record_stays_in_the_ball_where_every_weight_is_known_to_be_one() ->
         assert np.sqrt(rows.sums(form) ** 2 @ form.counts) <= form.bound
 
 
-def test_narrow_bounds_far_from_zero_are_not_folded() -> None:
-    rows = Rows(np.array([[2.0**40 + 0.75]]), np.zeros((1, 1)), [Numeric("a", 2**40, 2**40 + 1)])
-    assert rows.joint.total.tolist() == [0.5]
-    assert rows.inside
-    assert not rows.direct
+@pytest.mark.parametrize(
+    ("lower", "rows", "large", "folds"),
+    [(0, 1, 1.0, True), (2**40, 1, 1.0, False), (0, 1, 1e9, False), (200, 10**6, 1e4, False)],
+)
+def test_what_would_lose_digits_is_not_folded(lower, rows, large, folds) -> None:
+    """Narrow bounds far from zero; a map whose large numbers cancel, or do for very many rows."""
+    values = np.broadcast_to(lower + 0.75, (rows, 1))
+    table = Rows(values, np.zeros((rows, 1)), [Numeric("a", lower, lower + 1)])
+    assert table.joint.total.tolist() == [0.5 * rows]
+    assert table.inside
+    chart = ResidualMap(Whitening([0.5], [[large]], [0.1]), radius=1.0, scale=0.4, bound=1.5)
+    assert table.folded(chart) == folds
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_squared_errors_are_of_every_kth_row_or_person(stride) -> None:
+    """Against what each row, or each person, would send."""
+    generator = np.random.default_rng(4)
+    values, y = generator.uniform(-1, 1, (500, 3)), generator.uniform(-1, 1, (500, 1))
+    white = Whitening([0.1, 0.0, -0.2], np.diag([2.0, 1.0, 3.0]), [0.3, 0.0, -0.1], 0.1)
+    chart = ResidualMap(white, 0.8, 0.4, 1.2, robust=True, stride=stride)
+    form = wave_form(chart, ("x0", "x1", "x2", "y"), (0, 1, 2))
+    columns = [Numeric(f"x{place}", -1, 1) for place in range(3)]
+    squares, rows = slice(15, None), np.column_stack([values, y])
+    got = Rows(values, y, columns).sums(form)
+    np.testing.assert_allclose(got[:15], form.products(rows)[:, :15].sum(axis=0))
+    np.testing.assert_allclose(got[squares], form.products(rows[::stride])[:, squares].sum(axis=0))
+    whose = generator.integers(0, 60, 500)
+    got = Rows(values, y, columns, People.of(whose, 500)).sums(form)
+    sent = np.array([form.pooled(rows[whose == one]) for one in np.unique(whose)])
+    np.testing.assert_allclose(got[:15], sent[:, :15].sum(axis=0))
+    np.testing.assert_allclose(got[squares], sent[::stride, squares].sum(axis=0), atol=1e-12)

@@ -33,7 +33,7 @@ def test_coverage_of_95_percent(n: int, mu: float) -> None:
     hits = []
     for _ in range(40):
         got = collect(n, mu, generator)
-        found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1]).whole
+        found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
         told = found.estimates()
         hits.append([one.lower < truth < one.upper for one, truth in zip(told, BETA, strict=True)])
     assert 0.915 <= np.mean(hits) <= 0.99
@@ -68,7 +68,7 @@ def test_errors_are_those_of_the_sandwich_where_the_curve_is_wrong(task) -> None
         chart = next_map(belief, "newton", 10**9, 1.0)
         sums = WaveSums(len(v), *chart.sums(v, y)[:2], 1e-6, chart.sums(v, y)[2])
         last, belief = belief, learn_wave(belief, chart, sums)
-    found = wave_estimates(last, chart, sums).whole
+    found = wave_estimates(last, chart, sums)
     rows = np.column_stack([np.ones(len(v)), v])
     g, h = chart.loss.slopes(rows @ found.coefficients, y)
     inverse = np.linalg.inv((rows * h[:, None]).T @ rows)

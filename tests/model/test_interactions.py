@@ -21,9 +21,10 @@ from blurfit import (
     Schema,
 )
 from blurfit.agreement.plan import Plan
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import forecast
+from blurfit.model.statement import as_card
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import exact_totals
 from blurfit.simulation.waves import fit_in_waves
@@ -167,3 +168,14 @@ def test_a_forecast_knows_what_is_derived() -> None:
     case = found.cases[0]
     assert "derived" in found.cases[1].reason  # by `input`
     assert population.best < case.error < population.constant
+
+
+def test_papers_and_other_formats_name_what_is_asked() -> None:
+    model = moments().fit("pay ~ curve(age) + region*member")
+    card = as_card(model)
+    assert "| age | a number from 18 to 90 |" in card
+    assert "| region\\:member |" not in card
+    with pytest.raises(InfeasibleError, match="computed from answers"):
+        model.to_sklearn()
+    again = type(model).from_json(model.to_json())
+    np.testing.assert_array_equal(again.predict(people()), model.predict(people()))

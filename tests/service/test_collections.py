@@ -12,6 +12,7 @@ from blurfit.dates import instant
 from blurfit.model.course import follows, learn_plan
 from blurfit.protocol.http import JSON, path_of
 from blurfit.protocol.tokens import hashed
+from blurfit.service import endpoints
 from blurfit.service.app import Limits, Service
 from support.closings import let_pass
 from support.lots import invitations
@@ -98,6 +99,34 @@ def test_one_wave_from_opening_to_statement(http, agreement) -> None:
     refused(send(http, path, late.to_bytes()), 409, "closed", "kept")
 
 
+@whatever_it_keeps
+def test_what_follows_from_what_was_published_is_told_paid_for_and_checked_first(
+    store, agreement, monkeypatch
+) -> None:
+    store.add(agreement, perturb_table(agreement, PEOPLE))
+    store.publish(agreement)
+    path = f"/collections/{agreement.fingerprint}"
+    with TestClient(Service(store, Limits(requests_per_second=0))) as http:
+        told = http.get(f"{path}/estimates").json()
+        model = PublishedModel.from_json(http.get(f"{path}/model").text)
+        assert told["fingerprint"] == agreement.fingerprint
+        assert [one["name"] for one in told["estimates"]["income"]] == [
+            one.name for one in model.estimates()
+        ]
+        assert "age" in http.get(f"{path}/tables").text
+        assert http.get(f"{path}/tables", params={"of": "income"}).status_code == 200
+        with monkeypatch.context() as patched:
+            patched.setattr(PublishedMoments, "from_json", lambda _: pytest.fail("it was read"))
+            for given in ({"of": "nobody"}, {"of": "age", "by": "nobody"}):
+                refused(http.get(f"{path}/tables", params=given), 400, "invalid", "'nobody'")
+    monkeypatch.setattr(endpoints, "NUMBERS_OF_A_REQUEST", agreement.width / 50)
+    limits = Limits(requests_per_second=1e-3, burst=60)
+    with TestClient(Service(store, limits), client=("192.0.2.1", 1)) as http:
+        assert http.get(f"{path}/tables").status_code == 200
+        refused(http.get(f"{path}/tables"), 429, "too-many-requests")
+        assert http.get(f"{path}/model").status_code == 200, "which is kept as it is"
+
+
 def test_several_waves_go_on_by_themselves(http) -> None:
     opened(http, PLAN)
     status = http.get(HERE).json()
@@ -131,6 +160,7 @@ def test_several_waves_go_on_by_themselves(http) -> None:
     assert model.text == learn_plan(PLAN, published).to_json()
     assert http.get(f"/collections/{second.fingerprint}/model").text == model.text
     assert do(http, "publish").text == model.text
+    assert http.get(f"{HERE}/estimates").json()["fingerprint"] == second.fingerprint
     assert "Privacy statement" in http.get(f"{HERE}/statement").text
     refused(http.get(f"{HERE}/agreement"), 409, "closed", "All of its waves")
     (ended,) = http.get("/collections").json()

@@ -1005,6 +1005,21 @@ def test_an_end_is_told_after_the_release_that_led_to_it(plan) -> None:
     assert plan.second.model(plan.name) == text
 
 
+def test_of_two_who_tell_the_same_at_once_both_are_done(plan) -> None:
+    """Whoever checked before the other wrote finds it written."""
+    plan.send(FIRST)
+    plan.lead()
+    plan.send(SECOND)
+    plan.first.publish_text(plan.name, Broken(plan, "tell"))
+    course = plan.second.course(plan.name)
+    news = plan.first.read(release.news_of, plan.first.course(plan.name), 2)
+    before = plan.second.releases(plan.name)
+    found = release.checked(course, before, news)
+    for _ in range(2):
+        plan.second.write(release.take, course, len(before), news, found)
+    plan.check()
+
+
 def test_what_changes_while_it_is_told_is_told_again(plan) -> None:
     class Slow(Direct):
         def tell(self, course, news):

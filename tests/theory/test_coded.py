@@ -90,6 +90,32 @@ def test_sums_of_groups_follow_from_what_is_sent(overlap: float) -> None:
     assert not form.joint.counted
 
 
+@pytest.mark.parametrize("kind", ["number", "levels", "groups"])
+def test_what_weights_are_worth_is_among_the_sums(kind: str) -> None:
+    """f = Σw²/Σw of each group and of all, by the weights themselves."""
+    generator = np.random.default_rng(4)
+    answers, group = generator.uniform(-1, 1, (300, 3)), generator.integers(0, 3, 300)
+    columns = COLUMNS
+    if kind == "number":
+        rule, w = Weighting((2,)), (1 + answers[:, 2]) / 2
+    elif kind == "levels":
+        level = generator.integers(0, 2, 300)
+        answers[:, 1:] = np.eye(2)[level]
+        columns = (COLUMNS[0], *(JointColumn(one, 0.5, "level", "q") for one in "bc"))
+        rule, w = Weighting((1, 2), (0.3, 1.0)), np.array([0.3, 1.0])[level]
+    else:
+        rule, w = Weighting((3, 4, 5), (0.2, 1.0, 0.5)), np.array([0.2, 1.0, 0.5])[group]
+    inner = JointForm(0.6, columns, counted=False)
+    form = CodedForm(
+        inner, (0, 1, 2), Code.overlapping(3, 0.5), (3, 4, 5), rule, labels=("x", "y", "z")
+    )
+    sums = form.products(np.column_stack([answers, np.eye(3)[group]])).sum(axis=0)
+    each, whole = form.worth(sums)
+    expected = [np.sum(w[group == g] ** 2) / w[group == g].sum() for g in range(3)]
+    assert each == pytest.approx(expected)
+    assert whole == pytest.approx(np.sum(w**2) / w.sum())
+
+
 def test_how_many_there_are_in_all_is_known_without_weights() -> None:
     form = grouped(0.6, 0.5)
     found = form.matrix(np.zeros(form.width), 50)

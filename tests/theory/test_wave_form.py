@@ -46,7 +46,8 @@ def chart_of(kind: str, white: Whitening, generator: np.random.Generator) -> Wav
     if kind == "residual":
         bound = generator.choice([0.01, 1.0, 1000.0])
         scale = generator.choice([1e-6, 0.3, 1e6])
-        return ResidualMap(white, radius, scale, bound, generator.uniform(0.01, 1))
+        constant = generator.uniform(0.01, 1)
+        return ResidualMap(white, radius, scale, bound, constant, robust=constant < 0.5)
     if kind == "logistic":
         balance = float(generator.choice([1.0, 4.5, 9.0]))
         return NewtonMap(white, LogisticNewton(balance), radius=1 + radius, robust=balance < 9)
@@ -89,7 +90,7 @@ def test_climbing_from_the_worst_pair_stays_within_the_reach(kind: str) -> None:
         pair, mean, beta = x[:8].reshape(2, 4), x[8:11], x[11:14]
         white = Whitening(mean, np.diag(np.exp(np.clip(x[14:17], -20, 20))), beta, x[17])
         if kind == "residual":
-            chart: WaveMap = ResidualMap(white, 1.0, 0.5, 2.0)
+            chart: WaveMap = ResidualMap(white, 1.0, 0.5, 2.0, robust=True)
         else:
             loss = LogisticNewton() if kind == "logistic" else PoissonNewton.of(20.0, 9.0, 20.0)
             chart = NewtonMap(white, loss, robust=True)
@@ -114,9 +115,8 @@ def test_what_is_sent_is_what_the_map_says(kind: str) -> None:
     generator = np.random.default_rng(9)
     white = whitenings(generator)[0]
     chart = chart_of(kind, white, generator)
-    if isinstance(chart, NewtonMap):
-        loss = LogisticNewton() if kind == "logistic" else chart.loss
-        chart = replace(chart, loss=loss, robust=True)
+    loss = {"loss": LogisticNewton()} if kind == "logistic" else {}
+    chart = replace(chart, **loss, robust=True)
     form = WaveForm(chart, COLUMNS, (0, 1, 2))
     values = generator.uniform(-1, 1, size=(50, 4))
     sums = form.products(values).sum(axis=0)
@@ -125,6 +125,11 @@ def test_what_is_sent_is_what_the_map_says(kind: str) -> None:
         z = chart.vectors(values[:, :3], values[:, 3])
         assert np.allclose(form.matrix(sums, 50), z.T @ z)
         assert form.linear(sums) is None
+        assert np.allclose(form.sums(values), sums)
+        x, g = z[:, :-1], z[:, -1] / chart.target_weight
+        assert np.allclose(form.squares(sums), np.einsum("n,ni,nj->ij", g**2, x, x))
+        assert form.names[-1] == "error²·c·c"
+        assert WaveForm(replace(chart, robust=False), COLUMNS, (0, 1, 2)).squares(sums) is None
         return
     target = values[:, 3] if kind == "logistic" else (values[:, 3] + 1) * 10
     matrix, linear, squares = chart.sums(values[:, :3], target)

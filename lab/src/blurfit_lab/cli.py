@@ -343,6 +343,40 @@ def tables(trials: int, sizes: str, epsilons: str) -> None:
 
 
 @click.command()
+@click.argument("what", type=click.Choice(["diaries", "survival"]))
+@click.option("--trials", default=100, show_default=True, help="Of 2^13 people; fewer of more.")
+@click.option("--n", "sizes", default="2^13,2^15,2^17", show_default=True)
+@click.option("--epsilon", "epsilons", default="1,0.1", show_default=True)
+def histories(what: str, trials: int, sizes: str, epsilons: str) -> None:
+    """Measure fixed effects of diaries, or times until an event, against no privacy."""
+    from blurfit_lab.experiments import histories as module
+    from blurfit_lab.experiments.everywhere import markdown
+
+    each = [float(one) for one in epsilons.split(",")]
+    with watched(what) as watch:
+        found = getattr(module, what)(_numbers(sizes), each, trials, watch)
+    click.echo(markdown(found, 4))
+
+
+@click.command()
+@click.option("--trials", default=300, show_default=True, help="Collections for each cell.")
+@click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="Numbers of people.")
+@click.option("--epsilon", "epsilons", default="0.1,1", show_default=True)
+def groups(trials: int, sizes: str, epsilons: str) -> None:
+    """Measure how often intervals of groups, their differences and weighted answers hold."""
+    from blurfit_lab.experiments.everywhere import markdown
+    from blurfit_lab.experiments.groups import PEOPLE, groups_contest, weights_contest
+
+    asked = _numbers(sizes), [float(one) for one in epsilons.split(",")], trials
+    with watched("weights") as watch:
+        weighted = weights_contest(*asked, watch)
+    click.echo(markdown(weighted, 4))
+    with watched("groups") as watch:
+        found = groups_contest(PEOPLE, *asked, watch)
+    click.echo(markdown(found, 3))
+
+
+@click.command()
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -359,7 +393,7 @@ def errata(out: Path) -> None:
 
 @click.group(
     cls=Commands,
-    commands=[reproduce, everywhere, coverage, tables, public, errata],
+    commands=[reproduce, everywhere, coverage, tables, groups, histories, public, errata],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")

@@ -254,7 +254,6 @@ def _words(stated: Mapping[str, Any]) -> str:
 
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-Kind = StageKind | Literal["input"]  # what a wave sends
 
 
 class AgreementDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -492,10 +491,9 @@ class Agreement(Fingerprinted):
         return (self.quorum,)
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """What it sends: q and p of `input`, all products, or what a later wave's map makes."""
-        first: Kind = "joint" if self.shows_sums else "input"
-        return (first if self.wave is None else self.wave.kind,)
+    def kinds(self) -> tuple[StageKind, ...]:
+        """What the one wave of a course sends: products, or what a later wave's map makes."""
+        return ("joint" if self.wave is None else self.wave.kind,)
 
     @property
     def lot(self) -> Lot:

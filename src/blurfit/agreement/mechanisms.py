@@ -211,8 +211,10 @@ class MomentPerturbation(Perturbation):
                 "Expected one row for each person: the agreement does not speak of several "
                 "(diaries=True)."
             )
-        order = np.argsort(people, kind="stable")
-        ends = np.cumsum(np.bincount(people))[:-1]
+        found = np.atleast_2d(found)
+        whose = np.broadcast_to(people, len(found))
+        order = np.argsort(whose, kind="stable")
+        ends = np.cumsum(np.bincount(whose))[:-1]
         return np.array([agreement.form.pooled(found[one]) for one in np.split(order, ends)])
 
     def mu(self, agreement: "Agreement") -> float | None:

@@ -312,9 +312,9 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
 
 def multiplied(schema: Schema, agreed: Any) -> tuple[Question, ...]:
     """Return the questions whose columns are multiplied with each other: all but the one that says
-    the group, a number that is the weight itself, and the time until an event.
+    the group, and the time until an event.
     """
-    apart = {agreed.groups, None if agreed.factors else agreed.weighting}
+    apart = {agreed.groups}
     if isinstance(schema.target, TimeToEvent):
         apart.add(schema.target.time)
     return tuple(one for one in schema.questions if one.name not in apart)
@@ -339,7 +339,9 @@ class PublicWeights:
         """
         asked = multiplied(schema, terms)
         if terms.weights is None:
-            kinds = [kind_of(one) for one in asked[:-1]]
+            # a number that is the weight itself is read for little else: c/2 is enough
+            light = None if terms.factors else terms.weighting
+            kinds = [kind_of(one) for one in asked[:-1] if one.name != light]
             if terms.public_rows is not None:
                 found = weights_beside_public_rows(kinds)
             else:
@@ -353,9 +355,12 @@ class PublicWeights:
             if isinstance(schema.target, TimeToEvent):
                 size = math.sqrt(math.fsum(weight**2 for weight in found.features))
                 features = tuple(weight / size for weight in found.features)
-                found = replace(found, features=features, target=1.0, constant=0.5)
-            columns = tuple(map(ceiling, (*found.features, found.target)))
+                found = replace(found, features=features, target=1.1, constant=0.6)
             constant = ceiling(found.constant) if terms.constant is None else terms.constant
+            others = iter((*found.features, found.target))
+            columns = tuple(
+                ceiling(constant / 2 if one.name == light else next(others)) for one in asked
+            )
         else:
             missing = {one.name for one in asked} ^ set(terms.weights)
             if missing:

@@ -16,6 +16,11 @@ Gaussian.
 where the middle counts as nothing. With labels, the others have both in turn. In `scale` only the
 second moment of the features differs: it finds a diagonal without noise.
 
+**People with several rows.** With `rows_each` every row of a pair stands so many times, and the
+tables differ in all rows of one person. An estimator that promises to the person is told whose row
+is whose, `fit(X, y, groups=...)`, and must keep its ε; one that is not told (`by_person=False`)
+promises to a row, and m rows are found with up to √m times the μ.
+
 Several pairs are several chances to be wrong: each bound is computed for its share of 1 −
 confidence, so that all of them hold together with the confidence that is stated.
 """
@@ -30,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone  # type: ignore[import-untyped]
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.audit.agreements import audit
 from blurfit.audit.examination import Findings, Score, nearest
@@ -43,11 +48,12 @@ PILOT = 0.1  # as many fits more, for the attacker that looks at the shape
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Two neighbouring tables, as rows X and targets y."""
+    """Two neighbouring tables, as rows X and targets y; `people` say whose row is whose."""
 
     name: str
     first: tuple[FloatArray, npt.NDArray[Any]]
     second: tuple[FloatArray, npt.NDArray[Any]]
+    people: IntArray | None = None
 
     def __post_init__(self) -> None:
         (X, y), (other_X, other_y) = self.first, self.second
@@ -56,18 +62,20 @@ class Tables:
                 f"Expected two tables of the same rows and columns, and got X {X.shape} and "
                 f"{other_X.shape}, y {y.shape} and {other_y.shape}."
             )
-        changed = int(((other_X != X).any(axis=1) | (y != other_y)).sum())
-        if changed != 1:
+        changed = (other_X != X).any(axis=1) | (y != other_y)
+        whose = np.arange(len(X)) if self.people is None else self.people
+        if len(np.unique(whose[changed])) != 1:
             raise InvalidValueError(
-                f"Expected neighbours: tables that differ in one row, and {changed} rows differ. "
-                "An estimator promises nothing about others."
+                "Expected neighbours: tables that differ in one row, or in the rows of one person, "
+                f"and {int(changed.sum())} rows differ. An estimator promises nothing about others."
             )
 
 
 @dataclass(frozen=True)
 class Range:
     """What is publicly known of the tables: how many rows and columns, and the least and largest
-    value of a feature and of the target; `labels` for the classes 0 and 1 in its place.
+    value of a feature and of the target; `labels` for the classes 0 and 1 in its place. With
+    `rows_each` above 1 there are so many rows of each person, and `rows` people.
     """
 
     rows: int = 30
@@ -75,9 +83,10 @@ class Range:
     features: tuple[float, float] = (-1.0, 1.0)
     target: tuple[float, float] = (-1.0, 1.0)
     labels: bool = False
+    rows_each: int = 1
 
     def __post_init__(self) -> None:
-        whole(rows=self.rows, columns=self.columns)
+        whole(rows=self.rows, columns=self.columns, rows_each=self.rows_each)
         if self.rows < 4:
             raise InvalidValueError(
                 f"Expected rows={self.rows} >= 4: one row that differs, and others."
@@ -109,8 +118,13 @@ def pair_of(name: str, known: Range) -> Tables:
         other_X[0], other_y[0] = centre, (bottom if known.labels else half)
     elif known.labels:
         y[0] = other_y[0] = top
-    kind = np.int64 if known.labels else np.float64
-    return Tables(name, (X, y.astype(kind)), (other_X, other_y.astype(kind)))
+    kind, each = np.int64 if known.labels else np.float64, known.rows_each
+    first, second = (
+        (np.repeat(rows, each, axis=0), np.repeat(target.astype(kind), each))
+        for rows, target in ((X, y), (other_X, other_y))
+    )
+    people = None if each == 1 else np.repeat(np.arange(known.rows), each)
+    return Tables(name, first, second, people)
 
 
 def load_estimator(where: str, parameters: Mapping[str, Any]) -> Any:
@@ -151,6 +165,7 @@ def audit_estimator(
     trials: int = TRIALS,
     confidence: float = CONFIDENCE,
     seed: int = 0,
+    by_person: bool = True,
 ) -> Findings:
     """Return what an attacker finds in many fits to each table of each pair.
 
@@ -163,21 +178,24 @@ def audit_estimator(
         trials: fits to each table.
         confidence: of all the bounds together.
         seed: of the seeds.
+        by_person: whether fits are told whose row is whose, where people have several.
     """
     epsilon, delta = promise_of(estimator) if promise is None else promise
     seeded = "random_state" in estimator.get_params()
 
-    def release(table: tuple[FloatArray, Any], generator: np.random.Generator) -> FloatArray:
+    def release(table: tuple[Any, ...], generator: np.random.Generator) -> FloatArray:
+        X, y, people = table
+        groups = {} if people is None or not by_person else {"groups": people}
         model = clone(estimator)
         if seeded:
             model.set_params(random_state=int(generator.integers(2**31)))
         try:
             with warnings.catch_warnings():  # an audit's fits are seeded, and protect nobody
                 warnings.simplefilter("ignore", NotPrivateWarning)
-                model.fit(*table)
+                model.fit(X, y, **groups)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise InvalidValueError(
-                f"{model!r} could not be fitted to a table of {len(table[1])} rows: {error}"
+                f"{model!r} could not be fitted to a table of {len(y)} rows: {error}"
             ) from error
         return np.concatenate([np.ravel(np.asarray(getattr(model, a))) for a in published])
 
@@ -188,7 +206,7 @@ def audit_estimator(
         generator = np.random.default_rng([seed, number, pilot])
         sides = [
             np.array([release(table, generator) for _ in range(pilot)])
-            for table in (pair.first, pair.second)
+            for table in ((*pair.first, pair.people), (*pair.second, pair.people))
         ]
         return {"nearest": nearest(*sides)}
 
@@ -197,8 +215,8 @@ def audit_estimator(
         replace(
             audit(
                 release,
-                pair.first,
-                pair.second,
+                (*pair.first, pair.people),
+                (*pair.second, pair.people),
                 epsilon=epsilon,
                 delta=delta,
                 trials=trials,

@@ -233,16 +233,13 @@ def agree(
         told.append(reports.public_answer(worth, worth.cases[0]))
     facts |= reports.agreement_facts(agreement) | {"warnings": doubts}
     wrote = f"Wrote {out}, fingerprint {agreement.fingerprint}."
-    collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
-    elsewhere = (
-        "each of the two databases opens it: `--as first` and `--as second`."
-        if agreement.databases
-        else f"or `blurfit contribute {out} TABLE --out FILE` blurs into a file."
-    )
-    step = (
-        f"`blurfit forecast {out}` says what error to expect; "
-        f"{collects or '`blurfit serve` collects'}, {elsewhere}"
-    )
+    collects = f"and `blurfit open {plan_file}` collect" if waves else "collects"
+    collects = f"`blurfit serve` {collects}, " if agreement.shows_sums else ""
+    blurs = f"`blurfit contribute {out} TABLE --out FILE` blurs into a file."
+    elsewhere = f"or {blurs}" if agreement.shows_sums else blurs
+    if agreement.databases:
+        elsewhere = "each of the two databases opens it: `--as first` and `--as second`."
+    step = f"`blurfit forecast {out}` says what error to expect; {collects}{elsewhere}"
     return Answer(facts, [reports.agreement_report(agreement), wrote, *told], step)
 
 

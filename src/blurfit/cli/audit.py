@@ -45,6 +45,13 @@ BROKEN = NOT_VERIFIED = 1  # exit codes
     "is the target. Default: all named ones.",
 )
 @common.with_default("--rows", 30, "Rows of a named pair's tables.")
+@common.with_default(
+    "--rows-each",
+    1,
+    "Rows of one person: then there are as many people as --rows, and the tables "
+    "differ in all rows of one of them.",
+)
+@click.option("--row-wise", is_flag=True, help="Do not tell the estimator whose row is whose.")
 @common.with_default("--columns", 1, "Features in these tables.")
 @common.with_default("--features", (-1, 1), "Their range.", type=(float, float))
 @common.with_default("--target", (-1, 1), "Range of the target.", type=(float, float))
@@ -73,6 +80,8 @@ def audit_command(
     settings: tuple[str, ...],
     pairs: tuple[str, ...],
     rows: int,
+    rows_each: int,
+    row_wise: bool,
     columns: int,
     features: tuple[float, float],
     target: tuple[float, float],
@@ -110,12 +119,17 @@ def audit_command(
     else:
         from blurfit.audit.estimators import Range, audit_estimator, load_estimator
 
-        known = Range(rows, columns, features, target, labels)
+        known = Range(rows, columns, features, target, labels, rows_each)
         tables = [_tables(pair, known) for pair in pairs or PAIRS]
         sys.path.insert(0, str(Path.cwd()))  # for an estimator of your own, in this folder
         estimator = load_estimator(where, dict(map(_setting, settings)))
         findings = audit_estimator(
-            estimator, tables, trials=trials, confidence=confidence, seed=seed
+            estimator,
+            tables,
+            trials=trials,
+            confidence=confidence,
+            seed=seed,
+            by_person=not row_wise,
         )
     subject = AGREEMENT if where is None else ESTIMATOR
     if picture is not None:

@@ -38,6 +38,12 @@ from blurfit.optional import optional
     help="Where to keep track of what was sent; default: beside the table.",
 )
 @click.option(
+    "--person",
+    metavar="COLUMN",
+    help="The column that says whose row it is, where people have several and the agreement has "
+    "diaries: each person is sent once, with all their rows. Invitations are for people then.",
+)
+@click.option(
     "--other-people",
     is_flag=True,
     help="These are other people than those of a table that was blurred before, although all of "
@@ -63,6 +69,7 @@ def contribute(
     out: Path | None,
     invitations: tuple[Path, ...],
     journal: Path | None,
+    person: str | None,
     other_people: bool,
     receipt: Path | None,
     public: Path | None,
@@ -99,7 +106,8 @@ def contribute(
         )
     if (url is None) == (out is None) and not agreed.databases:
         raise InvalidValueError("Expected either --to SERVICE or --out FILE.")
-    options: dict[str, Any] = {"journal": journal, "other_people": other_people}
+    options: dict[str, Any] = {"journal": journal, "other_people": other_people, "person": person}
+    one = "row" if person is None else "person"
     if out is not None:
         if invitations:
             raise InvalidValueError("Expected no --invitations with --out: a file needs none.")
@@ -112,7 +120,7 @@ def contribute(
             rows = blur_table(agreed.first(), table, out, progress=watch, **options)
         return Answer(
             {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
-            f"Wrote {rows:,} submissions to {out}, one for each row of {table}.",
+            f"Wrote {rows:,} submissions to {out}, one for each {one} of {table}.",
             f"`blurfit learn {agreement} {out}`, alone or with the files of others.",
         )
     tokens = _tokens(invitations, len(agreed.databases) or 1)
@@ -124,7 +132,8 @@ def contribute(
         client.check(agreed)
         options |= {"receipt": receipt, "progress": watch, "waiting": waiting.update}
         rows = client.contribute_table(agreed, table, invitations=tokens, **options)
-    words = f"{rows:,} rows of {table} are stored there, each counted once."
+    counted = "rows" if person is None else "people"
+    words = f"{rows:,} {counted} of {table} are stored there, each counted once."
     if waiting:
         each = ", ".join(f"{count:,} for group {group}" for group, count in waiting.items())
         words += f" Others wait, {each}: run this again when that group is asked."

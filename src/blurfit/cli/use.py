@@ -5,8 +5,9 @@ and `statement`. Any number of models follow from one release, at no further cos
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -132,14 +133,28 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
     help="What a table of levels shows.",
 )
 @click.option("--quantile", type=float, help="A number's quantile instead of its mean, from bands.")
+@click.option(
+    "--population",
+    type=common.EXISTING_FILE,
+    help="Weight to a population whose shares and means are known: JSON, or CSV with the columns "
+    "question, level and value.",
+)
+@click.option(
+    "--draw",
+    type=click.IntRange(1),
+    help="Write so many rows that look like the people into --out, for tools that want rows. No "
+    "standard errors can be computed from them.",
+)
 @common.picture_file
-@common.out_file("Where the rows are written as CSV; default: nowhere, they are only shown.")
+@common.out_file("Where rows are written (.csv, .xlsx); default: nowhere, they are only shown.")
 def table(
     moments: Path,
     question: str | None,
     other: str | None,
     shares: "Shares",
     quantile: float | None,
+    population: Path | None,
+    draw: int | None,
     picture: Path | None,
     out: Path | None,
 ) -> Answer:
@@ -150,10 +165,14 @@ def table(
     this costs privacy again.
     """
     release = bf.PublishedMoments.load(moments)
+    if draw is not None:
+        return _drawn(release, draw, [one for one in (question, other) if one is not None], out)
     if question is None:
-        if quantile is not None:
-            raise InvalidValueError("Expected a QUESTION with --quantile: a number with bands.")
+        if quantile is not None or population is not None:
+            raise InvalidValueError("Expected a QUESTION with --quantile and --population.")
         found = release.describe()
+    elif population is not None:
+        found = release.calibrate(population).table(question, other)
     elif quantile is not None:
         found = release.quantile(question, quantile, by=other)
     elif isinstance(release.agreement.schema.question(question), bf.Numeric):
@@ -166,6 +185,50 @@ def table(
         found.save(out)
     step = "`blurfit table --help` tells what else can be asked; `blurfit fit` makes models."
     return Answer(found.to_facts(), str(found), step)
+
+
+def _drawn(
+    release: "bf.PublishedMoments", count: int, questions: list[str], out: Path | None
+) -> Answer:
+    """Write rows that nobody is in."""
+    from blurfit.model.answers import save_frame
+
+    if out is None:
+        raise InvalidValueError("Expected --out FILE with --draw: rows are for other tools.")
+    rows = release.synthesise(count, questions=questions or None)
+    save_frame(rows, out)
+    words = f"Wrote {count:,} rows to {out}. {rows.attrs['warning']}"
+    return Answer({"out": str(out), "rows": count}, words)
+
+
+def model_questions(command: Any) -> Any:
+    """Give a command the options by which a model is asked more."""
+    for option in (
+        common.picture_file,
+        click.option("--effect", help="Tell, and draw, the mean along this QUESTION."),
+        click.option("--test", "hypotheses", help='Test hypotheses: "age = 0, hours = 2*age".'),
+    ):
+        command = option(command)
+    return command
+
+
+def ask_model(
+    model: "bf.PublishedModel", hypotheses: str | None, effect: str | None, picture: Path | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return facts and words that the options of `model_questions` ask for, and draw."""
+    facts: dict[str, Any] = {}
+    words: list[str] = []
+    draw: Any = model.plot
+    if hypotheses is not None:
+        test = model.test(hypotheses)
+        facts["test"], words = asdict(test), [str(test)]
+    if effect is not None:
+        told = model.effect(effect)
+        draw, facts["effect"] = told.plot, told.to_facts()
+        words.append(str(told))
+    if picture is not None:
+        common.save_picture(draw, picture)
+    return facts, words
 
 
 @common.command("fit", 'moments.json "income ~ age + education + C(marital)" --out income.json')
@@ -189,7 +252,21 @@ def table(
     type=click.Choice(["logistic", "poisson", "linear"]),
     help="With --public: the kind of model; default: logistic for yes and no, else linear.",
 )
-@common.picture_file
+@click.option(
+    "--by-group", is_flag=True, help="A model in each group, where the agreement has groups."
+)
+@click.option(
+    "--gap",
+    nargs=2,
+    metavar="GROUP OTHER",
+    help="What the other group's model explains of the gap between the means of two groups; with "
+    "bands of the target also medians and quarters.",
+)
+@click.option("--against", help="Compare with a smaller or a larger FORMULA: F, AIC and BIC.")
+@click.option(
+    "--table", type=common.NEW_FILE, help="Write the coefficients to this file (.csv, .xlsx)."
+)
+@model_questions
 @common.out_file("Where the model is written; default: nowhere, it is only shown.")
 def fit(
     moments: Path,
@@ -199,30 +276,52 @@ def fit(
     uneven: bool,
     public: Path | None,
     family: "Family | None",
+    by_group: bool,
+    gap: tuple[str, str] | None,
+    against: str | None,
+    table: Path | None,
+    hypotheses: str | None,
+    effect: str | None,
     picture: Path | None,
     out: Path | None,
 ) -> Answer:
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
 
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
-    the agreement's target is predicted from everything else. --plot draws how public rows match.
+    the agreement's target is predicted from everything else. --plot draws the coefficients, an
+    --effect, or how public rows match.
     Where exits were sent, FORMULA is the question by whose answers curves are compared.
     """
     release = bf.PublishedMoments.load(moments)
     if isinstance(release.agreement.schema.target, bf.TimeToEvent):
         return _survival(release, formula, picture)
+    if by_group or gap:
+        others = (public, family, ridge, lasso, against, hypotheses, effect, out, uneven or None)
+        if any(one is not None for one in others):
+            raise InvalidValueError(
+                "Expected --by-group or --gap with a formula, --table and --plot alone: groups are "
+                "compared by least squares."
+            )
+        return _groups(release, formula, gap, picture, table)
     step = "run it again with `--out model.json` to keep this model and to predict with it."
     if out is not None:
         step = after_learning(out, None)
     if public is None:
-        if family is not None or picture is not None:
-            raise InvalidValueError("Expected --public FILE with --family or --plot.")
+        if family is not None:
+            raise InvalidValueError("Expected --public FILE with --family.")
         model = release.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
-        return shown_model(model, out, None, step)
-    if ridge is not None or lasso is not None or uneven:
+        facts, words = ask_model(model, hypotheses, effect, picture)
+        if against is not None:
+            compared = model.compare(release.fit(against, uneven=uneven))
+            facts["comparison"] = asdict(compared)
+            words.append(str(compared))
+        if table is not None:
+            model.to_answers().save(table)
+        return shown_model(model, out, None, step, words, **facts)
+    if ridge is not None or lasso is not None or uneven or against is not None:
         raise InvalidValueError(
-            "Expected no --ridge, --lasso or --uneven with --public: there the shrinkage follows "
-            "from the noise, and errors from the curve."
+            "Expected no --ridge, --lasso, --uneven or --against with --public: there the "
+            "shrinkage follows from the noise, and errors from the curve."
         )
     from blurfit.agreement.statement import PUBLIC_ROWS_ASSUMED
     from blurfit.model.fitting import fit_public
@@ -231,11 +330,42 @@ def fit(
     asked = release.formula(formula, None, None)
     rows = common.read_public(public, release.agreement.schema, asked.features)
     model, balance = fit_public(release, rows, asked, family=family)
-    if picture is not None:
+    facts, words = ask_model(model, hypotheses, effect, None if effect is None else picture)
+    if picture is not None and effect is None:
         common.save_picture(balance.plot, picture)
+    if table is not None:
+        model.to_answers().save(table)
     if not common.for_scripts():
         click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
-    return shown_model(model, out, None, step, public=_balance_facts(balance))
+    return shown_model(model, out, None, step, words, public=_balance_facts(balance), **facts)
+
+
+def _groups(
+    release: "bf.PublishedMoments",
+    formula: str | None,
+    gap: tuple[str, str] | None,
+    picture: Path | None,
+    table: Path | None,
+) -> Answer:
+    """Show a model in each group, or what is explained of a gap between two of them."""
+    groups = release.by_group()
+    if gap is None:
+        models = groups.fit(formula)
+        found, words = models.coefficients, f"{groups.counts()}\n\n{models}"
+    else:
+        aim = release.formula(formula).target
+        found = groups.decompose(formula, *gap)
+        words = str(found)
+        if any(
+            isinstance(one, bf.Bands) and one.of == (aim,)
+            for one in release.agreement.schema.features
+        ):
+            words = str(groups.pay_gap(aim, *gap, formula))
+    if picture is not None:
+        common.save_picture(found.plot, picture)
+    if table is not None:
+        found.save(table)
+    return Answer(found.to_facts(), words)
 
 
 def _survival(release: "bf.PublishedMoments", by: str | None, picture: Path | None) -> Answer:
@@ -269,9 +399,16 @@ def _balance_facts(balance: "Balance") -> dict[str, Any]:
 
 
 def shown_model(
-    model: "bf.PublishedModel", out: Path | None, moments: Path | None, step: str, **also: Any
+    model: "bf.PublishedModel",
+    out: Path | None,
+    moments: Path | None,
+    step: str,
+    told: Sequence[str] = (),
+    **also: Any,
 ) -> Answer:
-    """Write a model where it is wanted, and tell its summary; `also` says what else there is."""
+    """Write a model where it is wanted, and tell its summary; `also` says what else there is, and
+    `told` says it in words.
+    """
     from blurfit.cli._reports import model_facts
 
     if out is not None:
@@ -279,7 +416,7 @@ def shown_model(
     written = {
         name: str(path) for name, path in (("model", out), ("moments", moments)) if path is not None
     }
-    words = str(model.summary())
+    words = "\n\n".join([str(model.summary()), *told])
     if written:
         words += f"\n\nWrote {' and '.join(written.values())}."
     if "page" in also:
@@ -304,17 +441,23 @@ def after_learning(out: Path, moments: Path | None) -> str:
 
 @common.command("show", "model.json")
 @click.argument("file", type=common.EXISTING_FILE)
-@common.picture_file
+@model_questions
 @click.option(
     "--table-schema",
     is_flag=True,
     help="Print the columns of an agreement or a schema (.toml) as a Frictionless Table Schema.",
 )
-def show(file: Path, picture: Path | None, table_schema: bool) -> Answer | None:
+def show(
+    file: Path,
+    hypotheses: str | None,
+    effect: str | None,
+    picture: Path | None,
+    table_schema: bool,
+) -> Answer | None:
     """Show what is in a FILE: an agreement, a plan, a model or moments.
 
     An agreement is shown with its promise, a plan with its waves, a model with its summary, and
-    moments with their correlations.
+    moments with their correlations. A model can be asked for a --test or an --effect.
     """
     from blurfit.cli import _reports as reports
 
@@ -342,8 +485,9 @@ def show(file: Path, picture: Path | None, table_schema: bool) -> Answer | None:
         step = f"`blurfit next {file} RELEASES` writes a wave's agreement."
     elif kind == "model":
         shown = bf.PublishedModel.load(file)
-        facts, words = reports.model_facts(shown), str(shown.summary())
-        step = after_learning(file, None)
+        more, told = ask_model(shown, hypotheses, effect, None)
+        facts = reports.model_facts(shown) | more
+        words, step = "\n\n".join([str(shown.summary()), *told]), after_learning(file, None)
     elif kind == "moments":
         shown = bf.PublishedMoments.load(file)
         facts, words = reports.moments_facts(shown), reports.moments_report(shown)
@@ -353,12 +497,17 @@ def show(file: Path, picture: Path | None, table_schema: bool) -> Answer | None:
             f"Expected {str(file)!r} to be an agreement, a plan, a model or moments in JSON, as "
             "blurfit writes them."
         )
+    if (hypotheses is not None or effect is not None) and kind != "model":
+        raise InvalidValueError(
+            "Expected a model with --test or --effect: `blurfit fit` makes one."
+        )
     if picture is not None:
         if kind == "plan":
             raise InvalidValueError(
                 "Expected no --plot with a plan: only agreements, models and moments are drawn."
             )
-        common.save_picture(shown.plot, picture)
+        draw = shown.plot if effect is None else shown.effect(effect).plot
+        common.save_picture(draw, picture)
     return Answer({"kind": kind, **facts}, words, step)
 
 

@@ -44,7 +44,7 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import ByteArray, FloatArray, WordArray
+from blurfit.arrays import ByteArray, FloatArray, IntArray, WordArray
 from blurfit.contributor import noise
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.messages.shares import SEED_BYTES, SEED_WORDS, Shares, expand
@@ -62,10 +62,14 @@ def perturb(
     agreement: Agreement,
     records: Any,
     *,
+    people: Any = None,
     allow_unproved: bool = False,
     secret: str | None = None,
 ) -> Submission | Submissions:
     """Blur one record, or a table of them, exactly on the agreement's grid.
+
+    Under an agreement with diaries a table is all rows of *one* person, and becomes one submission,
+    unless `people` names the person of each row.
 
     The agreement is verified first, so a contract that promises more than its noise keeps is
     refused before anything is computed from the record, and so is one whose promise nobody has
@@ -79,20 +83,43 @@ def perturb(
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)
-    exact = agreement.exact(records)
+    exact = exact_of(agreement, records, people)
     names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
     found = blur(agreement, exact, names)
     return found if exact.ndim > 1 else next(iter(found))
 
 
-def perturb_table(agreement: Agreement, table: Any, *, allow_unproved: bool = False) -> Submissions:
-    """Blur many records that one party may see, as `perturb` does.
+def perturb_table(
+    agreement: Agreement, table: Any, *, people: Any = None, allow_unproved: bool = False
+) -> Submissions:
+    """Blur many records that one party may see, as `perturb` does: each row is a person's, or
+    `people` names whose it is.
 
     Each number gets the noise that `perturb` would draw; what is returned is always a table.
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)
-    return blur(agreement, agreement.exact(table))
+    whose = None if people is None else codes_of_people(people)
+    return blur(agreement, agreement.exact(table, whose))
+
+
+def exact_of(agreement: Agreement, records: Any, people: Any = None) -> FloatArray:
+    """Return what a record, a diary or a table would send without any noise."""
+    if people is not None:
+        return agreement.exact(records, codes_of_people(people))
+    if agreement.diaries:
+        (found,) = agreement.exact(records, np.zeros((), dtype=np.int64))
+        return np.asarray(found)
+    return agreement.exact(records)
+
+
+def codes_of_people(labels: Any) -> IntArray:
+    """Return which person each row is of, from 0 on in the order in which they first come."""
+    given = np.asarray(labels)
+    if given.ndim != 1 or any(one is None or one != one or one == "" for one in given.tolist()):
+        raise InvalidValueError("Expected the name of a person for each row, and none missing.")
+    places = {one: place for place, one in enumerate(dict.fromkeys(given.tolist()))}
+    return np.array([places[one] for one in given.tolist()], dtype=np.int64)
 
 
 def blur(
@@ -190,7 +217,7 @@ def share(agreement: Agreement, records: Any, *, secret: str | None = None) -> S
     """Blur one record or a table of them, as `perturb` does, and share each of them."""
     agreement.verify()
     agreement.share_layout("seed")  # refuses an agreement that shares nothing
-    exact = agreement.exact(records)
+    exact = exact_of(agreement, records)
     names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
     return share_exact(agreement, exact, names)
 

@@ -24,6 +24,7 @@ keeps the fact: the table is not blurred again, into another file or for a servi
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
 from blurfit.arrays import ByteArray, IntArray
 from blurfit.contributor.account import Account, Entry
-from blurfit.contributor.blur import messages_of, named
+from blurfit.contributor.blur import codes_of_people, messages_of, named
 from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_groups
 from blurfit.contributor.receipt import Signatures
@@ -53,6 +54,7 @@ ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
 INVITED_AT_ONCE = 100  # invitations travel in a header, which must not be long
 Invitations = Sequence[Sequence[str]]  # for each database, one for each row or none
 
+_PEOPLE = "\0people"  # beside the columns of a part: whose rows they are
 _TOOK_PART = (
     "These rows took part in {where}, and nobody takes part twice: they are in its sums, and "
     "nothing was sent now. Put other people's records into a file of their own."
@@ -89,6 +91,7 @@ def send_table(
     destination: Destination,
     *,
     journal: str | Path | None = None,
+    person: str | None = None,
     other_people: bool = False,
     receipt: str | Path | None = None,
     progress: Progress = silent,
@@ -103,6 +106,9 @@ def send_table(
         table: a .csv, .xlsx or .parquet file with a column for each of the schema's.
         destination: where the parts go.
         journal: where to keep track; by default beside the table.
+        person: the column that says whose row it is, under an agreement with diaries: each person
+            is sent once, with all their rows, in the order in which they first come. The table is
+            read as a whole.
         other_people: the rows are those of other people than a table's that was blurred before,
             though all of their answers are the same.
         receipt: where to write what proves that the rows were stored, and lets their sender
@@ -110,11 +116,20 @@ def send_table(
         progress: is told how many rows of how many have been handed over.
         waiting: is told how many rows wait for which wave of a plan.
     """
-    file = TableFile(Path(table), agreement.schema)
+    file = TableFile(Path(table), agreement.schema, person=person)
     account = Account()
     rows = known = 0
     for x, y in file.encoded():
         rows, known = rows + len(x), (known + account.hashed(x, y)) % 2**256
+    source: TableFile | _People = file
+    if person is not None:
+        if not agreement.diaries:
+            raise InvalidValueError(
+                f"Expected no person={person!r}: the agreement takes one row of each person. "
+                "Agree with diaries."
+            )
+        source = _People.of(file, person)
+        rows = source.count
     _require_invitations(agreement, destination, rows)
     place = Path(journal) if journal else default_journal(Path(table), agreement)
     with Journal(place, agreement.once, destination.kind, file.digest(), rows) as kept:
@@ -136,7 +151,7 @@ def send_table(
             destination.invitations = [[some[row] for row in order if some] for some in given]
         late, sent, missed = 0, 0, -kept.left_out()
         pinned = None if destination.moves_on else agreement.fingerprint
-        for part in _parts(file, destination, kept, groups):
+        for part in _parts(source, destination, kept, groups):
             sent += part.rows
             outcome = kept.hand_over(part, destination.send, destination.announce, pinned)
             if outcome == "taken back":
@@ -193,7 +208,7 @@ def _claim(account: Account, agreement: Agreement, known: int, kept: Journal) ->
 
 
 def _parts(
-    file: TableFile, destination: Destination, kept: Journal, groups: ByteArray
+    file: "TableFile | _People", destination: Destination, kept: Journal, groups: ByteArray
 ) -> Iterator[Portion]:
     """Yield what was blurred before but perhaps not received, and then the rest, blurred now: all
     rows whose wave does not come later.
@@ -210,7 +225,9 @@ def _parts(
                 kept.leave_out(start, len(those) - (start - begun))
                 start = begun + len(those)
                 break
-            exact = agreement.exact(columns)[those]
+            whose = columns.get(_PEOPLE)
+            given = {name: one for name, one in columns.items() if name != _PEOPLE}
+            exact = agreement.exact(given, whose)[those]
             count, some = len(exact), exact[start - begun :][: destination.rows_at_once]
             names = None if kept.secret is None else named(kept.secret, start, len(some))
             messages = messages_of(agreement, some, names)
@@ -221,7 +238,7 @@ def _parts(
 
 
 def _chunks(
-    file: TableFile, most: int, groups: ByteArray, start: int
+    file: "TableFile | _People", most: int, groups: ByteArray, start: int
 ) -> Iterator[tuple[int, dict[str, Any], IntArray]]:
     """Yield the rows from place `start` of their order on: which group, some columns, and which of
     their rows are meant. The order is group by group, and within each that of the file.
@@ -238,6 +255,37 @@ def _chunks(
             if len(those):
                 yield int(group), columns, those
             at += size
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """A table in which people have several rows, in parts of so many people."""
+
+    columns: dict[str, list[Any]]
+    codes: IntArray
+    count: int
+
+    @classmethod
+    def of(cls, file: TableFile, person: str) -> "_People":
+        """Read all of a table."""
+        columns: dict[str, list[Any]] = {name: [] for name in file.names}
+        for part in file.chunks():
+            for name, values in part.items():
+                columns[name] += values.tolist() if hasattr(values, "tolist") else list(values)
+        codes = codes_of_people(columns[person])
+        return cls(columns, codes, int(codes.max()) + 1)
+
+    def chunks(self, people: int, *, skip: int = 0) -> Iterator[dict[str, Any]]:
+        """Return all rows of so many people at a time, and whose they are."""
+        order = np.argsort(self.codes, kind="stable")
+        starts = np.searchsorted(self.codes[order], np.arange(self.count + 1))
+        for first in range(skip, self.count, people):
+            last = min(first + people, self.count)
+            rows = order[starts[first] : starts[last]]
+            found: dict[str, Any] = {
+                name: [values[row] for row in rows] for name, values in self.columns.items()
+            }
+            yield found | {_PEOPLE: self.codes[rows] - first}
 
 
 def groups_of(agreement: Agreement, invitations: Invitations, rows: int) -> ByteArray:

@@ -34,7 +34,7 @@ from blurfit.contributor.blur import blur
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.people import People, warn_if_repeated
 from blurfit.estimators.rows import by_formula, design, read_rows, records, refuse_outside, words
-from blurfit.learning.inference import Estimate
+from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
@@ -155,6 +155,7 @@ def gaussian_share(epsilon: float, delta: float, releases: int) -> tuple[float, 
     return epsilon_of(mu, delta / releases), delta / releases
 
 
+SAMPLE_WEIGHT = "(sample weight)"  # the column of an agreement with weights
 _SENT_FROM = "_sent_from"  # the process whose open budget an estimator has left
 
 
@@ -220,32 +221,34 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
 
     # ---- what a fitted estimator tells
 
-    def summary(self, confidence: float = 0.95) -> Summary:
+    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
         """One table for people, as text, Markdown or HTML: coefficients in your units, errors, n,
         R² and the promise, and how it was spent.
         """
-        found = self._one_model().summary(confidence)
+        found = self._one_model().summary(confidence, errors=errors)
         return replace(found, notes=(*found.notes, *self._spent_in_words()))
 
     def _spent_in_words(self) -> tuple[str, ...]:
         """What was spent on what, where there was a choice, and what the other would give."""
         return ()
 
-    def results(self, output: str | None = None) -> Results:
+    def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
         """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
-        return self._one_model().results(output)
+        return self._one_model().results(output, errors=errors)
 
     def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
         """Draw the coefficients with their intervals, by matplotlib; return the axes."""
         return self._one_model().plot(ax, output=output, confidence=confidence)
 
-    def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
+    def estimates(
+        self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
+    ) -> list[Estimate]:
         """Each coefficient: name, value, standard_error (and of it sampling_error and
         privacy_error), lower, upper, p_value. Of several classes, `output` names one.
 
         They are unbiased; predictions use `coef_`, which is shrunk by what noise leaves uncertain.
         """
-        return self._one_model().estimates(confidence, output)
+        return self._one_model().estimates(confidence, output, errors=errors)
 
     def _one_model(self) -> PublishedModel:
         check_is_fitted(self)
@@ -326,6 +329,32 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         warn_if_repeated(X, y)
         return None
 
+    def _weighed(
+        self, values: AnyArray, columns: tuple[Feature, ...], sample_weight: Any, groups: Any
+    ) -> tuple[AnyArray, tuple[Feature, ...]]:
+        """The rows with their weights as one more column, where there are weights."""
+        if sample_weight is None:
+            return values, columns
+        bound = getattr(self, "sample_weight_bound", None)
+        if bound is None or groups is not None or getattr(self, "public_X", None) is not None:
+            raise InvalidValueError(
+                "Expected sample_weight_bound with sample_weight, no groups and no public_X: the "
+                "bound is the largest weight that anybody could have, known beforehand, and never "
+                "the largest one in the data."
+            )
+        positive(sample_weight_bound=bound)
+        if SAMPLE_WEIGHT in {column.name for column in columns}:
+            raise InvalidValueError(f"Expected no column that is called {SAMPLE_WEIGHT!r}.")
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        fits = weights.shape == (len(values),)
+        if not fits or not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise InvalidValueError(
+                f"Expected a sample_weight for each of the {len(values)} rows, finite and at "
+                "least 0."
+            )
+        column = Numeric(SAMPLE_WEIGHT, 0, float(bound))
+        return np.column_stack([values, weights]), (*columns, column)
+
     def _pay(self, what: str, neighbours: Neighbours, **cost: float) -> None:
         """Spend, and forget what an earlier fit found: should this one fail from now on, an earlier
         promise must not stand beside what was spent since.
@@ -344,7 +373,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         values, _, columns = read_rows(self, by_formula(self, X)[0], reset=False)
         model = self.model_[0] if isinstance(self.model_, list) else self.model_
         schema = model.agreement.schema
-        if any(one.of for one in schema.features):
+        if len(model.features) < len(columns) or any(one.of for one in schema.features):
             v = encoded_values(schema, records(values, columns), model.features)
             rows = model.units.rows(v)[:, 1:]
         else:

@@ -36,6 +36,9 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         `groups` names the person of each row, where a person may have several: the promise is then
         to the person (`blurfit.estimators.people`).
         """
+        return self._fit_rows(X, y, groups)
+
+    def _fit_rows(self, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Self:
         X, y = by_formula(self, X, y)
         values, labels, columns = read_rows(
             self, X, y, reset=True, ensure_min_samples=self.least_rows
@@ -54,6 +57,7 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
             signals = [Signal(label_of(name, classes[1]), codes == 1)]
         else:
             signals = self._of_many(name, classes, codes)
+        values, columns = self._weighed(values, columns, sample_weight, groups)
         people = self._people(X, y, groups, len(values))
         models = self._publish(values, columns, signals, caveats, people)
         self.classes_ = classes
@@ -205,6 +209,8 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
             units that those before it taught. "auto" takes as many as help this model by public
             facts. waves=1 spends everything on `moments_`: for many questions. More than two
             classes, and public rows, take one.
+        sample_weight_bound: the largest `sample_weight` that anybody could have, public like
+            bounds: weights are divided by it. Take one wave with weights.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
             for more time.
         random_state: None for noise from the operating system. A seed, or a NumPy generator, is
@@ -235,6 +241,12 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     >>> model.predict([[20], [80]]).tolist()
     ['no', 'yes']
     """
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows X and their labels y, of the people that `groups` names, if it does, or
+        with the weights in `sample_weight`.
+        """
+        return self._fit_rows(X, y, groups, sample_weight)
 
     def _family(self) -> Family:
         return "logistic"

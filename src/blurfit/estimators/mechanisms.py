@@ -33,6 +33,7 @@ from blurfit.agreement.waves import kept_columns, task_of
 from blurfit.arrays import AnyArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import (
+    SAMPLE_WEIGHT,
     PerturbationEstimator,
     Signal,
     agree,
@@ -63,6 +64,7 @@ from blurfit.schema.formulas import declared, parsed
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import kind_of
 from blurfit.simulation.sampler import input_totals
+from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Rule
@@ -253,18 +255,24 @@ class MomentPerturbation(PerturbationEstimator):
     public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
     formula: str | None = None
     waves: int | Literal["auto"] = "auto"
+    sample_weight_bound: float | None = None
 
     def agreement_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> Agreement:
         """The contract under which a fit in one wave to this many rows blurs them; to so many
         people, where each may have several.
         """
         weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
+        if _is_weighted(schema):
+            weights["weighting"] = SAMPLE_WEIGHT
         return agree(schema, quorum=rows, diaries=diaries, **self._promise(), **weights)
 
     def waves_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> HeldWaves | None:
         """The waves of a fit to this many rows of this schema, or people; None for only one."""
         if self.public_X is not None:
             refuse_waves(self.waves, "public_X")
+            return None
+        if _is_weighted(schema):
+            refuse_waves(self.waves, "sample_weight")
             return None
         in_all = self.agreement_for(schema, rows, diaries=diaries)
         calibration = in_all.calibration
@@ -279,6 +287,8 @@ class MomentPerturbation(PerturbationEstimator):
     def _spent_in_words(self) -> tuple[str, ...]:
         if self.public_X is not None or isinstance(self._one_model().aim, Categorical):
             return ()
+        if _is_weighted(self._one_model().agreement.schema):
+            return ("Rows were weighted: everything was spent on one release, `moments_`.",)
         if self.plan_ is None:
             return (
                 "Everything was spent on one release, `moments_`, of which any further question is "
@@ -359,6 +369,8 @@ class MomentPerturbation(PerturbationEstimator):
         random, (values, columns) = self._seeded(), table
         count, diaries = _counted(values, people)
         rows = Rows(values, signal.encoded, columns, people, features=schema.features)
+        if _is_weighted(schema):
+            rows = replace(rows, scales=np.clip(values[:, -1] / columns[-1].upper, 0.0, 1.0))  # type: ignore[union-attr]
 
         def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
             if self.per_record:
@@ -414,13 +426,16 @@ class MomentPerturbation(PerturbationEstimator):
                 return replace(whole, predictors=parsed(self.formula, whole).features)
         if self.formula is None:
             return Schema(features, target, **rest)
-        formula, features, sources = declared(self.formula, {one.name: one for one in columns})
+        named = {one.name: one for one in columns}
+        weight = [named.pop(SAMPLE_WEIGHT)] if SAMPLE_WEIGHT in named else []
+        formula, features, sources = declared(self.formula, named)
         if formula.references:
             raise InvalidValueError(
                 f"Expected no reference levels in formula={self.formula!r}: a level is compared "
                 "with the first that bounds name, so name that one first."
             )
-        return Schema(features, target, sources=sources, predictors=formula.features)
+        told = formula.features
+        return Schema((*features, *weight), target, sources=sources, predictors=told)
 
 
 def _counted(values: AnyArray, people: People | None) -> tuple[int, bool]:
@@ -433,7 +448,12 @@ def clean_moment_totals(agreement: Agreement, rows: Rows) -> Totals:
     form, count = agreement.form, rows.count
     if isinstance(form, WaveForm):
         return Totals(count, rows.sums(form), agreement.fingerprint)
-    assert isinstance(form, JointForm)
-    scale = np.array([form.constant, *(column.weight for column in form.columns)])
-    matrix = rows.joint.matrix(count) * np.outer(scale, scale)
-    return Totals(count, form.take(matrix), agreement.fingerprint)
+    joint = form.inner if isinstance(form, CodedForm) else form
+    assert isinstance(joint, JointForm)
+    matrix = rows.joint.matrix(rows.weight) * np.outer(joint.scale, joint.scale)
+    return Totals(count, joint.take(matrix), agreement.fingerprint)
+
+
+def _is_weighted(schema: Schema) -> bool:
+    """Whether rows have weights of their own."""
+    return any(one.name == SAMPLE_WEIGHT for one in schema.features)

@@ -13,8 +13,7 @@ scores. W is triangular, so where there are many columns it is multiplied by par
 left out. What was found in the first wave need not be found again:
 
 * If no value lay outside its bounds, nothing is cut: x ↦ v is folded into K and k, and blocks are
-  multiplied as they lie in memory. (Bounds that are narrow and far from zero are not folded, as
-  digits would be lost.)
+  multiplied as they lie in memory (`Rows.folded`).
 * If the map's radius reaches every record that the bounds allow, ‖ |W|(1 + |m|) ‖ ≤ r√p, then every
   weight s is 1, by public facts alone. The features' products of a residual map are then
   J·Σ(1, v)(1, v)ᵀ·Jᵀ, of z = J(1, v), and only the residuals are still to be read.
@@ -23,6 +22,14 @@ left out. What was found in the first wave need not be found again:
 computed from the very numbers that they multiply, so the ball of `blurfit.theory.maps` is kept but
 for the same few roundings. Where all weights are 1, ‖W‖_F ≤ r√p, so that J makes rounding errors of
 Σvvᵀ no larger: z of every record is inside the ball up to 2⁻³⁰, and sums are rounded as elsewhere.
+
+**Folding is private, and so is rounding.** One record outside its bounds, and all others are
+rounded differently: with c the largest |centre|·2/width, Kx by up to (d + 2)·2⁻⁵³·(1 + 2c)·Σ|K| for
+|v| ≤ 1. What a residual or logistic map sends moves by less than 16 times that, over r√p for
+features, and over R·scale for residuals or 1 for log-odds: s is 1/(r√p)-Lipschitz in f, s·g moves
+by R/(r√p) with f until it is cut, and |g|, h by ¼ and 0.1 with t. n times this is at most 2⁻¹⁶, or
+nothing is folded. Gauges are never folded: a record at the end of a bin would go into another. Nor
+are counts, as e^t is steep.
 
 **No single precision.** In sums of m numbers it is wrong by up to m²·2⁻²⁴ (m·2⁻²⁴ of a sum of up to
 m), and another record may change how all the others are rounded: for blocks of 256 rows already
@@ -37,30 +44,25 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.arrays import AnyArray, FloatArray
+from blurfit.estimators.blocks import Encoder
 from blurfit.estimators.people import People
-from blurfit.estimators.rows import records
-from blurfit.schema.columns import Binary, Categorical, Feature
+from blurfit.schema.columns import Feature
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
-Order = Literal["C", "F"]
 Found = TypeVar("Found")
 
-NUMBERS_AT_ONCE = 2**16  # in a block: 512 kB
-LEAST_ROWS, MOST_ROWS = 256, 2048  # enough for BLAS where rows are long; what stays in the cache
 # Blocks that one thread takes at once. Rows of more columns are left to BLAS and its own threads.
 BLOCKS_AT_ONCE = 16
 MOST_COLUMNS = 64
 COLUMNS_AT_ONCE = 104  # of a triangular matrix that is multiplied by parts
-# Values are taken to be inside bounds that they exceed by rounding; and centre/width up to which
-# x ↦ v is folded into a map, which costs 8 of 53 bits.
-ROUNDING, FARTHEST = 2.0**-40, 2.0**8
+LEAST = 2.0**-16  # of what Δ keeps back, for rounding that is not public
 
 
 class JointTotals(NamedTuple):
@@ -72,7 +74,7 @@ class JointTotals(NamedTuple):
     squares: FloatArray
     targets: FloatArray
 
-    def matrix(self, count: int) -> FloatArray:
+    def matrix(self, count: float) -> FloatArray:
         """Σ(1, v, t)(1, v, t)ᵀ."""
         return np.block(
             [
@@ -87,11 +89,6 @@ class JointTotals(NamedTuple):
 class Rows:
     """The rows of a fit.
 
-    v = (x − centre)·2/width of each value x, cut to [−1, 1]. It is cut last, so that |v| ≤ 1 holds
-    to the last bit, and x − centre comes first, so that narrow bounds far from zero lose no digits.
-    A categorical has a column for each level, with one 1 in each row. Where a column need not be
-    said, all are encoded as in `blurfit.schema.columns`, block by block.
-
     Args:
         values: (n, d) finite numbers of any real type, best in rows or in columns without gaps; of
             a categorical, the place of its level.
@@ -100,6 +97,7 @@ class Rows:
         people: whose row is whose, if each is to count as one of its person's.
         inside: whether no value is outside its bounds, as far as is known.
         features: what v are, where some are derived from the columns.
+        scales: how much each row counts, from 0 to 1, if rows have weights of their own.
 
     >>> from blurfit import Numeric
     >>> rows = Rows(np.array([[25], [130]]), np.array([[1.0], [0.5]]), [Numeric("age", 0, 100)])
@@ -113,6 +111,12 @@ class Rows:
     people: People | None = None
     inside: bool = False
     features: Sequence[Feature] | None = None
+    scales: FloatArray | None = None
+
+    @property
+    def weight(self) -> float:
+        """How much weight there is in all: the count, if nobody has a weight of their own."""
+        return float(self.count if self.scales is None else self.scales.sum())
 
     @property
     def count(self) -> int:
@@ -135,6 +139,8 @@ class Rows:
 
     def weights(self, part: slice) -> FloatArray | None:
         """How much each row counts, if not 1."""
+        if self.scales is not None:
+            return self.scales[part]
         return None if self.people is None else self.people.weights[part]
 
     @cached_property
@@ -174,38 +180,68 @@ class Rows:
 
         Where a map cuts a person's rows together, a first pass finds how long they are.
         """
-        known = isinstance(form.chart, ResidualMap) and "joint" in self.__dict__
-        alone = known and self.people is None and reaches_all(form.chart)
-        kind = _Residuals if alone else _Whitened
-        sizes = None
+        chart, folded, sizes = form.chart, self.folded(form.chart), None
+        known = isinstance(chart, ResidualMap) and "joint" in self.__dict__
+        kind = _Residuals if known and self.people is None and reaches_all(chart) else _Whitened
         if self.people is not None and not form.is_newton:
-            sizes = self._sizes(form, self.people)
-            if isinstance(form.chart, GaugeMap):
-                places = form.chart.bins(
-                    *sizes / [[math.sqrt(form.chart.whitening.dimension)], [1]]
-                )
+            sizes = self._sizes(form, self.people, folded=folded)
+            if isinstance(chart, GaugeMap):
+                places = chart.bins(sizes[0] / math.sqrt(chart.whitening.dimension), sizes[1])
                 return (
                     np.asarray(sum(np.bincount(one, minlength=form.width) for one in places)) * 1.0
                 )
             sizes = sizes[:, self.people.codes]
 
         def sums_of(part: slice) -> list[FloatArray]:
-            work, t, w = kind(form, self), self.targets[part, 0], self.weights(part)
-            for rows, block in self.blocks(part):
+            work, t, w = kind(form, self, folded), self.targets[part, 0], self.weights(part)
+            for rows, block in self.blocks(part, folded=folded):
                 each = None if sizes is None else sizes[:, part][:, rows]
                 work.add(block, t[rows], None if w is None else w[rows], each)
             return work.totals()
 
         found = [np.asarray(sum(parts)) for parts in zip(*self.in_parts(sums_of), strict=True)]
-        return kind(form, self).found(*found)
+        sent = kind(form, self, folded).found(*found)
+        if form.is_newton or not form.chart.robust:
+            return sent
+        assert isinstance(form.chart, ResidualMap)
+        return np.append(sent, self.every(form.chart.stride)._squared_errors(form))
 
-    def _sizes(self, form: WaveForm, people: People) -> FloatArray:
+    def _squared_errors(self, form: WaveForm) -> FloatArray:
+        """Σppᵀ as it is sent, p = g·x of each row, or its mean over the rows of each person."""
+        p, folded, sizes = len(form.kept), self.folded(form.chart), None
+        if self.people is not None:
+            sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
+
+        def sums_of(part: slice) -> FloatArray:
+            work, t = _Whitened(form, self, folded), self.targets[part, 0]
+            total = np.zeros((p + 2, p + 2), order="F")
+            each = np.empty((p + 2, 0 if sizes is None else len(t)))
+            for rows, block in self.blocks(part, folded=folded):
+                own = None if sizes is None else sizes[:, part][:, rows]
+                x = work.residuals(block, t[rows], own)
+                x *= x[p] / form.chart.target_weight  # type: ignore[union-attr]
+                if sizes is None:
+                    total = add_products(total, x)
+                else:
+                    each[:, rows] = x
+            return symmetric(total) if sizes is None else each
+
+        found = self.in_parts(sums_of)
+        if self.people is None:
+            total = np.asarray(sum(found))
+        else:
+            means = self.people.means(np.hstack(found).T)
+            total = means.T @ means
+        order = [p + 1, *range(p)]  # the constant comes first
+        return form.take_squares(total[np.ix_(order, order)])
+
+    def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
         """The root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
 
         def squares_of(part: slice) -> FloatArray:
-            work, t = _Whitened(form, self), self.targets[part, 0]
+            work, t = _Whitened(form, self, folded), self.targets[part, 0]
             found = np.empty((2, len(t)))
-            for rows, block in self.blocks(part):
+            for rows, block in self.blocks(part, folded=folded):
                 _, size, error = work.measure(block, t[rows])
                 found[:, rows] = size * size, error * error
             return found
@@ -213,19 +249,30 @@ class Rows:
         each = np.hstack(self.in_parts(squares_of))
         return np.sqrt(people.means(each.T).T)
 
-    @property
-    def direct(self) -> bool:
-        """Whether blocks are multiplied as they are, x ↦ v being folded into the matrix."""
-        return self.inside and self.values.dtype == np.float64 and self.encoder.folds
+    def folded(self, chart: Announced) -> bool:
+        """Whether blocks are multiplied as they are, x ↦ v being folded into the map's matrix."""
+        encoder = self.encoder
+        if not (self.inside and encoder.folds and self.values.dtype == np.float64):
+            return False
+        if isinstance(chart, ResidualMap):
+            unit = chart.scale * chart.bound
+        elif isinstance(chart, NewtonMap) and not isinstance(chart.loss, PoissonNewton):
+            unit = 1.0
+        else:
+            return False
+        n, d = self.values.shape
+        white, shift = chart.whitening, float(np.max(np.abs(encoder.centre * encoder.slope)))
+        score = (float(np.abs(white.coefficients).sum()) + abs(white.intercept)) / unit
+        moved = (d + 2) * 2.0**-53 * (1 + 2 * shift) * (far(chart, encoder.reach) + score)
+        return bool(16 * n * moved <= LEAST)
 
-    def blocks(self, part: slice) -> Iterator[tuple[slice, FloatArray]]:
-        """Each block's rows, and its columns v or the values as they are."""
-        if not self.direct:
-            yield from ((rows, v) for rows, v, _ in self.encoder.blocks(self.values[part]))
-            return
+    def blocks(self, part: slice, *, folded: bool) -> Iterator[tuple[slice, FloatArray]]:
+        """Each block's rows, and its columns v, or the values as they are."""
         values = self.values[part]
-        for rows in self.encoder.slices(len(values)):
-            yield rows, values[rows]
+        if folded:
+            yield from ((rows, values[rows]) for rows in self.encoder.slices(len(values)))
+        else:
+            yield from ((rows, v) for rows, v, _ in self.encoder.blocks(values))
 
     def in_parts(self, function: Callable[[slice], Found]) -> list[Found]:
         """What a function finds of parts of the rows, on all cores; a few take no thread."""
@@ -270,167 +317,30 @@ def symmetric(total: FloatArray) -> FloatArray:
     return np.asarray(np.triu(total) + np.triu(total, 1).T)
 
 
-def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
-    """Whether ‖f‖ ≤ r√p for every record with |v| ≤ 1: then every one has the weight 1."""
+def far(chart: Announced, largest: float = 1.0) -> float:
+    """The largest ‖f‖/(r√p) of records with |v| ≤ 1, or less than this: ‖ |W|(1 + |m|) ‖/(r√p)."""
     white = chart.whitening
-    farthest = np.linalg.norm(np.abs(white.matrix) @ (largest + np.abs(white.mean)))
-    reach = getattr(chart, "radius", 0.0) * math.sqrt(white.dimension)
-    return bool(farthest <= reach * (1 + 2.0**-30))
+    length = np.linalg.norm(np.abs(white.matrix) @ (largest + np.abs(white.mean)))
+    radius = getattr(chart, "radius", 0.0) * math.sqrt(white.dimension)
+    return float(length / radius) if radius else math.inf
 
 
-@dataclass(frozen=True, eq=False)
-class Encoder:
-    """Encodes blocks of rows: numbers come first, then levels.
-
-    Attributes:
-        columns: what each column of the rows is.
-        order: from a block's columns to those of the schema.
-        at_once: how many rows a block has at most.
-        numbers, words: places of the columns of numbers, and of categoricals.
-        starts: where in a block each categorical's levels begin.
-        layout: whether rows lie in rows or in columns.
-        reach: where numbers are cut, 1 but for differences within people.
-        features: what v are: the columns, or what is derived from them.
-    """
-
-    columns: tuple[Feature, ...]
-    order: IntArray
-    at_once: int
-    numbers: IntArray
-    words: IntArray
-    starts: IntArray
-    layout: Order
-    reach: float
-    features: tuple[Feature, ...]
-
-    @classmethod
-    def of(
-        cls,
-        values: AnyArray,
-        columns: Sequence[Feature],
-        people: People | None = None,
-        features: Sequence[Feature] | None = None,
-    ) -> "Encoder":
-        """Find where each column goes, and how many rows fit into a block."""
-        is_word = np.array([isinstance(column, Categorical) for column in columns])
-        numbers, words = np.flatnonzero(~is_word), np.flatnonzero(is_word)
-        sizes = [len(one.columns) for one in columns if isinstance(one, Categorical)]
-        starts = len(numbers) + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        order: list[int] = []
-        chosen = tuple(columns if features is None else features)
-        if chosen != tuple(columns) or any(column.optional for column in columns):
-            order = list(range(sum(len(one.columns) for one in chosen)))  # as the schema has them
-        else:
-            number, word = iter(range(len(numbers))), iter(range(len(words)))
-            for one in is_word:
-                place = next(word) if one else next(number)
-                order += range(starts[place], starts[place + 1]) if one else [place]
-        fitting = min(MOST_ROWS, NUMBERS_AT_ONCE // len(order))
-        at_once = min(len(values), max(LEAST_ROWS, fitting))
-        in_columns = values.flags.f_contiguous and not values.flags.c_contiguous
-        back = np.array(order, dtype=np.int64)
-        layout: Order = "F" if in_columns else "C"
-        reach = 1.0 if people is None else people.reach
-        places = numbers, words, starts[:-1]
-        return cls(tuple(columns), back, at_once, *places, layout, reach, chosen)
-
-    @cached_property
-    def by_columns(self) -> bool:
-        """Whether each feature is encoded by itself: some are derived, or need not be said."""
-        return self.features != self.columns or any(one.optional for one in self.columns)
-
-    @cached_property
-    def folds(self) -> bool:
-        """Whether v is so simple a function of x that a product can have it inside."""
-        if len(self.words) or self.by_columns:
-            return False
-        return bool(np.all(np.abs(self.centre * self.slope) <= FARTHEST))
-
-    @cached_property
-    def centre(self) -> FloatArray:
-        """The middle of each number's bounds."""
-        numbers = [self.columns[place] for place in self.numbers]
-        return np.array([0.5 if isinstance(one, Binary) else one.centre for one in numbers])
-
-    @cached_property
-    def slope(self) -> FloatArray:
-        """2/width of each number's bounds."""
-        numbers = [self.columns[place] for place in self.numbers]
-        return np.array([2.0 if isinstance(one, Binary) else 2 / one.width for one in numbers])
-
-    def slices(self, count: int) -> Iterator[slice]:
-        """The rows of each block."""
-        return (slice(start, start + self.at_once) for start in range(0, count, self.at_once))
-
-    def blocks(self, values: AnyArray) -> Iterator[tuple[slice, FloatArray, bool]]:
-        """Each block's rows and its columns v, which the next block overwrites; and whether no
-        value was outside.
-        """
-        if self.by_columns:
-            for rows in self.slices(len(values)):
-                yield rows, derived(values[rows], self.columns, self.features), False
-            return
-        # As large as a block each: NumPy is fast where one loop runs through all three.
-        centre, slope = self._repeated(self.centre), self._repeated(self.slope)
-        d, width = len(self.numbers), len(self.order)
-        v = np.empty((self.at_once, d), order=self.layout)
-        wide = np.empty((self.at_once, width)) if width > d else v
-        for rows in self.slices(len(values)):
-            given = values[rows]
-            count = len(given)
-            block = v[:count]
-            with np.errstate(over="ignore"):  # an infinity is cut like all that is outside
-                np.subtract(given[:, self.numbers] if width > d else given, centre[:count], block)
-                np.multiply(block, slope[:count], out=block)
-            largest = max(block.max(initial=0.0), -block.min(initial=0.0))
-            if largest > self.reach:
-                np.clip(block, -self.reach, self.reach, out=block)
-            if width > d:
-                wide[:count, :d], wide[:count, d:] = block, 0.0
-                places = given[:, self.words].astype(np.intp) + self.starts
-                wide[np.arange(count)[:, None], places] = 1.0
-                block = wide[:count]
-            yield rows, block, largest <= self.reach * (1 + ROUNDING)
-
-    def _repeated(self, row: FloatArray) -> FloatArray:
-        return np.array(np.broadcast_to(row, (self.at_once, len(row))), order=self.layout)
-
-
-def derived(
-    values: AnyArray, columns: Sequence[Feature], features: Sequence[Feature]
-) -> FloatArray:
-    """The columns v of all features: those of a table's columns, and what is derived from these."""
-    at = {column.name: place for place, column in enumerate(columns)}
-    table = records(values, columns)
-    parts = []
-    for one in features:
-        if one.of:
-            sources = [columns[at[name]] for name in one.of]
-            answers = one.derive(sources, [table[name] for name in one.of])
-            parts.append(one.scale(answers).reshape(len(values), -1))
-        else:
-            parts.append(encoded(values[:, at[one.name]], one))
-    return np.column_stack(parts)
-
-
-def encoded(values: AnyArray, column: Feature) -> FloatArray:
-    """A column of a table, as `read_rows` makes it, as columns v: of a categorical, levels."""
-    if isinstance(column, Categorical):
-        return np.eye(len(column.columns))[values.astype(np.intp)]
-    return np.asarray(column.scale(values)).reshape(len(values), -1)
+def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
+    """Whether every record has the weight 1, by public facts alone."""
+    return far(chart, largest) <= 1 + 2.0**-30
 
 
 class _Linear:
     """Kx + k of blocks: features of weight w, W being triangular, and the score last."""
 
-    def __init__(self, form: WaveForm, rows: Rows, weight: float) -> None:
+    def __init__(self, form: WaveForm, rows: Rows, folded: bool, weight: float) -> None:
         encoder, white = rows.encoder, form.chart.whitening
         p = self.p = white.dimension
         kept = encoder.order[list(form.kept)]  # where in a block the map's columns are
         self.matrix = np.zeros((p + 1, len(encoder.order)))
         self.matrix[:p, kept], self.matrix[p, kept] = weight * white.matrix, white.coefficients
         shift = np.append(-weight * (white.matrix @ white.mean), white.intercept)
-        if rows.direct:
+        if folded:
             self.matrix *= encoder.slope
             shift -= self.matrix @ encoder.centre
         self.shift = shift
@@ -454,7 +364,7 @@ class _Whitened:
     residual comes, or Newton's constant; and, beside a residual, the constant last.
     """
 
-    def __init__(self, form: WaveForm, rows: Rows) -> None:
+    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
         chart = self.chart = form.chart
         self.form, self.everybody = form, reaches_all(chart, rows.encoder.reach)
         weight, self.constant = 1.0, 0.0
@@ -462,7 +372,7 @@ class _Whitened:
             weight, self.constant = chart.feature_scale, chart.constant
         elif isinstance(chart, NewtonMap):
             weight, self.constant = chart.scale
-        self.linear = _Linear(form, rows, weight)
+        self.linear = _Linear(form, rows, folded, weight)
         p, at_once = self.linear.p, rows.encoder.at_once
         self.height = p + 1 if isinstance(chart, NewtonMap) else p + 2
         self.shift = np.array(np.broadcast_to(self.linear.shift[:, None], (p + 1, at_once)))
@@ -514,6 +424,20 @@ class _Whitened:
             for places in chart.bins(size / math.sqrt(p), np.abs(error)):
                 self.counts += np.bincount(places, minlength=chart.width)
             return
+        self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
+
+    def residuals(
+        self, block: FloatArray, target: FloatArray, sizes: FloatArray | None
+    ) -> FloatArray:
+        """Return z of a block's rows: features, error and constant."""
+        x, size, error = self.measure(block, target)
+        return self._cut(x, size, error, sizes)
+
+    def _cut(
+        self, x: FloatArray, size: FloatArray, error: FloatArray, sizes: FloatArray | None
+    ) -> FloatArray:
+        chart, p = self.chart, self.linear.p
+        assert isinstance(chart, ResidualMap)
         of_all = size if sizes is None else sizes[0]
         s = chart.feature_weight / np.maximum(of_all, chart.feature_weight)
         error *= s
@@ -522,9 +446,9 @@ class _Whitened:
         else:  # a person's rows are cut together
             error *= chart.bound / np.maximum(chart.bound, s * sizes[1])
         np.multiply(error, chart.target_scale, out=x[p])
-        f *= s
+        x[:p] *= s
         np.multiply(s, self.constant, out=x[p + 1])
-        self._add(self.gram, x, None, counted)
+        return x
 
     def _add(
         self,
@@ -561,10 +485,10 @@ class _Whitened:
 class _Residuals:
     """Adds up the residuals of a map that reaches everybody, beside products that are known."""
 
-    def __init__(self, form: WaveForm, rows: Rows) -> None:
+    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
         assert isinstance(form.chart, ResidualMap)
         self.form, self.chart, self.rows = form, form.chart, rows
-        self.linear = _Linear(form, rows, 1.0)
+        self.linear, self.folded = _Linear(form, rows, folded, 1.0), folded
         self.errors, self.total = np.zeros(2), np.zeros(self.linear.matrix.shape[1])
 
     def add(self, block: FloatArray, target: FloatArray, *_: FloatArray | None) -> None:
@@ -587,7 +511,7 @@ class _Residuals:
         """Return the sums of all threads, as they are sent."""
         chart, white, rows = self.chart, self.chart.whitening, self.rows
         p, joint = white.dimension, rows.joint
-        if rows.direct:  # Σe·v from Σe·x
+        if self.folded:  # Σe·v from Σe·x
             total = (total - rows.encoder.centre * errors[0]) * rows.encoder.slope
         kept = list(self.form.kept)
         count = float(rows.count)

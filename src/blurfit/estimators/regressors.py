@@ -37,6 +37,9 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         `groups` names the person of each row, where a person may have several: the promise is then
         to the person (`blurfit.estimators.people`).
         """
+        return self._fit_rows(X, y, groups)
+
+    def _fit_rows(self, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Self:
         X, y = by_formula(self, X, y)
         values, target, columns = read_rows(
             self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
@@ -44,6 +47,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         assert target is not None
         refuse_unless_binary(values, columns)
         column = self._target_column(y, [column.name for column in columns])
+        values, columns = self._weighed(values, columns, sample_weight, groups)
         people = self._people(X, y, groups, len(values))
         (model,) = self._fit(values, columns, Signal(column, target), people)
         self.coef_ = np.array(list(model.coefficients.effects.values()))
@@ -119,6 +123,9 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             person's rows with each other, so that whatever stays the same in a person cancels
             (fixed effects), and predictions are differences from their mean; "between" their
             means (`blurfit.estimators.people`).
+        spread: with "within", how much a person's own rows vary at most, as a share of what the
+            bounds allow (from one end to the other in turn is 1). People who vary more count less.
+            Public, never the data's: 0.5, say, for numbers that nobody moves across their range.
         rows_each: with "within", how many rows everyone has, if that is public and they are
             independent of each other given the features: errors then count them all. None counts
             a person once, however their rows depend on each other.
@@ -129,6 +136,8 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             units that those before it taught. "auto" takes as many as help this model by public
             facts, which may be one. waves=1 spends everything on `moments_`: for many questions.
             Public rows take one.
+        sample_weight_bound: the largest `sample_weight` that anybody could have, public like
+            bounds: weights are divided by it. Take one wave with weights.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
             for more time.
         random_state: None for noise from the operating system. A seed, or a NumPy generator, is
@@ -162,12 +171,15 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     family: Family = "linear"
     effects: Effects = "pooled"
     rows_each: int | None = None
+    spread: float = 1.0
 
     def _family(self) -> Family:
         return self.family
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        """Learn from rows X and their targets y, of the people that `groups` names, if it does."""
+    def fit(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows X and their targets y, of the people that `groups` names, if it does, or
+        with the weights in `sample_weight`.
+        """
         one_of(("linear", "poisson"), family=self.family)
         one_of(EFFECTS, effects=self.effects)
         if self.rows_each is not None:
@@ -183,11 +195,17 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
                 "Expected groups, family='linear', no public_X, no formula and no per_record with "
                 f"effects={self.effects!r}: it compares rows of the people whom groups name."
             )
+        if not 0.01 <= self.spread <= 1 or (self.spread < 1 and self.effects != "within"):
+            raise InvalidValueError(
+                f"Expected spread={self.spread!r} from 0.01 to 1, and effects='within' with less."
+            )
         if self.rows_each is not None and (self.effects != "within" or self.rows_each < 2):
             raise InvalidValueError(
                 f"Expected rows_each={self.rows_each!r} to be at least 2, and effects='within'."
             )
-        return super().fit(X, y, groups)
+        if self.effects != "pooled" and sample_weight is not None:
+            raise InvalidValueError("Expected effects='pooled' with sample_weight.")
+        return self._fit_rows(X, y, groups, sample_weight)
 
     def _fit(
         self,
@@ -201,7 +219,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         target = signal.target
         assert isinstance(target, Numeric)
         values, columns, target, answers, people = arranged(
-            self.effects, people, values, columns, target, signal.answers
+            self.effects, people, values, columns, target, signal.answers, self.spread
         )
         signal = Signal(target, answers, people.reach)
         models = super()._fit(values, columns, signal, people)

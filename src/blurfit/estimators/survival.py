@@ -27,7 +27,7 @@ from blurfit.estimators.base import (
     require_room,
 )
 from blurfit.estimators.rows import read_rows, records, refuse_outside, refuse_unless_binary
-from blurfit.learning.inference import Estimate
+from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
 from blurfit.model.summary import Summary
@@ -121,13 +121,16 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         promise = {name: getattr(self, name) for name in names}
         return agree(schema, quorum=rows, **promise)
 
-    def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
-        """Each coefficient of the hazard with its errors."""
-        del output
+    def estimates(
+        self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
+    ) -> list[Estimate]:
+        """Each coefficient of the hazard with its errors, of one kind."""
+        del output, errors
         return self._survival().estimates(confidence)
 
-    def summary(self, confidence: float = 0.95) -> Summary:
+    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
         """Coefficients, the curve and the promise, as text, Markdown or HTML."""
+        del errors
         return self._survival().summary(confidence)
 
     def predict(self, X: Any) -> FloatArray:

@@ -45,7 +45,13 @@ by itself, 2R/(nμ). R is where the sum of its variance and of clip² is least; 
 
 **Tails** (`tail_of`). Of white Gaussian features (p/2)·Var(f²)/E[f²]² is 1, whatever p is, and more
 where some people are far out. It is taken of people with f ≤ 2.5, whom even a noisy gauge counts
-well, less 1.5 deviations of its noise (to first order).
+well, less 1.5 deviations of its noise (to first order). `kurtosis_of` is that of errors up to 3.5,
+2.9 for Gaussian ones.
+
+**The last wave** is the one whose errors are told. J takes people's weights for a smaller evil than
+noise, which serves predictions; an interval must not miss by what nobody counts. So where pairs of
+bins were counted, the last r is one at which the law, with all that the gauge saw, has E[1 − w] no
+larger than the noise of a share: nobody who was seen weighs less.
 
 Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, 1.5 of unseen people, 2.5
 and 1.5 of tails, η = ψ/500 between 0.1 and 1, and that R is at least one deviation of s·g, below
@@ -82,13 +88,21 @@ _WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_
 class Law:
     """The share of people in each cell: rows are bins of ‖f‖/√p, columns those of |g|.
 
-    `noise` is the standard deviation of a share; infinite where nobody was counted.
+    `noise` is the standard deviation of a share; infinite where nobody was counted. `rows` are the
+    shares of each bin of ‖f‖/√p as they were blurred, with the standard deviation of each.
     """
 
     features: FloatArray
     errors: FloatArray
     shares: FloatArray
     noise: float
+    rows: tuple[FloatArray, float] = (np.zeros(0), math.inf)
+
+    @property
+    def squares(self) -> tuple[float, float]:
+        """E[‖f‖²/p] and E[g²]."""
+        f2, g2 = middles(self.features) ** 2, middles(self.errors) ** 2
+        return float(f2 @ self.shares.sum(axis=1)), float(self.shares.sum(axis=0) @ g2)
 
 
 @dataclass(frozen=True)
@@ -126,17 +140,24 @@ class Cut:
 
 def gauge_map(white: Whitening, scale: float, count: int, mu: float) -> GaugeMap:
     """Return the gauge of μ-GDP before a residual wave with this whitening and model."""
-    farthest, error = bounds_of(white, scale)
+    far, error = bounds_of(white, scale)
     joint = math.sqrt(2) / (mu * count) < _SHARP
-    return GaugeMap(white, scale, _ends(farthest), _ends(error), joint)
+    return GaugeMap(white, scale, _ends(far), _ends(error), joint)
 
 
 def bounds_of(white: Whitening, scale: float) -> tuple[float, float]:
-    """Return how large ‖f‖/√p and |g| can be, by the public bounds of v and y."""
-    reach = 1 + np.abs(white.mean)
-    farthest = math.sqrt(float(np.mean((np.abs(white.matrix) @ reach) ** 2)))
+    """Return how large ‖f‖/√p and |g| can be, or a little more, by the public bounds of v and y."""
     at_mean = abs(white.intercept + float(white.coefficients @ white.mean))
-    return farthest, (1 + at_mean + float(np.abs(white.coefficients) @ reach)) / scale
+    moved = float(np.abs(white.coefficients) @ (1 + np.abs(white.mean)))
+    return farthest(white), (1 + at_mean + moved) / scale
+
+
+def farthest(white: Whitening, free: BoolArray | None = None) -> float:
+    """Return the largest ‖f‖/√p that public bounds allow, or a little more; or what of it the
+    columns give that are `free` to be anywhere.
+    """
+    reach = (1 + np.abs(white.mean)) * (1.0 if free is None else free)
+    return math.sqrt(float(np.mean((np.abs(white.matrix) @ reach) ** 2)))
 
 
 def law_of(chart: GaugeMap, counts: FloatArray, count: int, deviation: float) -> Law:
@@ -146,11 +167,12 @@ def law_of(chart: GaugeMap, counts: FloatArray, count: int, deviation: float) ->
     if not chart.joint:
         ends = len(chart.features)
         parts = [_believed(seen[:ends], noise, prior[0]), _believed(seen[ends:], noise, prior[1])]
-        return Law(chart.features, chart.errors, np.outer(*parts), noise)
+        return Law(chart.features, chart.errors, np.outer(*parts), noise, (seen[:ends], noise))
     cells = seen.reshape(len(chart.features), len(chart.errors))
     stand = _connected(cells > _SURE * noise, cells > _LIKELY * noise)
     shares = np.where(stand, cells, 0.0) if stand.any() else np.outer(*prior)
-    return Law(chart.features, chart.errors, shares / shares.sum(), noise)
+    rows = cells.sum(axis=1), noise * math.sqrt(cells.shape[1])
+    return Law(chart.features, chart.errors, shares / shares.sum(), noise, rows)
 
 
 @lru_cache(maxsize=64)
@@ -180,7 +202,7 @@ def completed(law: Law, energy: tuple[float, float], square: float) -> Law:
     """Return the law with the people whom only wave 1 saw: `energy` is its E‖f‖²/p, with the
     standard deviation of its noise, and `square` its E[g²].
     """
-    f, g = _middles(law.features), _middles(law.errors)
+    f, g = middles(law.features), middles(law.errors)
     of_features, of_errors = law.shares.sum(axis=1), law.shares.sum(axis=0)
     missing = energy[0] - _UNSEEN * energy[1] - float(of_features @ f**2)
     if missing <= 0:
@@ -204,8 +226,12 @@ def choose_mean(law: Law, count: int, mu: float) -> tuple[float, float]:
     return float(law.features[-1]), float(law.errors[int(np.argmin(excess))])
 
 
-def choose(law: Law, count: int, mu: float, dimension: int, error: float) -> tuple[float, float]:
-    """Return (r, R) of least expected excess error J, for a start with tr P/p = `error`."""
+def choose(
+    law: Law, count: int, mu: float, dimension: int, error: float, seen: Law | None = None
+) -> tuple[float, float]:
+    """Return (r, R) of least expected excess error J, for a start with tr P/p = `error`; of the
+    last wave, whose errors are told, among those that weight nobody down whom its gauge has `seen`.
+    """
     found = _Cuts(law, law.features, law.errors, dimension)
     c, a, b = _WEIGHTS
     p, r, bound = dimension, law.features[:, None], law.errors[None]
@@ -223,6 +249,9 @@ def choose(law: Law, count: int, mu: float, dimension: int, error: float) -> tup
     deviations = min(max(information(count, mu, p) / 5, _LEAST_BOUND[0]), _LEAST_BOUND[1])
     least = np.minimum(deviations * np.sqrt(spread * weight), law.errors[-1])
     excess[np.broadcast_to(bound < least, excess.shape)] = math.inf
+    if seen is not None and seen.noise < _SHARP:
+        weight = _Cuts(seen, law.features, law.errors, dimension).weight
+        excess[1 - weight > seen.noise] = math.inf
     row, column = np.unravel_index(int(np.argmin(excess)), excess.shape)
     return float(law.features[row]), float(law.errors[column])
 
@@ -247,21 +276,42 @@ def cut_at(law: Law, chart: ResidualMap, count: int, mu: float) -> Cut:
     )
 
 
+def far_share(law: Law, radius: float) -> tuple[float, float]:
+    """Return the share of people in bins beyond 2r, as it was blurred, and its noise's variance."""
+    rows, noise = law.rows
+    far = np.flatnonzero(law.features[: len(rows)] / _RATIO >= 2 * radius)
+    return (float(rows[far].sum()), len(far) * noise**2) if len(far) else (0.0, math.inf)
+
+
+def weight_near(law: Law, radius: float) -> float:
+    """Return E[w] of the people within 2r."""
+    f, row = middles(law.features), law.shares.sum(axis=1)
+    near = f <= 2 * radius
+    return float(np.minimum(1.0, radius / f[near]) ** 2 @ row[near] / row[near].sum())
+
+
 def tail_of(law: Law, dimension: int) -> float:
     """Return how widely ‖f‖² spreads beside Gaussian features', 1, at least: see "Tails"."""
-    near = _middles(law.features) <= _NEAR
-    f2, share = _middles(law.features)[near] ** 2, law.shares.sum(axis=1)[near]
+    near = middles(law.features) <= _NEAR
+    f2, share = middles(law.features)[near] ** 2, law.shares.sum(axis=1)[near]
     second, fourth = (float(share @ one / share.sum()) for one in (f2, f2**2))
     slope = f2**2 / second**2 - 2 * f2 * fourth / second**3
     found = fourth / second**2 - 1 - _DOUBT * law.noise * float(np.linalg.norm(slope))
     return dimension / 2 * found
 
 
+def kurtosis_of(law: Law) -> float:
+    """Return E[g⁴]/E[g²]² of people with |g| ≤ 3.5: see "Tails"."""
+    near = middles(law.errors) <= 3.5
+    g2, share = middles(law.errors)[near] ** 2, law.shares.sum(axis=0)[near]
+    return float(share @ g2**2 * share.sum() / (share @ g2) ** 2)
+
+
 class _Cuts:
     """The parts of `Cut` for all radii (rows) and bounds (columns)."""
 
     def __init__(self, law: Law, radii: FloatArray, bounds: FloatArray, p: int) -> None:
-        f, g, shares = _middles(law.features), _middles(law.errors), law.shares
+        f, g, shares = middles(law.features), middles(law.errors), law.shares
         s = np.minimum(1.0, radii[:, None] / f)
         w, f2, row, g2 = s**2, f**2, shares.sum(axis=1), shares @ g**2
         self.weight, self.energy, self.lost = w @ row, (w * f2) @ row, ((1 - w) * f2) @ row
@@ -291,7 +341,8 @@ def _ends(farthest: float) -> FloatArray:
     return np.asarray(farthest * _RATIO ** -np.arange(min(max(wanted, least), most))[::-1])
 
 
-def _middles(ends: FloatArray) -> FloatArray:
+def middles(ends: FloatArray) -> FloatArray:
+    """Return where in their bins people are taken to be."""
     below = np.maximum(np.concatenate([[0.0], ends[:-1]]), ends / _RATIO)
     return np.asarray(np.sqrt(ends * below))
 
@@ -304,7 +355,7 @@ def _prior(features: FloatArray, errors: FloatArray, p: int) -> tuple[FloatArray
         (errors, gammainc(0.5, errors**2 / 2.6)),
     ):
         gaussian = np.diff(cumulative, prepend=0.0)
-        found.append(0.6 * gaussian + 0.05 * np.minimum(1.0, _middles(ends) ** -2.0))
+        found.append(0.6 * gaussian + 0.05 * np.minimum(1.0, middles(ends) ** -2.0))
     return found[0], found[1]
 
 

@@ -84,9 +84,9 @@ unevenly. This is asymptotic, and reads published numbers alone.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -95,8 +95,10 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Submodel
 from blurfit.schema.schema import INTERCEPT
-from blurfit.validate import inside_unit_interval
+from blurfit.validate import inside_unit_interval, one_of
 
+Errors = Literal["robust", "classical"]
+ERRORS: tuple[Errors, ...] = ("robust", "classical")
 LARGEST_CONDITION = 1.0
 FALSE_ALARM = 0.001  # of all that is looked at, at most
 MOST_NUMBERS = 256  # that are compared; of more, as many random combinations
@@ -144,8 +146,9 @@ class Inference:
     """A linear model of one target with its uncertainty, in units of the columns v and of y.
 
     `coefficients` are of (1, v), the constant first. `sampling` and `privacy` are the two parts of
-    their covariance. `r_squared` and `residual_variance` are corrected for the noise, and
-    None for a curve, which has no such numbers; `condition` is κ.
+    their covariance; where `sampling` is robust, `classical` is what it would be if people spread
+    evenly, or the curve were right. `r_squared` and `residual_variance` are corrected for the
+    noise, and None for a curve, which has no such numbers; `condition` is κ.
     """
 
     names: tuple[str, ...]
@@ -157,6 +160,7 @@ class Inference:
     r_squared: float | None
     condition: float
     uneven: bool
+    classical: FloatArray | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON."""
@@ -170,16 +174,24 @@ class Inference:
         """Read what `to_dict` wrote; refuse covariances of another size."""
         arrays = {
             name: np.array(document[name], dtype=np.float64)
-            for name in ("coefficients", "sampling", "privacy")
+            for name in ("coefficients", "sampling", "privacy", "classical")
+            if document.get(name) is not None
         }
         found = cls(**{**document, **arrays, "names": tuple(document["names"])})
         size = len(found.names)
-        shapes = found.coefficients.shape, found.sampling.shape, found.privacy.shape
-        if shapes != ((size,), (size, size), (size, size)):
+        shapes = [one.shape for one in arrays.values()]
+        if shapes != [(size,), *[(size, size)] * (len(shapes) - 1)]:
             raise InvalidValueError(
                 f"Expected {size} coefficients and their covariances, and got shapes {shapes}."
             )
         return found
+
+    def by(self, errors: Errors) -> "Inference":
+        """Return it with robust errors, or with classical ones, if those are others."""
+        one_of(ERRORS, errors=errors)
+        if errors == "robust" or self.classical is None:
+            return self
+        return replace(self, sampling=self.classical, classical=None)
 
     @property
     def covariance(self) -> FloatArray:

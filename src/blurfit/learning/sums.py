@@ -510,8 +510,7 @@ class JointSums:
         matrix: Σzzᵀ + E. What is publicly known is written into it here.
         deviation: s, the standard deviation of the noise on a diagonal entry of the whole sum.
         counted: whether N is public. Otherwise it is read from the constant's own entry, which has
-            noise as well; of weights it is their sum, Ŵ. As weights are at most 1, Σw² ≤ Σw, so the
-            effective number of people (Σw)²/Σw² is at least Σw: errors by Ŵ are not too small.
+            noise as well.
     """
 
     columns: tuple[JointColumn, ...]
@@ -529,14 +528,21 @@ class JointSums:
         constant: float,
         matrix: FloatArray,
         deviation: float,
+        most: int | None = None,
     ) -> "JointSums":
-        """Return the sums of as many people, or as much weight, as they say, to the nearest whole
-        number; refuse those of which the noise hides it.
+        """Return the sums of as many people as they say, to the nearest whole number.
+
+        Refuse those of which the noise hides it, unless it is known how many they are at `most`:
+        then they are taken to be at least a hundredth of that. (Where the noise hides this number,
+        `blurfit.learning.inference` and tables refuse to tell errors.)
         """
+        if most is not None:
+            seen = float(np.clip(matrix[0, 0] / constant**2, max(1, most / 100), most))
+            return cls(columns, constant, round(seen), matrix, deviation, counted=False)
         if not matrix[0, 0] > max(_SEEN * deviation, constant**2):
             raise InfeasibleError(
-                "The noise hides how many people, or how much weight, there is in these sums: "
-                "collect more records, join groups, or allow a larger epsilon."
+                "The noise hides how many people there are in these sums: collect more records, "
+                "join groups, or allow a larger epsilon."
             )
         count = round(float(matrix[0, 0]) / constant**2)
         return cls(columns, constant, count, matrix, deviation, counted=False)

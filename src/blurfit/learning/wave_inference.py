@@ -6,33 +6,42 @@ gives the step θ̃ of g by (1, f) with the two parts of its covariance, refusal
 Σs² is blurred too, and that the residual's spread is told by Σs²e²/Σs². What is left to say is what
 the step has to do with the line that least squares without weights would give.
 
-* **Weights.** They bias nothing if the mean is linear. If it is not, the squared bias is at most
-  L·E[(1 − w)g²]/E_f² in all white directions together (`blurfit.learning.gauge`), both factors
-  being at least what wave 1, which cuts nobody, saw beyond the cut, less twice its noise.
-  The worst is not to be expected of every direction: a share e of it is, in each, which grows from
-  0.02 to 1 as η does.
+* **Weights** are 1 for nearly everybody whom the gauge saw (`blurfit.learning.gauge`, the last
+  wave), where it sees well. Elsewhere they bias nothing if the mean is linear; if it is not, the
+  squared bias is at most L·E[(1 − w)g²]/E_f² in all white directions together, both factors being
+  at least what wave 1, which cuts nobody, saw beyond the cut, less twice its noise. The worst is
+  not to be expected of every direction: a share e of it is, in each, which grows from 0.02 to 1 as
+  η does.
 * **The cut** lets only a share s of a step through, by which Σfg is divided. It shifts the constant
   by at most `clip` and the others by `bend`; and of the start's own error, whose covariance P the
   belief knows, it leaves the share `out`.
-* **Uneven spread**: the sampling part is as large as E[w²f²g²]/E_f says, if that is more than what
-  an even spread gives.
+* **Uneven spread.** The score of a record is p = s·x·(s·g cut), and the sampling variance of Σp is
+  Σppᵀ however errors spread. A robust wave releases it: `_spread_of_slopes` reads it as far as it
+  stands above its noise. Where it was not sent, the sampling part is as large as E[w²f²g²]/E_f
+  says by the gauge, if that is more than what an even spread gives.
 
-All of it comes from the law that the gauge told, so it holds for people as the gauge saw them: what
-a few people far out do, fewer than its noise, it cannot tell. Where contributors send once there is
-no gauge, and the law is an assumption.
+**People whom no wave saw** (`unseen`). Where bounds of numbers allow people who are far from all
+others, beyond four times their usual ‖f‖, a few of them decide what least squares gives, and weigh
+little here, or their errors are cut, unless r and R reach nearly all that bounds allow (1.5r and
+1.5R). (Answers of yes and no are where they are, and the mean tells how many.)
+Nothing that is released limits what they do, but wave 1, whose noise is large. So errors assume
+that there are none, and say so; and they are refused where there is a sign of them, or where nobody
+could have noticed:
 
-**People whom the gauge did not see** (`may_hide`). Where bounds allow features or errors twice as
-far out as r or R, nothing released limits what a few people there do to least squares, except wave
-1, which cuts nobody. So no errors of later waves are told where there is a sign of such people:
-features spread at least twice as widely as Gaussian ones where most people are (`tail_of`), for
-what goes on beyond the noise does not end there; or wave 1 saw more energy and larger errors than
-the law has, (z_E + z_g)/√2 > 1.28, about one time in ten by noise alone. Twice, twice and one in
-ten were chosen on generated populations. Then wave 1's errors are told, or none. A sign is no
-proof, and a few people leave none: 80 of 8,000 at ε = 1 were noticed in a third of the fits.
+* *Are they seen?* Each gauge tells the share of people so far out, or beyond 2r, and each residual
+  wave by Σs² how much weight is missing beside that of people within 2r: together the share q with
+  a deviation of σ_q. Wave 1 tells by how much it saw more energy (z_E) and larger errors (z_g)
+  than the law has, of the same people with fresh noise. (q/σ_q + z_E + z_g)/√3 > 0.7 is a sign.
+  Without a gauge the law is that of Gaussian features, as large as the last wave's Σs²‖f‖² says,
+  and Σs² its own.
+* *Could they be seen?* One person in a hundred must stand two deviations out: σ_q ≤ 0.005.
+* *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
+  are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
+  well (`kurtosis_of`, 3.5), for these are cut.
 
-**Waves that share their rows** (`pooled`). Given the past, a wave's noise is fresh; its rows are
-the same. So their estimates are weighted by the precision of their noise, the sampling error counts
-once, and biases as if they agreed.
+Then wave 1's errors are told, or none. 1.5, four, 0.7, one in a hundred, 3, twice and 3.5 were
+chosen on generated populations; people without anybody far out are refused by chance, one time in
+ten or so.
 
 **A Newton wave.** With Â = ΣM + E and t̂ = Σp + e, the step without any shrinkage is θ̃ = Â⁻¹t̂,
 and for the true step θ (the Newton step of everybody's sums)
@@ -67,14 +76,25 @@ where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.learning.gauge import LEAST_EXPECTED, Cut, tail_of
-from blurfit.learning.inference import Inference, Pull, infer
+from blurfit.learning.gauge import (
+    LEAST_EXPECTED,
+    Cut,
+    Law,
+    assumed_law,
+    far_share,
+    farthest,
+    kurtosis_of,
+    middles,
+    tail_of,
+    weight_near,
+)
+from blurfit.learning.inference import Inference, Pull, infer, steady
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.learning.waves import (
     Belief,
@@ -82,50 +102,29 @@ from blurfit.learning.waves import (
     WaveSums,
     coordinates,
     cut_of,
+    known_of,
     start_of,
     step_sums,
 )
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.forms import JointColumn
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
+from blurfit.theory.numerics import root_of_increasing
 
 MOST_NOISE = 0.3  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
-FAR, WIDE, EXCESS = 2.0, 2.0, 1.28  # signs of people whom the gauge did not see
+NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
+FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.7  # signs of people whom no wave saw
+LEAST_SHARP = 0.005  # the deviation of their share, above which nobody would notice them
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
+Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
 
 
-@dataclass(frozen=True, eq=False)
-class WaveEstimate:
-    """What one wave tells without shrinkage: `inference`, whose privacy part has the noise alone,
-    and the covariance of what weights and cut may have done.
-    """
-
-    inference: Inference
-    bias: FloatArray
-
-    @property
-    def whole(self) -> Inference:
-        """The estimate with both parts of what is not sampling."""
-        return replace(self.inference, privacy=self.inference.privacy + self.bias)
-
-
-def pooled(waves: Sequence[WaveEstimate]) -> WaveEstimate:
-    """Return the estimate of several waves of the same rows: see the module's docstring."""
-    precisions = [np.linalg.inv(one.inference.privacy) for one in waves]
-    privacy = np.asarray(np.linalg.inv(sum(precisions)), dtype=np.float64)
-    gains = [privacy @ one for one in precisions]
-    pairs = list(zip(gains, waves, strict=True))
-    bias = len(waves) * sum(gain @ one.bias @ gain.T for gain, one in pairs)
-    value = np.sum([gain @ one.inference.coefficients for gain, one in pairs], axis=0)
-    found = replace(waves[-1].inference, coefficients=value, privacy=(privacy + privacy.T) / 2)
-    return WaveEstimate(found, np.asarray(bias))
-
-
-def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> WaveEstimate:
+def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Inference:
     """Return the estimates of the residual wave collected under `chart`, the map of `belief`.
 
-    Coefficients are of (1, v) for the encoded target, without shrinkage.
+    Coefficients are of (1, v) for the encoded target, without shrinkage; what weights and cut may
+    have done counts as privacy.
     """
     if belief.task == "label":
         raise InfeasibleError(
@@ -139,24 +138,34 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Wa
     assert step.residual_variance is not None
     weight = float(joint.gram[0, 0]) / (sums.count * chart.constant**2)
     left = max(step.residual_variance / weight, 0.05 * cut.spread)
-    uneven = max(1.0, cut.uneven / left) if math.isfinite(cut.law_noise) else 1.0
+    gauged = math.isfinite(cut.law_noise)
+    uneven = max(1.0, cut.uneven / left) if gauged else 1.0
     back = _back(chart)
-    if math.isfinite(cut.law_noise):
+    if gauged:
         bias = back @ _moved(_hidden(belief, chart, cut), chart.whitening.dimension) @ back.T
         bias += cut.out**2 * belief.covariance
     else:
         bias = _assumed_bias(belief, chart, cut, weight, back @ step.coefficients)
-    sampling = back @ (uneven / weight * step.sampling) @ back.T
-    privacy = back @ step.privacy @ back.T
-    found = replace(
+    classical = robust = step.sampling / weight
+    if sums.squares is None:
+        robust = uneven * classical
+    else:
+        unit = (chart.target_weight / cut.through) ** 2  # from g²xxᵀ to ppᵀ, in z, of all rows
+        unit *= sums.count / -(-sums.count // chart.stride)
+        seen, noise = unit * sums.squares, unit * sums.deviation / chart.robust_weight
+        spread = left * chart.target_scale**2
+        middle = _spread_of_slopes(joint.gram, seen / spread, (noise / spread) ** 2, uneven)
+        bread = (joint.scale / joint.target.weight)[:, None] * steady(joint)
+        robust = spread * bread @ middle @ bread.T
+    return replace(
         step,
         coefficients=start_of(chart) + back @ step.coefficients,
-        sampling=(sampling + sampling.T) / 2,
-        privacy=(privacy + privacy.T) / 2,
+        sampling=_symmetric(back @ robust @ back.T),
+        classical=_symmetric(back @ classical @ back.T),
+        privacy=_symmetric(back @ step.privacy @ back.T + bias),
         residual_variance=left * chart.scale**2,
         r_squared=None,
     )
-    return WaveEstimate(found, (bias + bias.T) / 2)
 
 
 def _moved(cut: Cut, p: int) -> FloatArray:
@@ -179,19 +188,57 @@ def _hidden(belief: Belief, chart: ResidualMap, cut: Cut) -> Cut:
     )
 
 
-def may_hide(belief: Belief, chart: WaveMap, sums: WaveSums) -> bool:
-    """Whether people may be far out whom the gauge did not see: see the module's docstring."""
-    law, seen = belief.law, belief.seen
-    if not isinstance(chart, ResidualMap) or law is None or seen is None:
+def unseen(waves: Sequence[Collected]) -> bool:
+    """Whether people may be far out whom no wave saw: see the module's docstring.
+
+    `waves` are those of residuals, in their order; the last one's errors are asked for.
+    """
+    belief, chart, sums = waves[-1]
+    if not isinstance(chart, ResidualMap) or belief.seen is None:
         return False
-    if law.features[-1] <= FAR * chart.radius and law.errors[-1] <= FAR * chart.bound:
+    law = belief.law or _gaussian(chart, sums)
+    size, spread = law.squares
+    far = farthest(chart.whitening, ~known_of(belief))
+    if far <= USUAL * math.sqrt(size):
         return False
-    cut = cut_of(belief, chart, sums)
-    energy, of_energy = seen.energy(chart.whitening)
-    square, of_square = seen.residual(chart)
-    more = (energy - cut.energy - cut.lost) / of_energy
-    more += (square - cut.weight * cut.spread - cut.misfit) / of_square
-    return more > math.sqrt(2) * EXCESS or tail_of(law, chart.whitening.dimension) > WIDE
+    long = belief.law is not None and tail_of(law, chart.whitening.dimension) > WIDE
+    if long and (far > FAR * chart.radius or kurtosis_of(law) > PEAKED):
+        return True
+    reached = belief.law is not None and law.errors[-1] <= NEAR * chart.bound
+    if reached and far <= NEAR * chart.radius:
+        return False
+    told = [one for wave in (waves if belief.law else waves[-1:]) for one in _far_out(*wave)]
+    precision = math.fsum(1 / variance for _, variance in told)
+    if precision < LEAST_SHARP**-2:
+        return True
+    share = math.fsum(share / variance for share, variance in told) / precision
+    energy, of_energy = belief.seen.energy(chart.whitening)
+    square, of_square = belief.seen.residual(chart)
+    sign = share * math.sqrt(precision)
+    sign += (energy - size) / of_energy + (square - spread) / of_square
+    return sign > math.sqrt(3) * SIGN
+
+
+def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float, float]]:
+    """What a wave and its gauge say of the share of people beyond 2r, with variances."""
+    if not isinstance(chart, ResidualMap):
+        return []
+    law = belief.law or _gaussian(chart, sums)
+    full = chart.constant**2 * sums.count
+    missing = weight_near(law, chart.radius) - float(sums.matrix[0, 0]) / full
+    usual = USUAL / 2 * math.sqrt(law.squares[0])
+    far = far_share(law, min(chart.radius, usual))
+    return [far, (missing, (sums.deviation / full) ** 2)]
+
+
+def _gaussian(chart: ResidualMap, sums: WaveSums) -> Law:
+    """Return the law of Gaussian features that are as large as the wave's own Σs²‖f‖² says."""
+    law, p = assumed_law(chart.whitening.dimension), chart.whitening.dimension
+    trace = float(np.trace(sums.matrix[1:-1, 1:-1])) / (sums.count * chart.feature_scale**2 * p)
+    f2, row, most = middles(law.features) ** 2, law.shares.sum(axis=1), chart.radius**2
+    seen = min(max(trace, 1e-3 * most), 0.999 * most)
+    size = root_of_increasing(lambda k: float(np.minimum(k * f2, most) @ row) - seen, seen, 1e-6)
+    return replace(law, features=math.sqrt(size) * law.features)
 
 
 def _assumed_bias(
@@ -241,7 +288,7 @@ def _back(chart: ResidualMap) -> FloatArray:
     return chart.scale * found
 
 
-def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstimate:
+def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
     """Return the estimates of the wave that was collected under `chart`, the map of `belief`.
 
     Coefficients are of (1, v), without shrinkage: of the encoded target after a residual wave, of
@@ -249,8 +296,7 @@ def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstima
     """
     if isinstance(chart, ResidualMap):
         return residual_estimates(belief, chart, sums)
-    found = newton_estimates(chart, sums)
-    return WaveEstimate(found, np.zeros_like(found.privacy))
+    return newton_estimates(chart, sums)
 
 
 def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, FloatArray]:
@@ -277,29 +323,27 @@ def _solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
     return inverse, inverse @ read.linear
 
 
-def _spread_of_slopes(chart: NewtonMap, sums: WaveSums, read: StepSums) -> FloatArray:
-    """Return the sampling variance of Σp: ΣM, or Σppᵀ as far as it stands above its noise.
+def _spread_of_slopes(
+    gram: FloatArray, squares: FloatArray, variance: float, expected: float = 1.0
+) -> FloatArray:
+    """Return the sampling variance of Σp by Σppᵀ, as far as it stands above its noise.
 
     In coordinates in which Â is the identity, B̂ is φ(1 + D): φ = tr B̂/d is how far counts are
-    dispersed, and D how unevenly. 1 − φ and D are shrunk to 0 by the share of noise in their
-    squares, and the eigenvalues of 1 + D are kept within ¼ and 4.
+    dispersed, and D how unevenly. φ is shrunk to what is `expected` and D to 0, by the share of
+    noise in their squares, and the eigenvalues of 1 + D are kept within ¼ and 4. `variance` is that
+    of the noise on the diagonal of `squares`.
     """
-    if sums.squares is None:
-        return read.dispersion * read.gram
-    values, vectors = np.linalg.eigh(read.gram)
+    values, vectors = np.linalg.eigh(gram)
     root = (vectors * np.sqrt(values)) @ vectors.T
     white = (vectors / np.sqrt(values)) @ vectors.T
     size = len(values)
-    order = [size - 1, *range(size - 1)]
-    seen = white @ sums.squares[np.ix_(order, order)] @ white
-    variance = (sums.deviation / chart.loss.robust_weight) ** 2
+    seen = white @ squares @ white
     inverse = white @ white
     # E‖white·E·white‖² and Var tr(white·E·white), E with this variance, half of it off the diagonal
     of_all = variance * (float(np.trace(inverse)) ** 2 + float(np.sum(inverse**2))) / 2
     of_mean = variance * float(np.sum(inverse**2)) / size**2
-    mean = float(np.trace(seen)) / size
-    mean = 1 + (mean - 1) * _kept((mean - 1) ** 2, of_mean)
-    mean = max(mean, 0.25)
+    beyond = float(np.trace(seen)) / size - expected
+    mean = max(expected + beyond * _kept(beyond**2, of_mean), 0.25)
     uneven = seen / mean - np.eye(size)
     uneven *= _kept(float(np.sum(uneven**2)), of_all / mean**2)
     values, vectors = np.linalg.eigh(uneven)
@@ -326,9 +370,12 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     inverse, theta = _solved(read)
     noise = read.linear_variance * np.eye(len(theta))
     noise += read.noise.sandwich(np.outer(theta, theta))
-    sampling, privacy = (
-        inverse @ one @ inverse for one in (_spread_of_slopes(chart, sums, read), noise)
-    )
+    middle = plain = read.dispersion * read.gram
+    if sums.squares is not None:
+        order = [len(theta) - 1, *range(len(theta) - 1)]
+        variance = (sums.deviation / chart.robust_weight) ** 2
+        middle = _spread_of_slopes(read.gram, sums.squares[np.ix_(order, order)], variance)
+    sampling, classical, privacy = (inverse @ one @ inverse for one in (middle, plain, noise))
     squares = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)]) ** 2
     change = max(float((theta**2 - np.diagonal(sampling + privacy)) @ squares), 0.0)  # d²
     if change > LONGEST_STEP**2:
@@ -337,18 +384,22 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
             "one step is not enough for honest errors; plan another Newton wave."
         )
     left = change * (0.25 if isinstance(chart.loss, LogisticNewton) else 0.5)
-    sampling += np.diag(left**2 / (len(theta) * squares))
-    sampling[0, 0] += (chart.skewness * change / 2) ** 2 / squares[0]
+    short = np.diag(left**2 / (len(theta) * squares))
+    short[0, 0] += (chart.skewness * change / 2) ** 2 / squares[0]
     back = np.linalg.inv(coordinates(chart))
-    sampling, privacy = back @ sampling @ back.T, back @ privacy @ back.T
     return Inference(
         names=(INTERCEPT, *(f"v{place}" for place in range(chart.whitening.dimension))),
         count=sums.count,
         coefficients=start_of(chart) + back @ theta,
-        sampling=(sampling + sampling.T) / 2,
-        privacy=(privacy + privacy.T) / 2,
+        sampling=_symmetric(back @ (sampling + short) @ back.T),
+        classical=_symmetric(back @ (classical + short) @ back.T),
+        privacy=_symmetric(back @ privacy @ back.T),
         residual_variance=None,
         r_squared=None,
         condition=condition,
         uneven=False,
     )
+
+
+def _symmetric(matrix: FloatArray) -> FloatArray:
+    return np.asarray((matrix + matrix.T) / 2)

@@ -118,6 +118,7 @@ _SIGNAL = (
 )
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
 _TOO_WIDE = 0.15  # of their expected length: white features that are shorter shrink the whitening
+ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
 _FACTORS = np.geomspace(1 / 16, 16, 9)
 
@@ -296,7 +297,7 @@ def on_curve(belief: Belief) -> Belief:
     )
 
 
-def _known(belief: Belief) -> BoolArray:
+def known_of(belief: Belief) -> BoolArray:
     """Return which columns are yes and no, or levels: where their answers are is known."""
     kinds = belief.kinds or ("numeric",) * len(belief.mean)
     return np.array([kind in ("sign", "level") for kind in kinds])
@@ -312,7 +313,7 @@ def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
     """
     kinds = belief.kinds or ("numeric",) * len(belief.mean)
     low = np.array([0.0 if kind in ("level", "hat") else -1.0 for kind in kinds])
-    known = _known(belief)
+    known = known_of(belief)
     below, above = (np.maximum(one, 1e-4) for one in (belief.mean - low, 1 - belief.mean))
     variance = np.diagonal(belief.spread)
     skewed = ~known & (np.minimum(below, above) ** 2 < variance)
@@ -346,25 +347,30 @@ def _log_growth(belief: Belief, slope: FloatArray) -> float:
 
 
 def next_map(
-    belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True
+    belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True, stride: int = 1
 ) -> Announced:
     """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
 
-    The `last` of a plan's Newton waves collects squared slopes too, for its errors.
+    The `last` wave collects squared slopes or errors too, for standard errors: of numbers, where
+    nμ is at least 100 for each column, so that they stand above their noise; of rows that are held
+    every `stride`-th sends them.
     """
     one_of(("gauge", "mean", "residual", "newton"), kind=kind)
     at = on_curve(belief) if kind == "newton" else belief
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
     if kind != "newton":
-        reach = radius_of if at.task == "count" else lambda *facts: reach_of_numbers(*facts)[0]
-        white = _whitening(at, _not_too_long(at, reach(count, mu, len(at.mean))))
+        far = radius_of if at.task == "count" else lambda *facts: reach_of_numbers(*facts)[0]
+        white = _whitening(at, _not_too_long(at, far(count, mu, len(at.mean))))
         scale = float(rounded(np.array(at.scale)))
         if kind == "gauge":
             return gauge_map(white, scale, count, mu)
         if kind == "mean":
             return ResidualMap(white, *_reach_of_mean(at, scale, count, mu), *MEAN)
-        return ResidualMap(white, *_reach(at, white, scale, count, mu))
+        told = last and at.task == "number"
+        reach = _reach(at, white, scale, count, mu, last=told)
+        robust = told and count * mu >= ENOUGH * len(at.mean)
+        return ResidualMap(white, *reach, robust=robust, stride=stride if robust else 1)
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu)
@@ -412,7 +418,7 @@ def _not_too_long(belief: Belief, radius: float) -> FloatArray:
     Where the answers of a column are, at its mean, is known. So far from it, 1 + |m| for signs, the
     rarer one is white features' whole length r√p, at least. As r grows with ψ the limit vanishes.
     """
-    known = _known(belief)
+    known = known_of(belief)
     if belief.task == "label" or not known.any():
         return belief.spread
     mean = belief.mean
@@ -423,7 +429,7 @@ def _not_too_long(belief: Belief, radius: float) -> FloatArray:
 
 
 def _reach(
-    belief: Belief, white: Whitening, scale: float, count: int, mu: float
+    belief: Belief, white: Whitening, scale: float, count: int, mu: float, *, last: bool
 ) -> tuple[float, float, float]:
     """Return r, the scale, and R: by where people are, or by a rule where nobody has looked."""
     p = white.dimension
@@ -443,7 +449,7 @@ def _reach(
     if belief.seen is not None:
         square, _ = belief.seen.residual(ResidualMap(white, 1.0, scale, 1.0))
         law = completed(law, belief.seen.energy(white), square)
-    radius, bound = choose(law, count, mu, p, error)
+    radius, bound = choose(law, count, mu, p, error, belief.law if last else None)
     return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
 
 
@@ -608,7 +614,7 @@ class WaveSums:
         matrix: Symmetric; E has `deviation` on the diagonal and deviation/√2 beside it.
         linear: Σp + e, or None; e has τ·deviation.
         deviation: σ, the standard deviation on the diagonal of the whole sum.
-        squares: Σppᵀ + E/ω, if it was sent.
+        squares: Σppᵀ or Σg²xxᵀ, and E/ω, if it was sent.
     """
 
     count: int
@@ -682,7 +688,7 @@ def _held_back(at: Belief, chart: NewtonMap, change: FloatArray) -> FloatArray:
         return np.asarray(np.minimum(step, math.log(loss.count_bound) - before))
 
     low, high = held(-a), held(b)
-    known = _known(at)
+    known = known_of(at)
     slope = np.where(known, (high - low) / (a + b), change[1:])
     at_mean = float(change[0] + at.mean @ change[1:])
     at_mean += float(np.sum(np.where(known, low + a * slope, 0.0)))

@@ -25,9 +25,8 @@ and JavaScript share are in `tests/vectors/shares.json`.
 | "seed" | the second database | the mask's 32-byte seed, 4 words |
 
 v are the blurred numbers in whole steps of the grid. With proofs (`blurfit.agreement.proving`) the
-shares are longer: those of a leader and a helper (`blurfit.proofs.prio3`). Either share alone is
-noise (`blurfit.messages.shares`). Both have the same random identifier, by which the databases find
-what belongs together.
+shares are longer: those of a leader and a helper (`blurfit.proofs.prio3`). Both have the same
+random identifier, by which the databases find what belongs together.
 
 The bytes are those of `blurfit.messages.submissions`, with the codes 3 for "masked" and 4 for
 "seed", and the numbers as little-endian whole numbers below 2⁶⁴. There is no form in JSON, whose

@@ -33,22 +33,16 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, Not
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel
-from blurfit.learning.wave_inference import (
-    WaveEstimate,
-    may_hide,
-    pooled,
-    wave_estimates,
-    wave_pull,
-)
+from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.fitting import in_units, moved
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.vectors import units
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import Announced, GaugeMap, ResidualMap, WaveMap
+from blurfit.theory.maps import Announced, GaugeMap
+from blurfit.theory.planning import stride_of_squares
 
-POOLED = 3  # waves that share their rows, whose errors are told together
 Waves = Plan | HeldWaves  # of different people, or of all rows each
 
 WRONG_SUMS = (BlurfitError, ArithmeticError, ValueError)  # what sums can be: too large, singular, …
@@ -142,7 +136,7 @@ class Course:
         A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
         probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
         Standard errors are those of the last wave, of the first where the others may have missed
-        people (`blurfit.learning.wave_inference.may_hide`), or there is a reason why not.
+        people (`blurfit.learning.wave_inference.unseen`), or there is a reason why not.
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
@@ -166,8 +160,10 @@ class Course:
                 f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
-        last = place == len(self.plan) - 1
-        return next_map(self.beliefs[-1], kind, quorum, self.plan.mus[place], last=last)
+        last, belief, mu = place == len(self.plan) - 1, self.beliefs[-1], self.plan.mus[place]
+        held = isinstance(self.plan, HeldWaves)
+        stride = stride_of_squares(quorum, mu, len(belief.mean)) if held else 1
+        return next_map(belief, kind, quorum, mu, last=last, stride=stride)
 
 
 def next_agreement(agreed: Agreed | HeldWaves, releases: Sequence[PublishedMoments]) -> Agreement:
@@ -280,8 +276,9 @@ def _inference(
     if last is None:
         return (), (), "The course ended after a gauge, which tells no coefficients."
     try:
-        hidden = isinstance(plan, HeldWaves) and may_hide(*last)
-        found = _of_everybody(course) if hidden else _pooled(course).whole
+        later = [_last(course, place) for place in range(1, len(course.releases))]
+        hidden = unseen([one for one in later if one is not None])
+        found = _of_everybody(course) if hidden else wave_estimates(*last)
     except InfeasibleError as error:
         return (), (), str(error)
     belief = course.beliefs[-1]
@@ -304,10 +301,11 @@ def _of_everybody(course: Course) -> Inference:
         return infer(_joint_sums(course), uneven=True)
     except InfeasibleError:
         raise InfeasibleError(
-            "A few people may be far from all others: later waves give them less weight than least "
-            "squares does, and the first is too noisy to tell how much that matters. So no "
-            "interval would be honest: state tighter bounds, set waves=1, take more rows, or allow "
-            "a larger epsilon. Predictions are still possible."
+            "The bounds allow a few people to be far from all others, and either there are signs "
+            "of such people, or these waves could not see them. Later waves give them less weight "
+            "than least squares does, and the first is too noisy to tell how much that matters. So "
+            "no interval would be honest: state tighter bounds, plan one wave (waves=1), ask more "
+            "people, or allow a larger epsilon. Predictions are still possible."
         ) from None
 
 
@@ -318,34 +316,13 @@ def _joint_sums(course: Course) -> Submodel:
     return course.releases[0].joint.submodel(schema.target.name, kept)
 
 
-def _last(course: Course, place: int) -> tuple[Belief, WaveMap, WaveSums] | None:
+def _last(course: Course, place: int) -> Collected | None:
     """What a later wave's estimates are made of; None of a gauge."""
     release = course.releases[place]
     chart = _chart_of(release)
     if isinstance(chart, GaugeMap):
         return None
     return course.beliefs[place - 1], chart, wave_sums(release)
-
-
-def _pooled(course: Course) -> WaveEstimate:
-    """The last wave's estimate; of residual waves that share their rows, the last three's."""
-    found: list[WaveEstimate] = []
-    for place in range(len(course.releases) - 1, 0, -1):
-        if (one := _last(course, place)) is None:
-            continue
-        shares = isinstance(course.plan, HeldWaves) and isinstance(one[1], ResidualMap)
-        shares &= one[2].count == course.releases[-1].count  # not of every k-th row
-        if found and not (shares and len(found) < POOLED):
-            break
-        try:
-            found.append(wave_estimates(*one))
-        except InfeasibleError:
-            if not found:
-                raise
-            break
-        if not shares:
-            break
-    return pooled(found[::-1]) if len(found) > 1 else found[0]
 
 
 def _doubt(course: Course) -> str | None:
@@ -377,7 +354,7 @@ def _estimates(course: Course, place: int) -> Inference | None:
     if place == 0:
         return infer(_joint_sums(course))
     later = _last(course, place)
-    return None if later is None else wave_estimates(*later).whole
+    return None if later is None else wave_estimates(*later)
 
 
 def _pushed(course: Course) -> float:

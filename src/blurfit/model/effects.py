@@ -193,7 +193,7 @@ def effect(
         confidence: of the intervals.
     """
     schema = model.agreement.schema
-    asked = {one.name: one for one in _asked(schema, model.features)}
+    asked = {one.name: one for one in schema.asked_for(model.features)}
     if question not in asked:
         raise InvalidValueError(f"Expected {question!r} to be one of {listed(asked)}.")
     held = {name: _middle(one, model.references) for name, one in asked.items()} | dict(at or {})
@@ -270,7 +270,7 @@ def marginal_effects(
         confidence: of the intervals.
     """
     schema, found = model.agreement.schema, model.inference_of(output)
-    asked = _asked(schema, model.features)
+    asked = schema.asked_for(model.features)
     straight = model.link == "linear" and not any(schema.question(f).of for f in model.features)
     if records is None and not straight:
         raise InvalidValueError(
@@ -400,18 +400,12 @@ def _changes(one: Question, answers: Any, references: Mapping[str, str]) -> list
     return [("one more", low, high, high - low)]
 
 
-def _asked(schema: Schema, features: Sequence[str] | set[str]) -> list[Question]:
-    """Return the questions that have to be answered for some features."""
-    names = {name for one in map(schema.question, features) for name in (one.of or (one.name,))}
-    return [one for one in schema.asked if one.name in names]
-
-
 def _anybody(schema: Schema, features: set[str]) -> dict[str, Any]:
     """Make up people of all kinds, who fill the space of answers evenly (Kronecker's sequence):
     they only tell which columns follow from which.
     """
     found: dict[str, Any] = {"": np.zeros(_PEOPLE)}
-    for place, one in enumerate(_asked(schema, features)):
+    for place, one in enumerate(schema.asked_for(features)):
         even = np.arange(1, _PEOPLE + 1) * math.sqrt(place + 1.7) % 1
         if isinstance(one, Categorical):
             levels = np.array(one.levels, dtype=object)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from blurfit.errors import InfeasibleError
 from blurfit.model.model import PublishedModel
 from blurfit.optional import optional
 from blurfit.schema.schema import Categorical, Numeric
@@ -57,7 +58,13 @@ def to_onnx(model: PublishedModel) -> bytes:
 
 
 def _features(model: PublishedModel) -> list[Any]:
-    return [model.agreement.schema.question(name) for name in model.features]
+    features: list[Any] = [model.agreement.schema.question(name) for name in model.features]
+    if derived := [one.name for one in features if one.of]:
+        raise InfeasibleError(
+            f"Expected features that are asked, and {', '.join(derived)} is computed from answers, "
+            "which these formats do not do. Predict with blurfit itself, or in R."
+        )
+    return features
 
 
 def _scalers(feature: Any) -> list[tuple[str, Any, list[str]]]:

@@ -15,7 +15,7 @@ contributors' own.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -86,7 +86,7 @@ def fit(
         features=formula.features,
         weights=np.array([told.spread(weights) for weights, _ in found]),
         count=moments.count,
-        method=found[0][1],
+        method=found[0][1] + moments.weights_in_words,
         inference=tuple(inference for inference, _ in told_of),
         refusal=reason,
         liars=()
@@ -193,17 +193,15 @@ def in_units(found: Inference, told: Units, places: Sequence[int] | None = None)
     `places` says which of (1, v) it is about, if not those that the units tell of.
     """
     matrix = told.matrix[:, told.places if places is None else places]
-    variance = found.residual_variance
-    return Inference(
+    variance, classical = found.residual_variance, found.classical
+    return replace(
+        found,
         names=told.names,
-        count=found.count,
         coefficients=matrix @ found.coefficients + told.offset,
         sampling=matrix @ found.sampling @ matrix.T,
         privacy=matrix @ found.privacy @ matrix.T,
+        classical=None if classical is None else matrix @ classical @ matrix.T,
         residual_variance=None if variance is None else variance / told.scale**2,
-        r_squared=found.r_squared,
-        condition=found.condition,
-        uneven=found.uneven,
     )
 
 

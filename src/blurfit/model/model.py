@@ -17,7 +17,7 @@ columns v of its features:
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -32,7 +32,7 @@ from blurfit.agreement.terms import Admission
 from blurfit.arrays import AnyArray, FloatArray, fixed
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.json_reader import read_json
-from blurfit.learning.inference import Estimate, Inference
+from blurfit.learning.inference import Errors, Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients
@@ -539,14 +539,20 @@ class PublishedModel(PublishedFile):
 
     # ---- errors
 
-    def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
+    def estimates(
+        self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
+    ) -> list[Estimate]:
         """Return each coefficient in the user's units: unbiased, with its standard error and the
         part of it that is due to privacy, an interval, and a p-value.
 
         Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
-        may differ from `coefficients` by some standard errors.
+        may differ from `coefficients` by some standard errors. After waves errors are robust;
+        "classical" ones assume constant variance, or that the curve is right.
         """
-        return list(self.inference_of(output).estimates(confidence))
+        return list(self._by(errors).inference_of(output).estimates(confidence))
+
+    def _by(self, errors: Errors) -> "PublishedModel":
+        return replace(self, inference=tuple(one.by(errors) for one in self.inference))
 
     def prediction_intervals(self, records: Any, confidence: float = 0.95) -> FloatArray:
         """Lower and upper bound for one more person with these answers, (n, 2), a number's own
@@ -610,11 +616,11 @@ class PublishedModel(PublishedFile):
 
         return marginal_effects(self, records, **options)
 
-    def summary(self, confidence: float = 0.95) -> "Summary":
+    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> "Summary":
         """One table for people: text, Markdown, or HTML in a notebook."""
         from blurfit.model.summary import Summary
 
-        return Summary.of(self, confidence)
+        return Summary.of(self._by(errors), confidence)
 
     def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
         """Draw the coefficients with their intervals: see `blurfit.model.summary`."""
@@ -622,12 +628,12 @@ class PublishedModel(PublishedFile):
 
         return plot_model(self, ax, output=output, confidence=confidence)
 
-    def results(self, output: str | None = None) -> "Results":
+    def results(self, output: str | None = None, *, errors: Errors = "robust") -> "Results":
         """Return what statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
         from blurfit.model.summary import Results
 
         self.inference_of(output)  # or it is refused
-        return Results(self, self.outputs[0] if output is None else output)
+        return Results(self._by(errors), self.outputs[0] if output is None else output)
 
     def inference_of(self, output: str | None = None) -> Inference:
         """Of one output, the first if none is named; refused where there are no standard errors."""

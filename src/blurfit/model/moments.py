@@ -30,11 +30,13 @@ from blurfit.model.fitting import fit, fit_public, path
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel
 from blurfit.model.tables import Asked
 from blurfit.schema.formulas import Formula, parsed
+from blurfit.theory.coded import CodedForm
 from blurfit.theory.events import EventForm
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
 from blurfit.version import software
 
+LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
 if TYPE_CHECKING:
     from blurfit.model.groups import ByGroup
     from blurfit.model.survival import SurvivalModel
@@ -136,6 +138,29 @@ class PublishedMoments(PublishedFile, Asked):
         return calibration.total_noise(self.count, self.agreement.database_draws)
 
     @cached_property
+    def average_weight(self) -> float:
+        """How much somebody counts on average, as the blurred sums tell it; 1 without weights."""
+        form = self.agreement.form
+        if not isinstance(form, CodedForm) or form.weighting is None:
+            return 1.0
+        whole = form.matrix(self.sums, self.count)[0, 0] / form.inner.constant**2
+        return float(np.clip(whole / self.count, 0.0, 1.0))
+
+    @property
+    def weights_in_words(self) -> str:
+        """How much people count on average, where they have weights, and what that costs."""
+        average = self.average_weight
+        if self.agreement.weighting is None:
+            return ""
+        if average >= LITTLE_WEIGHT:
+            return f", weighted ({average:.2g} on average)"
+        times = f"{1 / average:.2g}" if average > 0 else "many"
+        return (
+            f". Weights are {average:.2g} on average, so the noise is {times} times as large as if "
+            "everybody counted 1: state a smaller bound or larger factors in the next collection"
+        )
+
+    @cached_property
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
@@ -146,7 +171,9 @@ class PublishedMoments(PublishedFile, Asked):
                 "These are the sums of a later wave, under the map that it announced: learn from "
                 "all releases of its plan together, with blurfit.model.course.learn_plan."
             )
-        return self._joint(form.joint, form.matrix(self.sums, self.count), form.gain)
+        worth = form.worth(self.sums)[1] if isinstance(form, CodedForm) else 1.0
+        matrix = form.matrix(self.sums, self.count) / worth
+        return self._joint(form.joint, matrix, form.gain / worth)
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
         """Return the sums to read beside public rows of some features, (rows, k): those that were
@@ -166,7 +193,7 @@ class PublishedMoments(PublishedFile, Asked):
         deviation = gain * self.deviation
         if form.counted:
             return JointSums(form.columns, form.constant, self.count, matrix, deviation)
-        return JointSums.uncounted(form.columns, form.constant, matrix, deviation)
+        return JointSums.uncounted(form.columns, form.constant, matrix, deviation, self.count)
 
     def formula(
         self,
@@ -189,6 +216,8 @@ class PublishedMoments(PublishedFile, Asked):
                 "that only these may be predicted."
             )
         sent = {one.name for one in self.agreement.questions}
+        if not self.agreement.factors:
+            sent.discard(self.agreement.weighting or "")  # a number that is the weight itself
         others = tuple(name for name in schema.default_predictors(aim) if name in sent)
         return Formula(aim, others if features is None else tuple(features))
 

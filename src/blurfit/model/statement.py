@@ -46,7 +46,7 @@ from blurfit.agreement.statement import (
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.summary import number, plain
-from blurfit.schema.columns import Categorical, Numeric
+from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import title_of, titles
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import ModelGuarantee, at_most
@@ -493,7 +493,7 @@ def _moved(model: PublishedModel | PublishedMoments) -> str:
 def as_card(model: PublishedModel) -> str:
     """Return the whole card."""
     head = yaml.safe_dump(_front_matter(model), sort_keys=False, allow_unicode=True, width=100)
-    features = "\n".join(_feature(model, name) for name in model.features)
+    features = "\n".join(_feature(one) for one in model.agreement.schema.asked_for(model.features))
     return f"""\
 ---
 {head}---
@@ -551,15 +551,14 @@ def _front_matter(model: PublishedModel) -> dict[str, Any]:
     }
 
 
-def _feature(model: PublishedModel, name: str) -> str:
-    one = model.agreement.schema.question(name)
+def _feature(one: Question) -> str:
     if isinstance(one, Numeric):
         takes = f"a number from {one.lower:g} to {one.upper:g}"
     elif isinstance(one, Categorical):
         takes = "one of " + ", ".join(plain(level) for level in one.levels)
     else:
         takes = "yes or no (1 or 0)"
-    return f"| {plain(name)} | {takes} |"
+    return f"| {plain(one.name)} | {takes} |"
 
 
 def as_yaml(model: Published) -> str:

@@ -54,15 +54,15 @@ UNEVEN = (
 )
 CUT = (
     "Errors are of the line that least squares gives to the same population. They count the "
-    "sampling of people, the noise, and what the weights of far-out people may hide, if no more of "
-    "them are far out than the waves saw; waves=1 assumes nothing of them."
+    "sampling of people{uneven}, the noise, and what the cut may hide, if no more people are far "
+    "from all others than the waves saw; waves=1 assumes nothing of them."
 )
 LIARS = (
     "If 1 % of the contributors lied together, they can have moved a coefficient by as much as "
     "stands beside its interval, which does not include it."
 )
 PROBABILITY = "Coefficients are changes of the probability: a straight line through yes and no."
-CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
+CURVE = "Coefficients are of the {scale}. Errors {robust} that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
 
 
@@ -105,10 +105,14 @@ class Summary:
             [PROBABILITY] if model.link == "linear" and not isinstance(model.aim, Numeric) else []
         )
         if model.inference:
+            robust = model.inference[0].classical is not None
             if model.link != "linear":
-                notes.append(CURVE.format(scale=_SCALES[model.link]))
+                assume = "do not assume" if robust else "assume"
+                notes.append(CURVE.format(scale=_SCALES[model.link], robust=assume))
             elif not model.inference[0].uneven:
-                notes.append(CUT if model.method.startswith("waves") else UNEVEN)
+                spread = "" if robust else " if variance is constant"
+                waves = model.method.startswith("waves")
+                notes.append(CUT.format(uneven=spread) if waves else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
         if model.liars:

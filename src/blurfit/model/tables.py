@@ -71,6 +71,11 @@ class Asked:
         @property
         def joint(self) -> JointSums: ...  # noqa: D102
 
+    @property
+    def weights_in_words(self) -> str:
+        """How much people count on average, where they have weights."""
+        return ""
+
     def describe(self, **options: Any) -> Answers:
         """Return every question's mean or shares, with errors: `describe`."""
         return describe(self, **options)
@@ -607,4 +612,4 @@ def _stacked(parts: Sequence[Answer]) -> Answer:
 
 def promise_of(moments: Asked) -> str:
     """Return of how many people something is, and what is promised to them, in one line."""
-    return f"{moments.guarantee.counted}, {moments.guarantee.numbers}"
+    return f"{moments.guarantee.counted}, {moments.guarantee.numbers}{moments.weights_in_words}"

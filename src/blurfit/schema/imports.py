@@ -99,6 +99,8 @@ class SurveyReader:
                 "was written."
             )
         names = [one.name for one in self.columns]
+        if target == "" and names:
+            target = names[-1]
         if target is None or target not in names:
             raise InvalidValueError(
                 f"Expected target={target!r} to be one of the questions {listed(names)} of "
@@ -286,7 +288,7 @@ def is_xlsform(path: Path) -> bool:
 
 
 def from_xlsform(path: Path, target: str | None = None) -> Imported:
-    """Read a schema from a form's workbook; `target` is the question to be predicted."""
+    """Read a schema from a form's workbook; `target` is what is predicted, "" the last question."""
     sheets = _sheets(path)
     if "survey" not in sheets:
         raise InvalidValueError(

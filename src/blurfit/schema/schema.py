@@ -28,7 +28,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -250,6 +250,11 @@ class Schema:
     @cached_property
     def _by_name(self) -> dict[str, Question]:
         return {one.name: one for one in (*self.questions, *self.sources)}
+
+    def asked_for(self, features: Collection[str]) -> tuple[Question, ...]:
+        """Return the questions that have to be answered for some features."""
+        names = {name for one in map(self.question, features) for name in (one.of or (one.name,))}
+        return tuple(one for one in self.asked if one.name in names)
 
     def columns_of(self, names: Iterable[str]) -> list[str]:
         """Name the columns that some questions become, one after the other."""

@@ -60,6 +60,7 @@ class TableFile:
     path: Path
     schema: Schema
     only: tuple[str, ...] | None = None
+    person: str | None = None  # the column that says whose row it is, where a person has several
 
     def __post_init__(self) -> None:
         if not self.path.is_file():
@@ -72,7 +73,8 @@ class TableFile:
     def names(self) -> list[str]:
         """The columns that are read; others are left alone."""
         if self.only is None:
-            return [one.name for one in self.schema.asked]
+            whose = [] if self.person is None else [self.person]
+            return list(dict.fromkeys([*(one.name for one in self.schema.asked), *whose]))
         chosen = [self.schema.question(name) for name in self.only]
         return list(dict.fromkeys(name for one in chosen for name in (one.of or (one.name,))))
 
@@ -138,7 +140,8 @@ class TableFile:
         if self.path.suffix.lower() in WORKBOOKS or self._separator == ",":
             return False
         kinds = {one.name: one for one in self.schema.questions}
-        numeric = [name for name in self.names if not isinstance(kinds[name], Binary | Categorical)]
+        words = Binary | Categorical | None
+        numeric = [name for name in self.names if not isinstance(kinds.get(name), words)]
         grouped = plain = False
         with self._lines() as lines:
             heading = list(next(lines, ()))
@@ -167,7 +170,7 @@ class TableFile:
                     f"heading, and row {first + row + _FIRST_ROW} has {len(line)}."
                 )
         kinds = {one.name: one for one in self.schema.questions}
-        readers = [self._reader(kinds[name]) for name in self.names]
+        readers = [self._reader(kinds.get(name)) for name in self.names]
         return {
             name: [None if line[place] == "" else read(line[place]) for line in lines]
             for name, place, read in zip(self.names, places, readers, strict=True)
@@ -177,6 +180,8 @@ class TableFile:
         """Return how a word of a column is read; what cannot be read stays a word, which the schema
         refuses.
         """
+        if column is None:  # a person's name
+            return _word
         if isinstance(column, Binary):
             known = {**_called(column, {NO: 0, YES: 1}), **_TRUTHS}
             return lambda cell: known.get(_word(cell).casefold(), cell) if _word(cell) else None

@@ -178,7 +178,7 @@ class Administration:
     async def read_survey(self, request: Request) -> Survey:
         """Read the questions of an XLSForm; nothing is kept."""
         body = await body_of(request, BYTES)
-        return await run_in_threadpool(_survey_in, body, request.query_params.get("target"))
+        return await run_in_threadpool(_survey_in, body, request.query_params.get("target", ""))
 
     @post(
         COLLECTIONS,
@@ -454,7 +454,7 @@ def _role_in(request: Request) -> Role:
     raise InvalidValueError(f"Expected role={given!r} to be one of {list(ROLES)}.")
 
 
-def _survey_in(workbook: bytes, target: str | None) -> Survey:
+def _survey_in(workbook: bytes, target: str) -> Survey:
     with TemporaryDirectory() as folder:
         file = Path(folder, "survey.xlsx")
         file.write_bytes(workbook)

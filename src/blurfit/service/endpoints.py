@@ -1,21 +1,8 @@
 """What anyone may read and contributors may do, and how it is told who may do more.
 
 One set of addresses is for everything that is collected: an agreement by itself is the course of
-one wave, a plan is one of several. `{fingerprint}` is that of a course, or of one of its waves:
-
-| behind /collections/{fingerprint} | |
-| --- | --- |
-| nothing | how far it is: of a wave of a plan, how far that wave is |
-| document | the agreement or the plan with this fingerprint |
-| agreement | what a record is to be blurred under now: for a plan, the wave that collects |
-| releases | the blurred sums of the waves so far |
-| moments | those of one wave |
-| model, statement | of the course, once it is published |
-| estimates, tables | of the model, of the sums of one wave: pages compute no statistics |
-| history, invitation | of a wave; for a plan, of its newest |
-| submissions, withdrawals | of a wave (submissions: `blurfit.service.intake`) |
-| invitations, pause, hold, resume, until, close, publish, halves, sides | `administration` |
-| peer/… | between two databases: `blurfit.service.peers` |
+one wave, a plan is one of several. `{fingerprint}` is that of a course, or of one of its waves.
+Pages compute no statistics: estimates and tables are told to them.
 """
 
 import asyncio
@@ -109,6 +96,7 @@ class Secrets(Struct, forbid_unknown_fields=True):
     secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 
 
+NUMBERS_OF_A_REQUEST = 1000  # published ones, from which a table is computed at no further cost
 AGREED = {"oneOf": [reference(AgreementDocument), reference(PlanDocument)]}
 STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
     "markdown": ("text/markdown; charset=utf-8", as_markdown),
@@ -228,11 +216,15 @@ class Papers:
         missing = partial(self.signing.missing, wave, document)
         return (await self.shelf.get((document, wave), find, make, missing)).answer(request)
 
-    async def model(self, request: Request, fingerprint: str) -> Response:
-        """Return the model of a course."""
+    async def shown_at(self, fingerprint: str) -> str:
+        """Return the fingerprint of the wave with which the model of a course is shown."""
         if fingerprint not in self._shown:
             self._shown[fingerprint] = await run_in_threadpool(self.store.shown_at, fingerprint)
-        return await self.published(request, self._shown[fingerprint], "model")
+        return self._shown[fingerprint]
+
+    async def model(self, request: Request, fingerprint: str) -> Response:
+        """Return the model of a course."""
+        return await self.published(request, await self.shown_at(fingerprint), "model")
 
 
 # ---- what anyone may read
@@ -350,9 +342,9 @@ class Reading:
                 }
             }
 
-        fingerprint = fingerprint_in(request)
-        find = partial(self.store.model, fingerprint)
-        return await self._computed(request, ("estimates", fingerprint), find, make)
+        wave = await self.papers.shown_at(fingerprint_in(request))
+        find = partial(self.store.model, wave)
+        return await self._computed(request, ("estimates", wave), find, make)
 
     @get(
         f"{ONE_COLLECTION}/tables",
@@ -361,8 +353,16 @@ class Reading:
         parameters=[query("of", TEXT), query("by", TEXT)],
     )
     async def tables(self, request: Request) -> Response:
-        """The mean or the shares of a question, by the levels of another; without one, of all."""
+        """The mean or the shares of a question, by the levels of another; without one, of all.
+
+        Anyone may ask for as many as there are pairs of questions, so each is paid for by how many
+        numbers it is computed from, and nothing is read for a question that there is not.
+        """
         of, by = (request.query_params.get(name) for name in ("of", "by"))
+        wave = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        for name in filter(None, (of, by)):
+            wave.agreement.schema.question(name)
+        held_by(request).pay(wave.agreement.width / NUMBERS_OF_A_REQUEST)
 
         def make(text: str) -> dict[str, Any]:
             moments = PublishedMoments.from_json(text)
@@ -373,9 +373,8 @@ class Reading:
                 return moments.table(of, by).to_facts()
             return moments.mean(of, by=by).to_facts()
 
-        fingerprint = fingerprint_in(request)
-        find = partial(self.store.moments_text, fingerprint)
-        return await self._computed(request, ("tables", fingerprint, of, by), find, make)
+        find = partial(self.store.moments_text, wave.fingerprint)
+        return await self._computed(request, ("tables", wave.fingerprint, of, by), find, make)
 
     async def _computed(
         self,

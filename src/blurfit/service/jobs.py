@@ -1,14 +1,9 @@
-"""Do what is still to be done, as the store's outbox has it: one driver for everything.
+"""Do what the store's outbox says is still to be done (`blurfit.store.outbox`): one driver for all.
 
-    advance   take a course forward: a wave is full, or its date has come
-    tell      let the second database know what was released, or how a course stands
-    sign      exchange the signatures of what both databases have published
-
-A row of the outbox is written with what causes it, so a service that is killed forgets nothing, and
-every service on the store may drive: to do something twice changes nothing
-(`blurfit.store.outbox`). Each course has a thread of its own while there is something to do, so a
-database that hangs keeps nobody else waiting, and neither does learning keep those who write. What
-fails is tried again, soon and then less often. Each outcome is a line of the log.
+Every service on the store may drive: to do something twice changes nothing. Each course has a
+thread of its own while there is something to do, so a database that hangs keeps nobody else
+waiting, and neither does learning keep those who write. What fails is tried again, soon and then
+less often. Each outcome is a line of the log.
 
 Where a course has one database, those whose arrival filled a wave are answered when the next one is
 open: whoever has been answered finds the course where it is now, so nobody who sends one part after

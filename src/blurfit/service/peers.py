@@ -2,18 +2,8 @@
 
 What each of them may do, and writes down, is in `blurfit.store.joint`, with why that is safe; here
 is the wire, which may break at any step. Whatever gets no answer is asked again, and whoever drives
-(`blurfit.service.jobs`) may be killed anywhere, and drive again.
-
-    first                                             second, behind /collections/{…}/peer
-    ─────                                             ──────
-    identifiers, all pages                    ◄─────  identifiers       whose shares it has
-    the wave has its quorum at both           ─────►  close             no more shares are taken
-    its half of some verifiers                ─────►  proofs            decides, writes verdicts
-      confirms, writes verdicts               ◄─────                    joint seeds, or zeros
-    the set, and its digest                   ─────►  sum               commits to it, for ever
-      learns, writes the release              ◄─────                    Σ mask over that very set
-    release, what follows, held, ended, model ─────►  news              checks, publishes it too
-    signatures                                ◄────►  signatures        of what both have published
+(`blurfit.service.jobs`) may be killed anywhere, and drive again. What the second answers is behind
+/collections/{…}/peer, in the order in which it is asked.
 
 The wire has a token for this course, HMAC of its fingerprint with a secret that both services were
 started with (`blurfit.protocol.tokens.for_agreement`), compared in constant time, and TLS where it

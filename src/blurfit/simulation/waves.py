@@ -189,8 +189,10 @@ def collect_in_waves(
     beliefs = [first_belief(sums, model, task, count_bound, mean=mean)]
     maps: list[Announced] = []
     later: list[WaveSums] = []
-    for rows, kind, own in zip(waves[1:], plan.kinds[1:], mus[1:], strict=True):
-        maps.append(next_map(beliefs[-1], kind, len(rows), own))
+    for place in range(1, len(waves)):
+        rows, kind, own = waves[place], plan.kinds[place], mus[place]
+        last = place == len(waves) - 1
+        maps.append(next_map(beliefs[-1], kind, len(rows), own, last=last))
         seen = target if kind == "newton" else encoded
         part = values[rows][:, kept]
         later.append(draw_wave(maps[-1], part, seen[rows], own, generator, neighbours))
@@ -213,14 +215,15 @@ def draw_wave(
         for places in chart.places(values, target):
             counts += np.bincount(places, minlength=chart.width)
         return WaveSums(len(values), counts[None], None, deviation)
+    linear: FloatArray | None = None
     if isinstance(chart, ResidualMap):
-        z = chart.vectors(values, target)
-        return WaveSums(len(z), _blurred(z.T @ z, deviation, generator), None, deviation)
-    matrix, linear, squares = chart.sums(values, target)
-    linear = linear + generator.normal(size=len(linear)) * deviation * chart.loss.balance
+        matrix, squares = chart.sums(values, target)
+    else:
+        matrix, linear, squares = chart.sums(values, target)
+        linear = linear + generator.normal(size=len(linear)) * deviation * chart.loss.balance
     matrix = _blurred(matrix, deviation, generator)
     if squares is not None:
-        squares = _blurred(squares, deviation / chart.loss.robust_weight, generator)
+        squares = _blurred(squares, deviation / chart.robust_weight, generator)
     return WaveSums(len(values), matrix, linear, deviation, squares)
 
 

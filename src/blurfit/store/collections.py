@@ -55,7 +55,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.agreement import Agreement, Kind
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, read_agreed
 from blurfit.agreement.terms import require_together
 from blurfit.arrays import AnyArray, ByteArray
@@ -75,6 +75,7 @@ from blurfit.messages.submissions import Layout
 from blurfit.store import outbox, tables
 from blurfit.store.database import Transactions
 from blurfit.store.tables import Clock, courses, invitations, waves
+from blurfit.theory.planning import StageKind
 from blurfit.validate import one_of
 
 Numbers = AnyArray  # float64, or uint64 for shares
@@ -490,7 +491,7 @@ class WaveStatus:
     """
 
     number: int
-    kind: Kind
+    kind: StageKind
     quorum: int
     state: WaveState = "planned"
     count: int = 0

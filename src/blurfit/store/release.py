@@ -339,10 +339,13 @@ def _text(connection: Connection, wave: int, column: sa.Column[Any]) -> str | No
 def take(connection: Connection, course: Course, known: int, news: News, found: Outcome) -> None:
     """Write down what the first database has written down, which was checked beside the `known`
     releases; another end than before is a conflict, for ever.
+
+    What was written down before, perhaps since it was checked, changes nothing.
     """
     now = standing(connection, course, alone=True)
     row = next((one for one in now.waves if one.fingerprint == news.wave), None)
-    if news.moments is not None and (row is None or not row.sums or now.released != known):
+    here = None if row is None else _text(connection, row.key, _w.moments)
+    if news.moments not in (None, here):
         if now.state == "ended" or row is None:
             raise ClosedError(now.reason or "The collection has come to its end here.")
         chosen = joint.recorded(connection, find(connection, row.fingerprint))

@@ -225,7 +225,7 @@ def _create_tables(connection: Connection) -> None:
 
 # What a store holds changed until the first release: a store from before is refused.
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
-    ("create the tables of courses and waves", _create_tables),
+    ("create the tables of courses and of waves that release sums", _create_tables),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 

@@ -43,6 +43,11 @@ signs are sent (`counted=False`): they are entries of zzᵀ, and counted above.
 the covariance s²(X⁻¹)_gh between two groups, times 1 on the diagonal of a block and ½ beside it.
 So Σ_g B_g, the sum over everybody, has the variance s²·1ᵀX⁻¹1.
 
+**What weights are worth.** As w ≤ 1, Σw² ≤ Σw, and n = (Σw)²/Σw² people without weights would have
+the sampling error that these have, as far as the spread is unrelated to w. w is a sum of columns of
+z (a factor for each level, or half of a number's column and a half), so Σw² = Σw·w is among the
+products, and so is f = Σw²/Σw. Sums divided by f are those of n people, with noise of s/f.
+
 **Which code.** X = (1 − κ)I + κ11ᵀ, with the overlap κ from 0 to 0.9. In units of s², the variance
 of the sum of all G groups is G/(1 + (G−1)κ), of one group
 (1 + (G−2)κ)/((1−κ)(1 + (G−1)κ)), of the difference of two 2/(1−κ). κ = 0 is best for groups and
@@ -74,6 +79,7 @@ from blurfit.validate import whole
 MOST_CLASSES = 256
 MOST_OVERLAP = 0.9
 _LESS = 1 - 2.0**-40
+_LEAST_WORTH = 0.01  # of f, which noise may have made smaller than any weight
 _MARGIN = 1e-6  # that is added to the diagonal of an X, before it is rescaled
 
 
@@ -192,8 +198,13 @@ class Weighting:
 
     def of(self, values: FloatArray) -> FloatArray:
         """Return each record's weight: (…,) from columns v (…, k)."""
-        own = values[..., list(self.places)]
-        found: FloatArray = own @ np.array(self.factors) if self.factors else (1 + own[..., 0]) / 2
+        return self.total(values[..., list(self.places)], 1.0)
+
+    def total(self, own: FloatArray, whole: FloatArray | float) -> FloatArray:
+        """Return Σw·x from Σv·x of its columns and Σx."""
+        found: FloatArray = (
+            own @ np.array(self.factors) if self.factors else (whole + own[..., 0]) / 2
+        )
         return found
 
 
@@ -277,6 +288,22 @@ class CodedForm(Form):
         """Return Σw·zzᵀ of each group, (groups, size, size)."""
         each = self.code.sums(np.reshape(sums, (len(self.code.rows), -1)))
         return np.array([self.inner.matrix(one, 0) for one in each])
+
+    def worth(self, sums: Sequence[float] | FloatArray) -> tuple[FloatArray, float]:
+        """Return f = Σw²/Σw of each group and of all together, as the blurred sums tell them."""
+        blocks, c = self.blocks(sums), self.inner.constant
+        whole = blocks[:, 0, 0] / c**2
+        if self.weighting is None:
+            return np.ones(len(whole)), 1.0
+        if self.weighting.places == self.groups:
+            squares = np.array(self.weighting.factors) * whole
+        else:
+            at = [1 + self.kept.index(place) for place in self.weighting.places]
+            squares = self.weighting.total(blocks[:, 0, at] / (c * self.inner.scale[at]), whole)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.append(squares / whole, squares.sum() / whole.sum())
+        each = np.clip(np.nan_to_num(each, nan=1.0), _LEAST_WORTH, 1.0)
+        return each[:-1], float(each[-1])
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σw·zzᵀ of all groups together, with what everybody knows of it."""

@@ -55,7 +55,7 @@ noise is alike in all directions, and how far a record reaches in it:
 
 | map | numbers, in this order | count 1 | count 2 | count 1/τ² |
 | --- | --- | --- | --- | --- |
-| residual | upper triangle of zzᵀ | diagonal | beside it | |
+| residual | upper triangle of zzᵀ, if robust that of ω·g²xxᵀ | diagonals | beside them | |
 | Newton's | upper triangle of M, p, if robust that of ω·ppᵀ | diagonals | beside them | p |
 | gauge | a count for each bin | all | | |
 
@@ -63,7 +63,8 @@ noise is alike in all directions, and how far a record reaches in it:
 
 * Residual. z = (c', u) with 0 ≤ c' ≤ c and u = (a·f', b·g'), f' = f/max(‖f‖, r√p) and |g'| ≤ 1, so
   that ‖u‖² ≤ a² + b² ≤ 1 for *every* f and g: nothing of m, W, β, β₀, r or the scale enters. Two
-  records differ by ‖zzᵀ − z'z'ᵀ‖_F ≤ √2(c² + 1) (`theory.maps`).
+  records differ by ‖zzᵀ − z'z'ᵀ‖_F ≤ √2(c² + 1), and with g'²xxᵀ, x = (c', a·f'), by a little more
+  (`theory.maps`).
 * Gauge. A record is in one bin of each histogram, wherever the bins end.
 * Newton's. (M, p, ppᵀ) = (h·uuᵀ, −g·u/max(1, ‖x‖), …) with ‖u‖ ≤ 1, and (g, h) are the loss's
   slopes at *some* score: those of logistic loss lie on one curve whatever the score is, and those
@@ -497,24 +498,25 @@ class WaveForm(Form):
     @cached_property
     def counts(self) -> FloatArray:
         """How often each number counts in the squared norm: 1, 2 beside the diagonal, 1/τ²."""
-        rows, columns = self._upper
-        found = np.where(rows == columns, 1.0, 2.0)
-        if not isinstance(self.chart, NewtonMap):
-            return fixed(found)
-        slopes = np.full(self._rows, self.chart.loss.balance**-2)
-        return fixed(np.concatenate([found, slopes, *([found] if self.chart.robust else [])]))
+        found, squares = (
+            np.where(rows == columns, 1.0, 2.0) for rows, columns in (self._upper, self._squared)
+        )
+        balance = self.chart.loss.balance if isinstance(self.chart, NewtonMap) else 1.0
+        slopes = np.full(self._rows if self.is_newton else 0, balance**-2)
+        return fixed(np.concatenate([found, slopes, squares]))
 
     @property
     def names(self) -> tuple[str, ...]:
         """What each number is about: white features by the column that ends each of them."""
         features = [self.columns[place] for place in self.kept]
         labels = [*features, "1"] if self.is_newton else ["1", *features, "error"]
-        rows, columns = self._upper
-        products = [f"{labels[i]}·{labels[j]}" for i, j in zip(rows, columns, strict=True)]
+        products, squares = (
+            [f"{labels[i]}·{labels[j]}" for i, j in zip(*places, strict=True)]
+            for places in (self._upper, self._squared)
+        )
         slopes = [f"slope·{label}" for label in labels] if self.is_newton else []
-        robust = isinstance(self.chart, NewtonMap) and self.chart.robust
-        squares = [f"slope²·{one}" for one in products] if robust else []
-        return (*products, *slopes, *squares)
+        what = "slope" if self.is_newton else "error"
+        return (*products, *slopes, *(f"{what}²·{one}" for one in squares))
 
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns (…, k).
@@ -522,29 +524,33 @@ class WaveForm(Form):
         Nothing is raised for a value: what is not a number is mapped as well.
         """
         features, target = self._parts(values)
-        rows, columns = self._upper
+        (rows, columns), (first, second) = self._upper, self._squared
         if isinstance(self.chart, ResidualMap):
-            z = self.chart.vectors(features, target)
-            return np.asarray(z[..., rows] * z[..., columns])
-        u, g, h = self.chart.records(features, target)
-        matrix, p = h[..., None] * (u[..., rows] * u[..., columns]), -g[..., None] * u
-        weight = self.chart.loss.robust_weight
-        squares = [weight * (p[..., rows] * p[..., columns])] if self.chart.robust else []
-        return np.concatenate([matrix, p, *squares], axis=-1)
+            x = self.chart.vectors(features, target)
+            p = x * (x[..., -1:] / self.chart.target_weight)
+            parts = [x[..., rows] * x[..., columns]]
+        else:
+            u, g, h = self.chart.records(features, target)
+            p = -g[..., None] * u
+            parts = [h[..., None] * (u[..., rows] * u[..., columns]), p]
+        squares = self.chart.robust_weight * (p[..., first] * p[..., second])
+        return np.concatenate([*parts, squares], axis=-1)
 
     def pooled(self, values: FloatArray) -> FloatArray:
         """Return what one person sends who has several rows, (m, k): residuals are cut together."""
         if not isinstance(self.chart, ResidualMap):
             return np.asarray(self.products(values).mean(axis=0))
         z = self.chart.vectors(*self._parts(values), together=True)
-        return self.take(z.T @ z) / len(z)
+        p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
+        squares = np.outer(p, p) if self.chart.robust else None
+        return self.take(z.T @ z / len(z), squares=squares)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""
         features, target = self._parts(values)
         if isinstance(self.chart, ResidualMap):
-            z = self.chart.vectors(features, target)
-            return self.take(z.T @ z)
+            matrix, squares = self.chart.sums(features, target)
+            return self.take(matrix, squares=squares)
         return self.take(*self.chart.sums(features, target))
 
     def take(
@@ -553,16 +559,20 @@ class WaveForm(Form):
         linear: FloatArray | None = None,
         squares: FloatArray | None = None,
     ) -> FloatArray:
-        """Return the sums that are sent of Σzzᵀ, or of ΣM, Σp and Σppᵀ."""
+        """Return the sums that are sent of Σzzᵀ, or of ΣM, Σp, and of Σppᵀ or Σg²xxᵀ."""
         parts = [matrix[self._upper], *([] if linear is None else [linear])]
-        if squares is not None and isinstance(self.chart, NewtonMap):
-            parts.append(self.chart.loss.robust_weight * squares[self._upper])
+        if squares is not None:
+            parts.append(self.take_squares(squares))
         return np.concatenate(parts)
+
+    def take_squares(self, squares: FloatArray) -> FloatArray:
+        """Return the sums that are sent of Σppᵀ or Σg²xxᵀ."""
+        return np.asarray(self.chart.robust_weight * squares[self._squared])
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""
         del count  # no entry is known beforehand
-        return self._symmetric(np.asarray(sums)[: len(self._upper[0])])
+        return _symmetric(self._upper, np.asarray(sums)[: len(self._upper[0])])
 
     def linear(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
         """Σp, where a Newton step is collected."""
@@ -570,17 +580,11 @@ class WaveForm(Form):
         return np.asarray(sums)[start : start + self._rows] if self.is_newton else None
 
     def squares(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
-        """Σppᵀ, where squared slopes are sent."""
-        if not isinstance(self.chart, NewtonMap) or not self.chart.robust:
+        """Σppᵀ or Σg²xxᵀ, where squared slopes or errors are sent."""
+        if not len(self._squared[0]):
             return None
-        upper = np.asarray(sums)[-len(self._upper[0]) :]
-        return self._symmetric(upper / self.chart.loss.robust_weight)
-
-    def _symmetric(self, upper: FloatArray) -> FloatArray:
-        rows, columns = self._upper
-        found = np.zeros((self._rows, self._rows))
-        found[rows, columns] = found[columns, rows] = upper
-        return found
+        upper = np.asarray(sums)[-len(self._squared[0]) :]
+        return _symmetric(self._squared, upper / self.chart.robust_weight)
 
     def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the features and the target as the map reads them: counts as they were given."""
@@ -594,11 +598,23 @@ class WaveForm(Form):
         """Of the matrix: the constant's, each feature's, and for residuals the target's."""
         return len(self.kept) + (1 if self.is_newton else 2)
 
-    @cached_property
-    def _upper(self) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def _upper(self) -> tuple[IndexArray, IndexArray]:
         """The places of the upper triangle, which is sent."""
-        rows, columns = np.triu_indices(self._rows)
-        return fixed(rows), fixed(columns)
+        return places(self._rows)
+
+    @property
+    def _squared(self) -> tuple[IndexArray, IndexArray]:
+        """Those of the squares: of all rows, but the error's own; none unless they are sent."""
+        return places(len(self.kept) + 1 if self.chart.robust else 0)
+
+
+def _symmetric(places: tuple[IndexArray, IndexArray], upper: FloatArray) -> FloatArray:
+    rows, columns = places
+    size = rows[-1] + 1
+    found = np.zeros((size, size))
+    found[rows, columns] = found[columns, rows] = upper
+    return found
 
 
 class GaugeForm(WaveForm):

@@ -130,15 +130,35 @@ differs between records, so its square is blurred and sent as well, and with ‖
 attained for c ≤ 1 by c' = c and u·u' = −c². `zero-out`: ‖zzᵀ‖ ≤ c² + 1, whether the record is
 left out or becomes (c, 0), which is closer.
 
+*The squared errors*, for robust standard errors: B = g²·xxᵀ with z = (x, b·g), x = (c', a·f') and
+|g| ≤ 1, sent as ω·B. Let K = c² + a² ≥ ‖x‖² and ρ = x·x'. Two records are apart by
+
+    F = (‖x‖² + b²g²)² + (‖x'‖² + b²g'²)² − 2(ρ + b²gg')² + ω²(g⁴‖x‖⁴ + g'⁴‖x'‖⁴ − 2g²g'²ρ²).
+
+1. Of all ρ, ρ = −b²gg'/(1 + ω²g²g'²) is the worst, and leaves −2b⁴ω²t²/(1 + ω²t), t = g²g'², of
+   the two negative terms. What is left grows with ‖x‖ and ‖x'‖: both squares are K.
+2. It grows with γ = g² too: as t²/(1 + ω²t) has a slope of at most 2t, the derivative by γ is at
+   least 2b²(K + b²γ) + 2ω²K²γ − 4b⁴ω²γg'⁴ ≥ 2b⁴γ(1 − 2ω²) ≥ 0 if ω² ≤ ½. So γ = γ' = 1, and
+
+       Δ² = 2(K + b²)² + 2ω²(K² − b⁴/(1 + ω²)),
+
+   attained where x·x' = ±b²/(1 + ω²) is possible, which is between c² − a² and K. At the default
+   weights ω = ½ makes Δ 1.0423 times as large. `zero-out`: Δ² = (K + b²)² + ω²K². ∎
+
 **Several rows of one person** are cut together where residuals are sent: with F the root mean
 square of ‖f‖ over their rows, s = min(1, r√p/F) is one weight for all of them, G is the root mean
 square of s·g, and z_t = (c·s, a·s·f_t/(r√p), b·s·g_t·min(1, R/G)/R). The mean of z_tz_tᵀ is
 positive semidefinite and its trace is at most c² + a² + b² ≤ c² + 1, so two of them are at most
 √2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`).
 So Δ is as above, `zero-out` too, and for one row the two are the same map. What has to fit into the
-ball is a mean over rows, which varies less than each row: the ball can be smaller. A gauge counts a
-person in the bins of F/√p and of the root mean square of g. Newton's quadratics are averaged as
-they are (`blurfit.theory.moments`).
+ball is a mean over rows, which varies less than each row: the ball can be smaller.
+Their squared error is B = ppᵀ, p the mean of g_t·x_t with z_t = (x_t, b·g_t), as the sampling of
+people asks. Let M be the mean of z_tz_tᵀ, γ that of g_t², and X that of x_tx_tᵀ: M is positive
+semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤ γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t,
+tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)² and tr BB' = tρ²: F is at most what it is above,
+with tr X and γ in place of ‖x‖² and g², and Δ is the same. A gauge counts a person in the bins of
+F/√p and of the root mean square of g. Newton's quadratics are averaged as they are
+(`blurfit.theory.moments`).
 
 **Gauge.** A record is in one bin of each histogram, so another record in its place takes one from a
 bin and gives one to another in each: Δ = 2 for two histograms and √2 for their joint one;
@@ -161,7 +181,7 @@ from blurfit.arrays import FloatArray, IntArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.moments import NUDGE
-from blurfit.validate import finite, nonnegative, one_of, positive
+from blurfit.validate import finite, nonnegative, one_of, positive, whole
 
 FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ = 2/τ
 FREE_SQUARES = 4.5  # τ, up to which it is so with the squared slopes as well
@@ -486,6 +506,12 @@ def within(low: float, high: float, **values: float) -> None:
             raise InvalidValueError(f"Expected {name}={value!r} between {low:g} and {high:g}.")
 
 
+def _yes_or_no(**values: object) -> None:
+    for name, value in values.items():
+        if type(value) is not bool:
+            raise InvalidValueError(f"Expected {name}={value!r} to be true or false.")
+
+
 @dataclass(frozen=True, eq=False)
 class ResidualMap:
     """z = (c·s, a·s·f/(r√p), b·s·g/bound), s = min(1, r√p/‖f‖): ‖(z₁, …)‖ ≤ 1 for every record.
@@ -498,6 +524,8 @@ class ResidualMap:
         constant: c, the largest first entry of z.
         feature_weight: a.
         target_weight: b; a² + b² ≤ 1.
+        robust: Whether squared errors are sent as well.
+        stride: Every how many-th row sends them, of rows that are held: they are a spread alone.
     """
 
     whitening: Whitening
@@ -507,12 +535,17 @@ class ResidualMap:
     constant: float = 0.25
     feature_weight: float = 0.8
     target_weight: float = 0.6
+    robust: bool = False
+    stride: int = 1
+    robust_weight: ClassVar[float] = 0.5  # ω, which costs a 25th more noise
 
     def __post_init__(self) -> None:
         within(SMALLEST_RADIUS, LARGEST_RADIUS, radius=self.radius, bound=self.bound)
         within(1 / LARGEST_NUMBER, LARGEST_NUMBER, scale=self.scale)
         within(0.01, 1.0, constant=self.constant, feature_weight=self.feature_weight)
         within(0.01, 1.0, target_weight=self.target_weight)
+        _yes_or_no(robust=self.robust)
+        whole(stride=self.stride)
         if self.feature_weight**2 + self.target_weight**2 > 1:
             raise InvalidValueError(
                 f"Expected feature_weight={self.feature_weight!r} and "
@@ -530,10 +563,15 @@ class ResidualMap:
         return self.target_weight / self.bound
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
-        """Δ of Σzzᵀ, whatever the map is: √2(c² + 1), or c² + 1 where a record is left out."""
+        """Δ of Σzzᵀ, and of squared errors if they are sent, whatever the map is: √2(c² + 1), or
+        c² + 1 where a record is left out, and what B adds.
+        """
         one_of(NEIGHBOURS, neighbours=neighbours)
-        length = self.constant**2 + 1
-        return (math.sqrt(2) if neighbours == "replace" else 1.0) * length * NUDGE
+        replaced, squares = neighbours == "replace", self.robust_weight**2 if self.robust else 0.0
+        features = self.constant**2 + self.feature_weight**2  # K
+        apart = self.target_weight**4 / (1 + squares) if replaced else 0.0
+        whole = (self.constant**2 + 1) ** 2 + squares * (features**2 - apart)
+        return math.sqrt((2 if replaced else 1) * whole) * NUDGE
 
     def vectors(self, v: ArrayLike, y: ArrayLike, *, together: bool = False) -> FloatArray:
         """z of each record, or of the rows of one person, which are cut `together`."""
@@ -559,6 +597,12 @@ class ResidualMap:
         z[..., -1] = self.target_weight * g
         return z
 
+    def sums(self, v: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray | None]:
+        """(Σzzᵀ, Σg²xxᵀ) of many; the last only if it is sent."""
+        z = self.vectors(v, y)
+        x, square = z[:, :-1], (z[:, -1] / self.target_weight) ** 2
+        return z.T @ z, (x * square[:, None]).T @ x if self.robust else None
+
     def to_dict(self) -> dict[str, Any]:
         """Write it as part of an agreement."""
         return {
@@ -568,6 +612,8 @@ class ResidualMap:
             "scale": self.scale,
             "bound": self.bound,
             "weights": [self.constant, self.feature_weight, self.target_weight],
+            "robust": self.robust,
+            "stride": self.stride,
         }
 
 
@@ -592,9 +638,13 @@ class NewtonMap:
     def __post_init__(self) -> None:
         within(0.01, 100.0, constant=self.constant)
         within(1.0, LARGEST_RADIUS, radius=self.radius)  # so that no finite f becomes infinite
-        if not isinstance(self.robust, bool):
-            raise InvalidValueError(f"Expected robust={self.robust!r} to be true or false.")
+        _yes_or_no(robust=self.robust)
         self.sensitivity()  # is refused where squared slopes are not free
+
+    @property
+    def robust_weight(self) -> float:
+        """ω of the squared slopes: the loss's own."""
+        return self.loss.robust_weight
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -683,6 +733,7 @@ class GaugeMap:
     features: FloatArray
     errors: FloatArray
     joint: bool = False
+    robust: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         within(1 / LARGEST_NUMBER, LARGEST_NUMBER, scale=self.scale)
@@ -692,8 +743,7 @@ class GaugeMap:
             if not increasing or not 2 <= len(edges) <= MOST_BINS:
                 raise InvalidValueError(f"Expected {name} to be 2 to {MOST_BINS} increasing ends.")
             object.__setattr__(self, name, fixed(edges))
-        if type(self.joint) is not bool:
-            raise InvalidValueError(f"Expected joint={self.joint!r} to be true or false.")
+        _yes_or_no(joint=self.joint)
 
     @property
     def width(self) -> int:
@@ -760,7 +810,7 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
     common = {"kind", "mean", "whitening", "coefficients", "intercept"}
     newton = {"constant", "radius", "robust", "balance"}
     own = {
-        "residual": {"radius", "scale", "bound", "weights"},
+        "residual": {"radius", "scale", "bound", "weights", "robust", "stride"},
         "gauge": {"scale", "features", "errors", "joint"},
         "logistic": newton,
         "poisson": {*newton, "count_bound", "curvature_bound", "gradient_bound"},
@@ -774,7 +824,9 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
         weights = entry["weights"]
         if not isinstance(weights, list) or len(weights) != 3:
             raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
-        return ResidualMap(whitening, entry["radius"], entry["scale"], entry["bound"], *weights)
+        c, a, b = weights
+        reach = entry["radius"], entry["scale"], entry["bound"]
+        return ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
     if kind == "gauge":
         ends = entry["features"], entry["errors"]
         return GaugeMap(whitening, entry["scale"], *ends, entry["joint"])

@@ -105,7 +105,7 @@ derivation.
 | 6 to 8 | 0.2, residuals 0.2, 0.25, 0.35 | one wave | 0.3, then residuals |
 | 8 to 30 | as above | 0.3, then residuals | 0.3, then residuals |
 | 30 to 150 | as above | 0.2, residuals 0.3, Newton | as labels |
-| from 150 on | 0.08, residuals 0.12, 0.15, 0.25, 0.4 | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
+| from 150 on | 0.08, 0.12, 0.15, 0.25, 0.4 | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
 
 Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
 joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
@@ -502,6 +502,13 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     else:  # each wave has twice the share of the one before
         shares = tuple(2.0 ** (place - waves) / (1 - 2.0**-waves) for place in range(waves))
     return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
+
+
+def stride_of_squares(count: int, mu: float, coefficients: int) -> int:
+    """Every how many-th row the squared errors of a last wave are of, up to every 16th: nμ = 500
+    for each column tells their spread to a tenth.
+    """
+    return min(max(int(count * mu / (500 * coefficients)), 1), 16)
 
 
 def stride_of(count: int, mu: float, coefficients: int, *, gauge: bool = False) -> int:

@@ -1,28 +1,41 @@
-"""Do tables cover? Answers of one release against the population that people were drawn from.
+"""Do tables and effects cover? Answers of a release against the population of its people.
 
 Three kinds of people answer a yes/no, two choices, a number with bands and another number. In each
 trial n of them send once; `moments.table`, `mean`, `quantile` and `odds_ratio` tell intervals of
-95 %, and tests of hypotheses that are true of these people reject them so often:
+95 %, and tests of hypotheses that are true of these people reject them so often. Another n send
+what models are asked of: the values of a curve at its knots, average marginal effects on a yes/no
+(beside `PUBLIC` public rows), and whether a model needs a question that says nothing:
 
 | people | what is special |
 | --- | --- |
-| even | every answer is independent of every other, and pay is spread alike everywhere |
-| uneven | one region has 1.7 times the spread of pay of the others |
-| skewed | pay is lognormal, and one level of each choice is rare |
+| even | pay is independent of all else and spread alike, hours follow age, members age and east |
+| uneven | one region has 1.7 times the spread of pay and of hours of the others |
+| skewed | pay and hours are skewed, and one level of each choice is rare |
 """
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
+from scipy.special import expit
 
-from blurfit import Agreement, Bands, Binary, Categorical, Numeric, PublishedMoments, Schema
+from blurfit import (
+    Agreement,
+    Bands,
+    Binary,
+    Categorical,
+    Curve,
+    Numeric,
+    PublishedMoments,
+    Schema,
+)
 from blurfit.arrays import AnyArray
 from blurfit.errors import InfeasibleError
 from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
 from blurfit.progress import Progress, silent
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.schema.vectors import values
+from blurfit.simulation.sampler import sampler_for, totals_of_products
 
 PEOPLE = ("even", "uneven", "skewed")
 SCHEMA = Schema(
@@ -35,6 +48,18 @@ SCHEMA = Schema(
     ],
     Numeric("pay", 0, 100),
 )
+MODELS = Schema(
+    [
+        Binary("east"),
+        Categorical("region", ["a", "b", "c", "d"]),
+        Numeric("age", 18, 90),
+        Curve("age", knots=[18, 36, 54, 72, 90]),
+        Numeric("hours", 0, 80),
+    ],
+    Binary("member"),
+)
+SLOPES = -0.5, 0.03, 0.6  # of members: the constant, a year of age from 54 on, and east
+PUBLIC = 5000
 POPULATION = 400_000
 QUESTIONS: dict[str, Callable[[PublishedMoments], Answers]] = {
     "shares": lambda moments: moments.table("region"),
@@ -57,12 +82,19 @@ def drawn(kind: str, count: int, generator: np.random.Generator) -> Table:
     else:
         wide = 1.7 if kind == "uneven" else 1.0
         pay = 48 + 12 * np.where(region == 3, wide, 1.0) * generator.standard_normal(count)
+    age, east = generator.uniform(18, 90, count), generator.random(count) < 0.45
+    spread = 8 * np.where((region == 3) & (kind == "uneven"), 1.7, 1.0)
+    error = generator.exponential(size=count) - 1 if rare else generator.standard_normal(count)
+    constant, of_age, of_east = SLOPES
+    likely = expit(constant + of_age * (age - 54) + of_east * east)
     return {
-        "east": generator.random(count) < 0.45,
+        "east": east,
         "region": np.array(["a", "b", "c", "d"])[region],
         "school": generator.choice(["u", "v", "w", "x", "y"], count, p=of_school),
-        "age": generator.uniform(18, 90, count),
+        "age": age,
         "pay": np.clip(pay, 0, 100),
+        "hours": np.clip(30 + 12 * np.sin(np.pi * (age - 18) / 72) + spread * error, 0, 80),
+        "member": generator.random(count) < likely,
     }
 
 
@@ -78,7 +110,24 @@ def truths(people: Table) -> dict[str, AnyArray]:
         "means": np.array([pay[region == one].mean() for one in levels]),
         "median": np.array([np.median(pay)]),
         "odds ratio": np.ones(1),  # of east, and the first region against the second
+        "curve": _at_knots(people),
+        "marginal effects": _on_average(people),
     }
+
+
+def _at_knots(people: Table) -> AnyArray:
+    """Return the curve that least squares gives to the population, at its knots."""
+    hats = np.asarray(MODELS.question("curve(age)").scale(people["age"]))
+    return np.linalg.solve(hats.T @ hats, hats.T @ people["hours"])
+
+
+def _on_average(people: Table) -> AnyArray:
+    """Return how much a year of age and east change the chance to be a member, on average."""
+    constant, of_age, of_east = SLOPES
+    base = constant + of_age * (people["age"] - 54)
+    likely = expit(base + of_east * people["east"])
+    change = expit(base + of_east) - expit(base)
+    return np.array([change.mean(), of_age * (likely * (1 - likely)).mean()])
 
 
 def contest(
@@ -112,10 +161,16 @@ def _cell(
     agreement = Agreement.propose(SCHEMA, epsilon=epsilon, delta=1e-6, quorum=count)
     generator = np.random.default_rng([count, int(epsilon * 1000), PEOPLE.index(kind)])
     inside: dict[str, list[float]] = {name: [] for name in true}
-    rejected: dict[str, list[bool]] = {"χ² rejects": [], "equal means rejects": []}
+    rejected: dict[str, list[bool]] = {
+        name: [] for name in ("χ² rejects", "equal means rejects", "nested F rejects")
+    }
+    told = 0
+    rows = drawn(kind, PUBLIC, np.random.default_rng(1))
+    models = Agreement.propose(MODELS, epsilon=epsilon, delta=1e-6, quorum=count)
     for _ in range(trials):
-        clean = exact_totals(agreement, drawn(kind, count, generator))
-        moments = moments_of(agreement, sampler_for(agreement, clean).draw(generator))
+        release = _sent(models, drawn(kind, count, generator), generator)
+        told += _ask_models(release, rows, inside, rejected, true)
+        moments = _sent(agreement, drawn(kind, count, generator), generator)
         for name, ask in QUESTIONS.items():
             try:
                 found = ask(moments)
@@ -127,7 +182,46 @@ def _cell(
             moments.mean("pay", by="region").test().p_value < 0.05
         )
     shown = {name: float(np.mean(hits)) if hits else float("nan") for name, hits in inside.items()}
-    return shown | {name: float(np.mean(one)) for name, one in rejected.items()}
+    shown |= {name: float(np.mean(one)) if one else np.nan for name, one in rejected.items()}
+    return shown | {"models told": told / (3 * trials)}
+
+
+def _sent(agreement: Agreement, people: Table, generator: np.random.Generator) -> PublishedMoments:
+    """Return the release of these people, all noise drawn at once."""
+    v = values(agreement.schema, people)
+    rows = np.column_stack([np.ones(len(v)), v])
+    clean = totals_of_products(agreement, len(v), rows.T @ rows)
+    return moments_of(agreement, sampler_for(agreement, clean).draw(generator))
+
+
+def _ask_models(
+    release: PublishedMoments,
+    rows: Table,
+    inside: dict[str, list[float]],
+    rejected: dict[str, list[bool]],
+    true: dict[str, AnyArray],
+) -> int:
+    """Ask a release three things of models, and return how many were told.
+
+    `ridge=0` spares the search for the best shrinkage, which errors do not depend on.
+    """
+    told = 0
+    for name in ("curve", "marginal effects", "nested F rejects"):
+        try:
+            if name == "curve":
+                found = release.fit("hours ~ curve(age)", ridge=0).effect("age")
+                inside[name] += _inside(found, true[name])
+            elif name == "marginal effects":
+                model = release.fit("member ~ east + age", public=rows)
+                inside[name] += _inside(model.marginal_effects(rows), true[name])
+            else:
+                larger = release.fit("hours ~ curve(age) + region", ridge=0)
+                test = larger.compare(release.fit("hours ~ curve(age)", ridge=0))
+                rejected[name].append(test.p_value < 0.05)
+        except InfeasibleError:
+            continue
+        told += 1
+    return told
 
 
 def _inside(found: Answers, true: AnyArray) -> list[float]:

@@ -18,7 +18,7 @@ import {
   show,
 } from "./page.js";
 import { perturb } from "./perturb.js";
-import { showPreview } from "./preview.js";
+import { mostCouldBeRead, showPreview } from "./preview.js";
 import { askedOf } from "./schema.js";
 import { newName } from "./signing.js";
 import { share, toBytes } from "./submission.js";
@@ -106,7 +106,7 @@ function entitle(schema) {
 
 /** Three lines, and more for whoever wants to know. */
 function truth() {
-  const { lines, more } = inShort(agreement, mu);
+  const { lines, more } = inShort(agreement, mu, mostCouldBeRead(agreement));
   return [
     h("h2.unseen", t("short")),
     h("ul.short", lines.map(([words, own]) => h("li", attributes(own), words))),

@@ -131,6 +131,22 @@ function isRead(belief) {
   return Math.max(...belief.probabilities) >= 0.9;
 }
 
+/** Whether most answers of a middling person could be read back by whoever gets the submission: each of
+ * them as well as two answers that are 2.6 deviations apart, which tells them apart 9 times in 10. */
+export function mostCouldBeRead(agreement) {
+  const exact = exactly(agreement);
+  const deviations = partsOf(agreement).flatMap((part) => part.deviations);
+  const asked = askedOf(agreement.schema);
+  const middle = (some) => some[Math.floor(some.length / 2)];
+  const record = Object.fromEntries(asked.map((one) => [one.name, middle(candidatesOf({ ...one, optional: false }))]));
+  const isClear = ({ name, ...column }) => {
+    const candidates = candidatesOf({ ...column, optional: false });
+    const [one, other] = [candidates[0], candidates.at(-1)].map((value) => exact({ ...record, [name]: value }));
+    return Math.hypot(...one.map((number, i) => (number - other[i]) / deviations[i])) >= 2.6;
+  };
+  return asked.filter(isClear).length >= asked.length / 2;
+}
+
 function candidatesOf(column) {
   const silence = column.optional ? [null] : [];
   if (column.kind === "categorical") return [...column.levels, ...silence];

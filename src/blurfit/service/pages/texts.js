@@ -68,7 +68,7 @@ export function columnTitle(column, name) {
   }
   const level = name.slice(column.name.length + 1);
   const label = level === "(not said)" ? t("notSaid") : answerOf(column, level);
-  return title === column.name && label === level ? name : `${title}: ${label}`;
+  return `${title}: ${label}`;
 }
 
 /** All languages that the survey speaks. */

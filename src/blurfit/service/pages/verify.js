@@ -218,6 +218,10 @@ function verifyColumn(column, isTarget) {
   demand(isWord(name), "name", name, "a word");
   const more = [...verifyOptional(column, isTarget), ...verifyWording(column, what)];
   if (kind === "binary") return exactly(column, ["name", "kind", ...more], what);
+  if (kind === "exit" && isTarget) {
+    demand(isWord(column.time), `time of ${what}`, column.time, "a word");
+    return exactly(column, ["name", "kind", "time", "horizon", "bands", ...more], what);
+  }
   if (kind === "categorical") {
     exactly(column, ["name", "kind", "levels", ...more], what);
     const { levels } = column;

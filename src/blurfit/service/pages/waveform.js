@@ -1,6 +1,6 @@
 // The numbers that a later wave's map makes of a record: mirrors `blurfit.theory.forms`.
 //
-//   residual   upper triangle of zzᵀ
+//   residual   upper triangle of zzᵀ, and if the map is robust that of ω·g²xxᵀ, z = (x, b·g)
 //   Newton's   upper triangle of M, then p, whose noise is τ times as large, and if the map is
 //              robust the upper triangle of ω·ppᵀ
 
@@ -15,36 +15,44 @@ export function waveForm({ schema, wave: { map } }) {
   const rows = kept.length + (isNewton ? 1 : 2);
   const upper = triangle(rows);
   const slopes = isNewton ? Array.from({ length: rows }, (_, i) => [rows + 0.3, i]) : [];
-  const ofUpper = upper.map(([row, column]) => (row === column ? 1 : 2));
-  const squares = map.robust ? upper.map(([row, column]) => [row + rows + 1, column]) : [];
-  const counts = [...ofUpper,...slopes.map(() => map.balance ** -2),...(map.robust ? ofUpper : [])];
+  const squared = triangle(map.robust ? kept.length + 1 : 0); // all rows, but the error's own
+  const squares = squared.map(([row, column]) => [row + rows + 1, column]);
+  const often = ([row, column]) => (row === column ? 1 : 2);
+  const ofSlopes = slopes.map(() => map.balance ** -2);
+  const counts = [...upper.map(often), ...ofSlopes, ...squared.map(often)];
   return {
     sent: [...upper, ...slopes, ...squares],
     counts,
     size: Math.ceil(Math.sqrt(counts.reduce((sum, one) => sum + one, 0))),
-    products: (values) => productsOf(map, upper, kept.map((i) => values[i]), values.at(-1)),
+    products: (values) =>
+      productsOf(map, upper, squared, kept.map((i) => values[i]), values.at(-1)),
     reach: (neighbours) => reachOf(map, neighbours),
   };
 }
 
-function productsOf(map, upper, v, target) {
+function productsOf(map, upper, squared, v, target) {
+  const weight = robustWeight(map);
+  const squaresOf = (p) => squared.map(([row, column]) => weight * (p[row] * p[column]));
   if (map.kind === "residual") {
     const z = residualVector(map, v, target);
-    return upper.map(([row, column]) => z[row] * z[column]);
+    const g = z.at(-1) / map.weights[2];
+    const products = upper.map(([row, column]) => z[row] * z[column]);
+    return [...products, ...squaresOf(z.map((one) => one * g))];
   }
   const y = map.kind === "poisson" ? ((target + 1) / 2) * map.count_bound : target;
   const { u, g, h } = newtonRecord(map, v, y);
   const p = u.map((one) => -g * one);
-  const weight = map.robust ? robustWeight(map) : 0;
-  const squares = map.robust ? upper.map(([row, column]) => weight * (p[row] * p[column])) : [];
-  return [...upper.map(([row, column]) => h * (u[row] * u[column])), ...p, ...squares];
+  return [...upper.map(([row, column]) => h * (u[row] * u[column])), ...p, ...squaresOf(p)];
 }
 
 /** Δ, whatever the map is: only the constant, or the loss and τ, decide it. */
 function reachOf(map, neighbours) {
   if (map.kind === "residual") {
-    const length = map.weights[0] ** 2 + 1; // of zzᵀ, its first entry blurred as well
-    return (neighbours === "zero-out" ? 1 : Math.SQRT2) * length * NUDGE;
+    const [c, a, b] = map.weights; // zzᵀ has its first entry blurred as well
+    const squares = map.robust ? robustWeight(map) ** 2 : 0;
+    const apart = neighbours === "zero-out" ? 0 : b ** 4 / (1 + squares);
+    const whole = (c ** 2 + 1) ** 2 + squares * ((c ** 2 + a ** 2) ** 2 - apart);
+    return Math.sqrt((neighbours === "zero-out" ? 1 : 2) * whole) * NUDGE;
   }
   if (map.kind === "logistic") return logisticSensitivity(map.balance, neighbours, map.robust);
   return poissonSensitivity(map, neighbours);
@@ -71,7 +79,7 @@ const LARGEST_SLOPE = 1e13; // of counts
 const NEWTON = ["constant", "radius", "robust", "balance"];
 const COMMON = ["kind", "mean", "whitening", "coefficients", "intercept"];
 const OWN = {
-  residual: ["radius", "scale", "bound", "weights"],
+  residual: ["radius", "scale", "bound", "weights", "robust", "stride"],
   logistic: NEWTON,
   poisson: [...NEWTON, "count_bound", "curvature_bound", "gradient_bound"],
 };
@@ -113,7 +121,9 @@ export function verifyMap(map, schema) {
   );
 }
 
-function verifyResidual({ radius, bound, scale, weights }, { target }) {
+function verifyResidual({ radius, bound, scale, weights, robust, stride }, { target }) {
+  demand(stride === 1, "stride", stride, "1: everybody sends"); // more is for rows that are held
+  demand(typeof robust === "boolean", "robust", robust, "true or false");
   demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
   between("radius", radius, 1e-4, LARGEST_RADIUS);
   between("bound", bound, 1e-4, LARGEST_RADIUS);
@@ -241,8 +251,9 @@ function poissonSlopes(score, target, map) {
   return [within(rate - within(target, 0, most), -largest, largest), Math.min(rate, steepest)];
 }
 
-/** ω of the squared slopes. */
+/** ω of the squared slopes or errors. */
 function robustWeight({ kind, balance, curvature_bound: steepest, gradient_bound: largest }) {
+  if (kind === "residual") return 0.5;
   if (kind === "logistic") return 1 / (Math.SQRT2 * balance);
   return Math.min((0.55 * steepest) / largest ** 2, 0.7 / (balance * largest));
 }

@@ -1,0 +1,30 @@
+"""The experiment on histories runs, and its yardsticks are what they say."""
+
+import numpy as np
+import pytest
+
+from blurfit_lab.experiments.histories import SLOPES, diaries, diary, exits, survival, within
+
+seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
+
+
+def test_fixed_effects_do_not_see_what_stays_the_same_in_a_person() -> None:
+    x, y = diary(20_000, 0.0, 1)
+    found = within(x, y)
+    assert np.abs(found - within(x, y + x[:, :1, 0])).max() < 1e-12
+    assert np.abs(found - np.linspace(-0.2, 0.5, 5)).max() < 0.02  # but for clipping
+
+
+def test_hazards_are_those_of_the_slopes() -> None:
+    v, y, hazard = exits(50_000, 1)
+    assert np.allclose(hazard, 0.45 + v @ SLOPES / np.sqrt(5))
+    assert y["event"].sum() / y["time"].sum() == pytest.approx(0.45, rel=0.03)
+
+
+@seeded
+def test_a_cell_of_each() -> None:
+    found = diaries([2048], [8.0], 4)
+    assert (found["ratio"] > 1).all()
+    assert (found["coverage, default"] >= found["coverage, rows_each"]).all()
+    one = survival([4096], [8.0], 4).iloc[0]
+    assert one["privacy adds"] < one["without privacy"]
