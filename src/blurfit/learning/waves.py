@@ -826,7 +826,7 @@ def _size(seen: float, radius: float, shape: float) -> float:
     shape p/2) with E[min(t, r²)] = seen: if its mean is below 0.15, bounds were so wide that noise
     hid the columns' spread, and it shrinks by that.
     """
-    if seen >= 0.15 or seen <= 0:
+    if not 0 < seen < min(0.15, 0.99 * radius**2):  # no mean gives more than r², but noise may
         return 1.0
 
     def kept(mean: float) -> float:
