@@ -5,17 +5,7 @@ import * as ledger from "./ledger.js";
 import * as outbox from "./outbox.js";
 import { receipt, refused, tell } from "./outcome.js";
 import {
-  agreementAt,
-  alarmOf,
-  ask,
-  definitions,
-  fingerprintHere,
-  h,
-  linked,
-  offerLanguages,
-  place,
-  progress,
-  show,
+  agreementAt, alarmOf, ask, definitions, fingerprintHere, h, linked, offerLanguages, place, progress, show,
 } from "./page.js";
 import { perturb } from "./perturb.js";
 import { mostCouldBeRead, showPreview } from "./preview.js";

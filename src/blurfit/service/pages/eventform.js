@@ -2,7 +2,7 @@
 // whose proofs it rests upon, operation by operation, so that both round alike.
 
 import { NUDGE } from "./forms.js";
-import { columnsFor, INTERCEPT, questionsOf } from "./schema.js";
+import { columnsFor, questionsOf } from "./schema.js";
 import { demand, finite } from "./checks.js";
 
 const [OF_TIME, MOST_BANDS, APART] = [0.95, 48, 0.5]; // apart: of two tables in a picture

@@ -7,15 +7,7 @@ import { markdown } from "./markdown.js";
 import { alarm, alarmOf, ask, definitions, fingerprintHere, h, place, show, term } from "./page.js";
 import { effectPlot, intervalPlot, scaleOf } from "./plots.js";
 import {
-  aimOf,
-  effectsOf,
-  estimatesOf,
-  featuresOf,
-  inferenceOf,
-  outputsOf,
-  predict,
-  predictionInterval,
-  qualityOf,
+  aimOf, effectsOf, estimatesOf, featuresOf, inferenceOf, outputsOf, predict, predictionInterval, qualityOf,
 } from "./published.js";
 import { askedOf, columnsFor, isLabel, NOT_SAID } from "./schema.js";
 import { isOwn, signersOf } from "./signing.js";

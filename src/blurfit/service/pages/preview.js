@@ -8,13 +8,7 @@ import { exactly } from "./perturb.js";
 import { askedOf, isLabel, unscale } from "./schema.js";
 import { answerOf, attributes, questionOf, titleOf } from "./texts.js";
 import {
-  conditionInWords,
-  eitherInWords,
-  isShared,
-  modelInShort,
-  modelInWords,
-  proofInWords,
-  strengthOf,
+  conditionInWords, eitherInWords, isShared, modelInShort, modelInWords, proofInWords, strengthOf,
 } from "./words.js";
 
 /** Into #preview; `send` gets the buttons, `change` goes back to the answers. */
