@@ -17,10 +17,10 @@ export function showPreview(agreement, mu, { record, sent, bytes }, { send, chan
   const back = h("button", { type: "button", click: change }, t("preview.change"));
   sending.addEventListener("click", () => send([sending, back]));
   const heading = h("h2", { tabindex: "-1" }, t("preview.label"));
-  const found = beliefs(agreement, record, sent);
+  const found = Array.isArray(record) ? [] : beliefs(agreement, record, sent); // or a diary
   show("preview",
     heading,
-    h("p", t("preview.what")),
+    h("p", Array.isArray(record) ? t("diary.preview", { count: record.length }) : t("preview.what")),
     h("div.beliefs", found.map((one) => beliefPicture(one, record))),
     risk(agreement, mu, found),
     veryNumbers(agreement, sent, bytes),
