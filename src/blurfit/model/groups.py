@@ -14,7 +14,7 @@ among its features it has common slopes, and an intercept for each group. The ma
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -105,25 +105,29 @@ class ByGroup:
         likely = np.clip(found.values / whole, 0.0, 1.0)
         sampling = whole * (np.diag(likely) - np.outer(likely, likely))
         what = "People" if self.sums.count is not None else "Effective number of people"
-        answer = Answer(found.values, sampling, found.noise)
-        limits = (0.0, np.inf)
-        return self._answers(f"{what} by {self.question.name}", answer, confidence, limits=limits)
+        return Answers(
+            f"{what} by {self.question.name}",
+            (self.question.name,),
+            tuple((name,) for name in self.names),
+            Answer(found.values, sampling, found.noise),
+            promise_of(self.moments),
+            confidence,
+            limits=(0.0, np.inf),
+        )
 
     def mean(self, name: str, *, confidence: float = 0.95) -> Answers:
         """Return the mean of a number, or the share of a yes, in each group."""
-        one = self._target(name)
-        slope, constant = one.affines[0]
-        found = self.sums.means(one.columns[0]).scaled(1 / slope, -constant / slope)
+        one, by = self._target(name), self.question.name
+        models = self._models(Formula(name, ()), confidence)
         limits = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
-        told = np.flatnonzero(np.isfinite(found.values))
         test = None
-        if len(told) > 1:
-            what = f"{name} is equal in all groups of {self.question.name}"
-            test = reading.equal(found, what)
-        return self._answers(
-            f"Mean of {name} by {self.question.name}",
-            found,
-            confidence,
+        if len(models.models) > 1:
+            test = reading.equal(models.answer, f"{name} is equal in all groups of {by}")
+        return replace(
+            models.coefficients,
+            title=f"Mean of {name} by {by}",
+            keys=(by,),
+            rows=tuple((group,) for group in models.models),
             limits=limits,
             hypothesis=test,
         )
@@ -134,7 +138,9 @@ class ByGroup:
         Groups of which the noise is too large are left out, and `hidden` says why; if all are, that
         is refused.
         """
-        asked = self.moments.formula(formula)
+        return self._models(self.moments.formula(formula), confidence)
+
+    def _models(self, asked: Formula, confidence: float) -> "GroupModels":
         fitted, told, places, hidden = self._fitted(asked)
         size, names = len(told.names), tuple(self.names[place] for place in places)
         part = fitted.parts[0]
@@ -262,11 +268,6 @@ class ByGroup:
                 f"Expected one of the groups {listed(self.names)}, not {name!r}."
             )
         return self.names.index(name)
-
-    def _answers(self, title: str, answer: Answer, confidence: float, **more: Any) -> Answers:
-        rows = tuple((name,) for name in self.names)
-        promise = promise_of(self.moments)
-        return Answers(title, (self.question.name,), rows, answer, promise, confidence, **more)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
