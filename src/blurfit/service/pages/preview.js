@@ -18,16 +18,22 @@ export function showPreview(agreement, mu, { record, sent, bytes }, { send, chan
   const back = h("button", { type: "button", click: change }, t("preview.change"));
   sending.addEventListener("click", () => send([sending, back]));
   const heading = h("h2", { tabindex: "-1" }, t("preview.label"));
-  const found = beliefs(agreement, record, sent);
+  const found = Array.isArray(record) ? [] : beliefs(agreement, record, sent); // or a diary
   show("preview",
     heading,
-    h("p", isShared(agreement) ? t("preview.what.two", names(agreement)) : t("preview.what")),
+    h("p", whatOf(agreement, record)),
     h("div.beliefs", found.map((one) => beliefPicture(one, record, t(isShared(agreement) ? "belief.from.two" : "belief.from.one")))),
     risk(agreement, mu, found),
     veryNumbers(agreement, sent, bytes),
     h("div.buttons", sending, back),
   );
   heading.focus();
+}
+
+/** What was done, in a sentence: a diary's entries are told together. */
+function whatOf(agreement, record) {
+  if (Array.isArray(record)) return t("diary.preview", { count: record.length });
+  return isShared(agreement) ? t("preview.what.two", names(agreement)) : t("preview.what");
 }
 
 /** What follows from the pictures, and never less than the worst case of the noise. */
