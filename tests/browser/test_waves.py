@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from blurfit import Agreement, BlurfitError
+from blurfit import Agreement, Bands, BlurfitError, Curve
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.agreement.waves import Wave, kept_columns
@@ -70,6 +70,12 @@ def agreements() -> dict[str, Agreement]:
         schema = Schema(FEATURES, TARGETS[task])
         found[f"hostile {kind}"] = wave(schema, hostile(schema, kind), neighbours="zero-out")
         found[f"shared {kind}"] = wave(schema, hostile(schema, kind), databases=DATABASES)
+    bent = Schema(
+        [Curve("age", knots=[18, 33.3, 80]), *FEATURES[1:], Bands("income", edges=[1e4])],
+        TARGETS["number"],
+        sources=FEATURES[:1],
+    )
+    found["derived"] = wave(bent, hostile(bent, "residual"))
     return found
 
 

@@ -27,7 +27,7 @@ export const isOpenToAnyone = ({ admission }) => admission === "anyone";
 /** What is counted: people who were invited, or submissions of nobody knows whom. */
 export const countedIn = (agreement) => t(isOpenToAnyone(agreement) ? "submissions" : "people");
 
-const names = ({ databases }) => ({ first: databases[0].name, second: databases[1].name });
+export const names = ({ databases }) => ({ first: databases[0].name, second: databases[1].name });
 
 /** “income”, or “income above 37,000”. */
 export function targetInWords({ target }) {
