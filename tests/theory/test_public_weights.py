@@ -5,8 +5,9 @@ import pytest
 from scipy.optimize import minimize
 
 from blurfit.errors import InvalidValueError
+from blurfit.theory.coded import Code, CodedForm
+from blurfit.theory.forms import JointColumn, JointForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.moments import sensitivity
 from blurfit.theory.planning import excess_risks, information, public_weights
 
 CENSUS = ("numeric",) * 7 + ("sign",) * 6
@@ -92,6 +93,8 @@ def test_without_features_the_noise_of_means_is_least() -> None:
     assert (found.constant, found.features, found.target) == (1.0, (), 1.0)
 
     def noise(c: float) -> float:
-        return sensitivity(c, 1.0) / c
+        inner = JointForm(c, (JointColumn("y", 1.0),), counted=False)
+        form = CodedForm(inner, (0,), Code.overlapping(2), (1, 2), labels=("a", "b"))
+        return form.reach("replace").sums / c
 
     assert noise(1.0) <= min(noise(0.8), noise(1.25))
