@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup browsers programs demo test coverage check kernels format docs bench figures gallery package hashes errata clean
+.PHONY: help setup browsers programs demo test pictures coverage check kernels format docs bench figures gallery package hashes errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,10 @@ test coverage: export PYTHONDONTWRITEBYTECODE =
 # Continuous integration runs every test; everybody else reads which ones were left out.
 test: $(DEVELOPMENT) $(if $(filter true,$(CI)),programs,browsers)  ## Run all tests (check runs the documentation's examples)
 	$(BIN)/python -m pytest --numprocesses auto
+
+pictures: $(DEVELOPMENT) browsers  ## Keep pictures of every page, in both languages, narrow and wide, light and dark
+	BLURFIT_PICTURES=1 $(BIN)/python -m pytest --quiet tests/browser/test_appearance.py
+	@echo "build/screenshots"
 
 coverage: $(DEVELOPMENT) browsers  ## Run all tests, and print which lines and branches none of them takes
 	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term

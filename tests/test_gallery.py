@@ -15,7 +15,7 @@ def cells(notebook: Path) -> list[dict]:
 
 
 def test_the_gallery_has_all_its_notebooks() -> None:
-    assert len(NOTEBOOKS) == 5
+    assert len(NOTEBOOKS) == 8
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)

@@ -73,7 +73,7 @@ def test_an_agreement_is_the_course_of_one_wave() -> None:
 
 def test_auto_is_one_wave_where_few_people_are_expected() -> None:
     assert len(plan("number", quorum=200)) == 1
-    assert len(plan("number")) == 4
+    assert len(plan("number")) == 5
     assert plan("label").kinds == ("joint", "residual", "newton", "newton")
 
 

@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -377,3 +377,47 @@ def run(chromium: Browser, empty_page: Page) -> Callable[..., Any]:
         return json.loads(empty_page.evaluate(wrapped, json.dumps(argument)))
 
     return evaluate
+
+
+VERDICTS = """
+    return Promise.all(given.map(async (agreement) => {
+      const fingerprint = await checks.fingerprintOf(agreement);
+      try { await verify.verify({...agreement, fingerprint}, fingerprint); return "accepted"; }
+      catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
+    }));"""
+
+
+@pytest.fixture
+def verdicts(run: Callable[..., Any]) -> Callable[[list[dict[str, Any]]], list[str]]:
+    """What the page makes of documents under fingerprints that fit: accepted, or refused."""
+    return lambda documents: run("verify checks", VERDICTS, documents)
+
+
+def blurred(page: Page) -> None:
+    page.get_by_role("button", name="Blur my answers").click()
+    expect(page.get_by_role("heading", name="What will leave this device")).to_be_visible()
+
+
+def send(page: Page) -> None:
+    """Send what is blurred, and wait until it has arrived."""
+    page.get_by_role("button", name="Send the blurred numbers").click()
+    expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
+
+
+@contextmanager
+def two_services(folder: Path, **keys: Any) -> Iterator[tuple[list[Store], list[str]]]:
+    """Two databases that collect together; each option has a value for either."""
+    with ExitStack() as both:
+        stores = [both.enter_context(Store(folder / f"{name}.db")) for name in ("first", "second")]
+        options = [{name: values[i] for name, values in keys.items()} for i in (0, 1)]
+        urls = [
+            both.enter_context(in_a_thread(Service(store, **own)))
+            for store, own in zip(stores, options, strict=True)
+        ]
+        yield stores, urls
+
+
+def opened_at_both(stores: list[Store], agreement: Agreement) -> Agreement:
+    for store, role in zip(stores, ("first", "second"), strict=True):
+        store.open(agreement, role=role)
+    return agreement

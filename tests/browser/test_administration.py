@@ -5,6 +5,7 @@ import io
 import re
 from contextlib import ExitStack
 
+import openpyxl
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -14,7 +15,6 @@ from blurfit.learning.outlook import outlook
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
-from support.looks import NARROW, WIDE, look_at
 
 from .conftest import Visitor
 
@@ -137,6 +137,56 @@ def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) 
     schema = service.store.collection(fingerprint).agreement.schema
     assert schema.target.levels == ("red", "green", "none")
     assert schema.features[0].optional
+
+
+def test_questions_from_an_xlsform_in_two_languages(admin, service, tmp_path) -> None:
+    """The service reads the file; what is to be predicted is chosen, and texts are typed twice."""
+    book = openpyxl.Workbook()
+    sheets = {
+        "survey": [
+            [
+                "type",
+                "name",
+                "label::English (en)",
+                "label::Deutsch (de)",
+                "constraint",
+                "required",
+            ],
+            ["integer", "age", "Your age", "Ihr Alter", ". >= 18 and . <= 90", "yes"],
+            ["select_one yn", "owner", "Do you own your home?", "Eigenheim?", "", "yes"],
+            ["integer", "rooms", "Rooms", "Zimmer", ". >= 1 and . <= 30", "yes"],
+        ],
+        "choices": [
+            ["list_name", "name", "label::English (en)", "label::Deutsch (de)"],
+            ["yn", "yes", "yes", "ja"],
+            ["yn", "no", "no", "nein"],
+        ],
+    }
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(tmp_path / "form.xlsx")
+    admin.get_by_label("Or take the questions from an XLSForm").set_input_files(
+        tmp_path / "form.xlsx"
+    )
+    expect(admin.get_by_text("3 questions were read from the file.")).to_be_visible()
+    admin.locator("#form-target").select_option("age")
+    admin.get_by_label("Languages").fill("en, de")
+    admin.get_by_label("Title (English)").fill("Homes")
+    admin.get_by_label("Title (Deutsch)").fill("Wohnen")
+    admin.get_by_role("button", name="See the form").click()
+    expect(admin.get_by_role("dialog").get_by_label("Rooms")).to_be_visible()
+    admin.get_by_role("dialog").get_by_role("button", name="Back").click()
+    admin.get_by_role("button", name="Open this survey").click()
+    expect(admin.get_by_text("The survey is open.")).to_be_visible()
+    name = admin.locator("#message a").get_attribute("href").removeprefix("/c/")
+    schema = service.store.collection(name).agreement.schema
+    assert schema.target.name == "age"
+    assert schema.about.title.in_language("de") == "Wohnen"
+    assert schema.features[-1].wording.question.in_language("de") == "Zimmer"
+    admin.get_by_role("button", name="Type the questions instead").click()
+    expect(admin.get_by_role("group", name="What is to be predicted")).to_be_visible()
 
 
 def test_counts_are_live_and_a_collection_can_be_paused_and_closed(
@@ -353,6 +403,7 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         entry.get_by_role("button", name="Close…").click()
         sure = there.get_by_role("dialog", name="Close this survey")
         expect(sure).to_contain_text("Office has 0. University has 0. Nobody can")
+        expect(entry).to_contain_text("Office has as many.")
         # and from then on for whom it waits
         sure.get_by_label("I know that this cannot be undone").check()
         sure.get_by_role("button", name="Close it").click()
@@ -360,26 +411,3 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         expect(entry.get_by_role("button", name="Let Office publish…")).to_have_count(0)
         there.goto(f"{second_url}/collections/{agreement.fingerprint}")
         expect(there.get_by_text("It waits for Office")).to_be_visible()
-
-
-def test_looks(visit, service, survey) -> None:
-    """Without serious problems of accessibility, and without scrolling sideways."""
-    agreement = Agreement.propose(survey("seen income"), epsilon=1, delta=1e-6, quorum=30)
-    service.open(agreement)
-    plan = Plan.propose(survey("seen in waves"), waves=2, epsilon=1, delta=1e-6, quorum=100)
-    service.store.open(plan)
-    page = visit(viewport={"width": 320, "height": 800}).go("/admin")
-    enter(page, service.token)
-    expect(page.locator("#expected p").first).to_be_visible()
-    page.get_by_label("People needed").fill("8")
-    page.get_by_label("ε of what is published").fill("0")
-    expect(page.get_by_text("Enter a number above 0, such as 1.")).to_be_visible()
-    look_at(page, "administration-5-problems", NARROW)
-    page.get_by_label("ε of what is published").fill("5")
-    expect(page.locator(".warning").first).to_be_visible()
-    page.get_by_text("More choices").click()
-    page.get_by_label("Two databases, of which neither").check()
-    look_at(page, "administration-6-choices", (375, "dark"), WIDE)
-    entry = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
-    entry.get_by_role("button", name="Invite…").click()
-    look_at(page, "administration-7-invite", (375, "dark"))

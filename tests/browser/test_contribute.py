@@ -10,11 +10,25 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from blurfit import Agreement, Bands, Condition, Cross, Product, Submission, perturb
+from blurfit import (
+    Agreement,
+    Bands,
+    Binary,
+    Condition,
+    Cross,
+    Numeric,
+    Product,
+    Schema,
+    Submission,
+    TimeToEvent,
+    perturb,
+)
 from blurfit.protocol import tokens
 from blurfit.schema.vectors import values
 from blurfit.store.arrivals import Arrival
 from support.fair import DEVIATIONS, is_standard_normal
+
+from .conftest import send
 
 RECORD = {"age": 42.625, "married": True, "region": "south"}
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
@@ -39,6 +53,21 @@ def blur(page: Page, fill_in, agreement: Agreement) -> None:
     page.get_by_role("button", name=BLUR).click()
 
 
+@pytest.fixture
+def begun(visit, service, propose, fill_in):
+    """An agreement of this test's own, and a visitor who has blurred her answers to it."""
+
+    def make(**options):
+        agreement = propose(**options)
+        service.open(agreement)
+        visitor = visit()
+        page = visitor.go(f"/c/{agreement.fingerprint}")
+        blur(page, fill_in, agreement)
+        return agreement, visitor, page
+
+    return make
+
+
 def deviations(agreement: Agreement) -> np.ndarray:
     return np.concatenate([part.deviations for part in agreement.parts])
 
@@ -49,7 +78,9 @@ def spellings(value: float) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"sends": "targets", "public_rows": "5a" * 32}], ids=["everything", "targets"]
+    "options",
+    [{}, {"sends": "targets", "public_rows": "5a" * 32}, {"groups": "region", "overlap": 0.5}],
+    ids=["everything", "targets", "groups"],
 )
 def test_nothing_leaves_but_one_blurred_submission(
     visit, service, propose, fill_in, options
@@ -64,8 +95,7 @@ def test_nothing_leaves_but_one_blurred_submission(
     blur(page, fill_in, agreement)
     expect(page.get_by_role("heading", name="What will leave this device")).to_be_visible()
     assert visitor.watch.bodies == []  # so far nothing has left
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    send(page)
 
     (body,) = visitor.watch.bodies
     sent = Submission.from_bytes(body)  # which refuses any byte too many
@@ -118,8 +148,7 @@ def test_what_is_computed_from_answers_is_said_but_not_asked(
         expect(page.locator("#agreement")).to_contain_text(words)
     blur(page, fill_in, agreement)
     expect(page.locator(".belief")).to_have_count(4)
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    send(page)
     (body,) = visitor.watch.bodies
     exact = agreement.exact(RECORD | {"pay": 61234.5})
     noise = (Submission.from_bytes(body).numbers - exact) / deviations(agreement)
@@ -151,36 +180,25 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
     assert is_standard_normal(noise)
 
 
-def test_the_same_answers_keep_their_noise(visit, service, propose, fill_in) -> None:
+def test_the_same_answers_keep_their_noise(begun) -> None:
     """Drawing again until it pleases would make noise less random."""
-    agreement = propose()
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+    _agreement, _visitor, page = begun()
     before = page.locator("pre").text_content()
     page.get_by_role("button", name="Change my answers").click()
     page.get_by_role("button", name=BLUR).click()
     assert page.locator("pre").text_content() == before
 
 
-def test_double_click_sends_once(visit, service, propose, fill_in) -> None:
-    agreement = propose()
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+def test_double_click_sends_once(service, begun) -> None:
+    agreement, visitor, page = begun()
     page.get_by_role("button", name=SEND).dblclick()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
     assert len(visitor.watch.bodies) == 1
     assert service.count(agreement) == 1
 
 
-def test_offline_then_online_sends_exactly_once(visit, service, propose, fill_in) -> None:
-    agreement = propose()
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+def test_offline_then_online_sends_exactly_once(service, begun) -> None:
+    agreement, visitor, page = begun()
     visitor.context.set_offline(True)
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text("You are offline")).to_be_visible()
@@ -272,12 +290,8 @@ def test_a_busy_service_is_asked_again(visit, service, propose, fill_in) -> None
     assert service.count(agreement) == 1
 
 
-def test_the_receipt_can_be_kept(visit, service, propose, fill_in) -> None:
-    agreement = propose()
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+def test_the_receipt_can_be_kept(begun) -> None:
+    agreement, visitor, page = begun()
     page.get_by_role("button", name=SEND).click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save the receipt").click()
@@ -295,8 +309,7 @@ def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in)
     visitor = visit()
     page = visitor.go(f"/c/{agreement.fingerprint}#invitation={token}")
     blur(page, fill_in, agreement)
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    send(page)
     assert service.store.unused_invitations(agreement.fingerprint) == 0
     assert not any(token in url.partition("#")[0] for url in visitor.watch.requests)
 
@@ -404,8 +417,7 @@ def test_of_a_label_only_the_answer_is_asked(visit, service, propose) -> None:
     asked = page.get_by_role("group", name=f"{agreement.schema.target.name} is above 37,000")
     asked.get_by_label("yes").check()
     page.get_by_role("button", name=BLUR).click()
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    send(page)
 
 
 def weaken(document: dict) -> None:
@@ -498,10 +510,66 @@ def test_somebody_else_may_answer_on_the_same_device(visit, service, propose, fi
     page = visitor.go(f"/c/{agreement.fingerprint}")
     for _ in range(2):
         blur(page, fill_in, agreement)
-        page.get_by_role("button", name=SEND).click()
-        expect(page.get_by_text(ARRIVED)).to_be_visible()
+        send(page)
         page.once("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Somebody else wants to answer here").click()
     one, other = (Submission.from_bytes(body) for body in visitor.watch.bodies)
     assert one.identifier != other.identifier
     assert service.count(agreement) == 2
+
+
+# ---- diaries, and times until an event
+
+
+def test_a_diary_stays_on_the_device_and_is_blurred_once(visit, service, propose, fill_in) -> None:
+    """Two days are kept over a reload, one is removed, and one submission leaves in the end."""
+    agreement = propose(diaries=True)
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    target = agreement.schema.target.name
+    for day in range(3):
+        fill_in(page, target)
+        page.get_by_label("age", exact=True).fill(str(30 + day))
+        page.get_by_role("button", name="Keep this entry").click()
+        expect(page.locator("ol.diary li")).to_have_count(day + 1)
+    page.reload()
+    expect(page.get_by_text("3 entries are kept")).to_be_visible()
+    page.locator("ol.diary li").nth(1).get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("2 entries are kept")).to_be_visible()
+    assert visitor.watch.bodies == []
+    page.get_by_role("button", name="Blur all entries and finish").click()
+    expect(page.get_by_text("All 2 entries of your diary were blurred together")).to_be_visible()
+    send(page)
+    (body,) = visitor.watch.bodies
+    sent = Submission.from_bytes(body)
+    days = [RECORD | {"age": 30.0 + day, target: 61234.5} for day in (0, 2)]
+    table = {name: [day[name] for day in days] for name in days[0]}
+    (exact,) = agreement.exact(table, np.zeros(2, dtype=int))
+    assert is_standard_normal((sent.numbers - exact) / deviations(agreement))
+    assert len(body) == len(perturb(agreement, days[0]).to_bytes())
+    left = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    assert not re.search(r"blurfit:diary|61234\.5|south", left)
+
+
+def test_when_did_you_leave(visit, service) -> None:
+    """A time beyond the horizon is asked for again; who has not left says until now."""
+    features = [Numeric("age", 18, 80), Binary("married")]
+    schema = Schema(features, TimeToEvent("months", "left", horizon=24, bands=8))
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=2000, admission="anyone")
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    page.get_by_label("age", exact=True).fill("40")
+    page.get_by_role("group", name="married").get_by_label("no").check()
+    expect(page.get_by_text("Until it happened; if it has not, until now")).to_be_visible()
+    page.get_by_label("months", exact=True).fill("25")
+    page.get_by_role("group", name="left").get_by_label("not yet").check()
+    page.get_by_role("button", name=BLUR).click()
+    assert page.get_by_role("heading", name="What will leave this device").count() == 0
+    page.get_by_label("months", exact=True).fill("6")
+    page.get_by_role("button", name=BLUR).click()
+    send(page)
+    sent = Submission.from_bytes(visitor.watch.bodies[-1])
+    exact = agreement.exact({"age": 40, "married": False, "months": 6, "left": False})
+    assert is_standard_normal((sent.numbers - exact) / deviations(agreement))

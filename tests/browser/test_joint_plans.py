@@ -1,18 +1,15 @@
 """A plan between two databases in the browser: a wave that follows, and one share to each."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import share
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
-from blurfit.store.store import Store
 from support.joint_plans import Both
+
+from .conftest import send, two_services
 
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
 LATE = "Your group closed before your numbers arrived."
@@ -21,19 +18,11 @@ LATE = "Your group closed before your numbers arrived."
 @pytest.fixture(scope="module")
 def two(tmp_path_factory, survey, people) -> Iterator[Both]:
     """Two services whose plan has come to its second wave of three."""
-    folder: Path = tmp_path_factory.mktemp("joint")
-    with ExitStack() as running:
-        stores = [running.enter_context(Store(folder / name)) for name in ("one.db", "other.db")]
-        urls = [running.enter_context(in_a_thread(Service(store))) for store in stores]
-        plan = Plan.propose(
-            survey("rich", above=70_000),
-            waves=3,
-            epsilon=4,
-            delta=1e-3,
-            quorum=60,
-            databases=list(zip(("Office", "University"), urls, strict=True)),
-            admission="anyone",
-        )
+    with two_services(tmp_path_factory.mktemp("joint")) as (stores, urls):
+        promise = {"epsilon": 4, "delta": 1e-3, "quorum": 60, "admission": "anyone"}
+        databases = list(zip(("Office", "University"), urls, strict=True))
+        schema = survey("rich", above=70_000)
+        plan = Plan.propose(schema, waves=3, **promise, databases=databases)
         both = Both(plan, *stores)
         fill(both, people)
         both.lead()
@@ -72,8 +61,7 @@ def test_one_share_to_each_for_the_wave_that_collects(new_tab, two) -> None:
     expect(page.get_by_text(f"Group {wave.wave.number} of 3.")).to_be_visible()
     blur(page)
     expect(page.get_by_text("Either part alone is random")).to_be_visible()
-    page.get_by_role("button", name=SEND).click()
-    expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
+    send(page)
     page.goto(f"{address}/c/{two.name}")
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
     new = [two.holders(side, wave.fingerprint) - before[side] for side in (0, 1)]

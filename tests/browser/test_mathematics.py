@@ -24,10 +24,9 @@ from blurfit import (
     Product,
     Schema,
     Submission,
+    TimeToEvent,
 )
 from blurfit.agreement.statement import local_in_words
-from blurfit.contributor.blur import shared_with
-from blurfit.messages.submissions import Submissions
 from blurfit.schema.vectors import values
 from blurfit.theory import gaussian
 from blurfit.theory.guarantees import LocalGuarantee, local_guarantee
@@ -336,7 +335,7 @@ def surveyed(survey: Any, kind: str, **options: Any) -> Schema:
 
 @pytest.mark.parametrize("quorum", [2000, 8_000_000])
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_what_python_refuses_the_page_refuses(run, survey, kind, quorum) -> None:
+def test_what_python_refuses_the_page_refuses(verdicts, survey, kind, quorum) -> None:
     """Both refuse each forgery, under a fingerprint that fits it."""
     for neighbours in ("replace", "zero-out"):
         agreement = Agreement.propose(
@@ -363,21 +362,12 @@ def test_what_python_refuses_the_page_refuses(run, survey, kind, quorum) -> None
             with pytest.raises(BlurfitError):
                 Agreement.from_dict(document).verify()
                 pytest.fail(name)
-        body = """
-            return Promise.all(Object.entries(given).map(async ([name, agreement]) => {
-              const fingerprint = await checks.fingerprintOf(agreement);
-              try {
-                await verify.verify({...agreement, fingerprint}, fingerprint);
-                return `${name} was accepted`;
-              } catch (error) {
-                return error instanceof verify.NotCertified ? "refused" : `${name}: ${error.stack}`;
-              }
-            }));"""
-        assert set(run("verify checks", body, forged)) == {"refused"}
+        found = dict(zip(forged, verdicts(list(forged.values())), strict=True))
+        assert found == dict.fromkeys(forged, "refused")
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
+def test_what_the_page_accepts_python_accepts(verdicts, survey, kind) -> None:
     """Mutated contracts, under fingerprints that fit: the page is never the more lenient one."""
     given = []
     kinds = surveyed(survey, kind), surveyed(survey, kind, above=37_000)
@@ -386,13 +376,7 @@ def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
             schema, epsilon=1, delta=1e-6, quorum=3000, neighbours=neighbours, **KINDS[kind]
         )
         given += mutations(agreement, 200)
-    body = """
-        return Promise.all(given.map(async (agreement) => {
-          const fingerprint = await checks.fingerprintOf(agreement);
-          try { await verify.verify({...agreement, fingerprint}, fingerprint); return "accepted"; }
-          catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
-        }));"""
-    answers = run("verify checks", body, given)
+    answers = verdicts(given)
     assert set(answers) <= {"accepted", "refused"}
     accepted = 0
     for document, answer in zip(given, answers, strict=True):
@@ -461,6 +445,82 @@ def test_the_form_is_pythons(run, agreements) -> None:
         assert got["reach"] == pytest.approx(agreement.form.reach(relations[0]), rel=1e-14)
 
 
+def test_exits_are_pythons_to_the_last_bit(run) -> None:
+    features = [Numeric("age", 18, 80), Binary("married"), Categorical("region", ["a", "b", "c"])]
+    body = """
+        const agreement = JSON.parse(given.agreement);
+        await verify.verify(agreement, given.fingerprint);
+        const form = forms.formOf(agreement);
+        return {
+          exact: given.records.map((record) => perturb.exactly(agreement)(record)),
+          counts: form.counts,
+          size: form.size,
+          reach: ["replace", "zero-out"].map((one) => form.reach(one)),
+        };"""
+    for bands, extra in ((2, {}), (7, {"neighbours": "zero-out"}), (8, SHARED)):
+        schema = Schema(features, TimeToEvent("months", "left", horizon=24, bands=bands))
+        agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=3000, **extra)
+        given = records(schema, 60)
+        given[0] |= {"months": 24.0, "left": True}
+        given[1] |= {"months": 0.0, "left": True}
+        asked = {"agreement": agreement.to_json(), "fingerprint": agreement.fingerprint}
+        got = run("perturb forms verify", body, asked | {"records": given})
+        assert got["exact"] == agreement.exact(table_of(given)).tolist()
+        assert got["counts"] == agreement.form.counts.tolist()
+        assert got["size"] == agreement.form.size
+        reach = [agreement.form.reach(one).sums for one in ("replace", "zero-out")]
+        assert got["reach"] == pytest.approx(reach, rel=1e-14)
+
+
+def test_a_diary_is_pythons_mean_to_the_last_bit(run, survey) -> None:
+    body = """
+        const agreement = JSON.parse(given.agreement);
+        await verify.verify(agreement, given.fingerprint);
+        return perturb.exactly(agreement)(given.records);"""
+    for extra in ({}, {"groups": "region"}, {"neighbours": "zero-out"}):
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000, "diaries": True}
+        agreement = Agreement.propose(survey(), **promise, **extra)
+        given = records(agreement.schema, 7)
+        asked = {"agreement": agreement.to_json(), "fingerprint": agreement.fingerprint}
+        got = run("perturb verify", body, asked | {"records": given})
+        (exact,) = agreement.exact(table_of(given), np.zeros(7, dtype=int))
+        assert got == exact.tolist()
+
+
+def test_false_exits_are_refused_by_the_page(run) -> None:
+    """Each of these Python refuses as well, in its own words."""
+    schema = Schema([Numeric("age", 18, 80)], TimeToEvent("months", "left", horizon=24))
+    document = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=3000).to_dict()
+    lies = []
+    for change in (
+        lambda d: d["calibration"].update(sigma=d["calibration"]["sigma"] * 0.99),
+        lambda d: d["weights"].update(left=d["weights"]["left"] * 1.05),
+        lambda d: d["schema"]["target"].update(bands=49),
+        lambda d: d["schema"]["target"].update(horizon=25.0),
+        lambda d: d["schema"]["features"][1].update(outside="clip"),
+        lambda d: d.update(diaries=True),
+    ):
+        lie = json.loads(json.dumps(document))
+        change(lie)
+        with pytest.raises(BlurfitError):
+            Agreement.from_dict(lie).verify()
+        lies.append(lie)
+    body = """
+        const refused = [];
+        for (const lie of given) {
+          const agreement = { ...lie };
+          agreement.fingerprint = await checks.fingerprintOf(agreement);
+          try {
+            await verify.verify(agreement, agreement.fingerprint);
+            refused.push(false);
+          } catch (error) {
+            refused.push(error instanceof checks.NotCertified);
+          }
+        }
+        return refused;"""
+    assert run("verify checks", body, lies) == [True] * len(lies)
+
+
 @pytest.mark.statistical
 def test_each_number_gets_its_own_noise(run, survey) -> None:
     """4,000 times the same record: each of the numbers has its mean, its deviation and no
@@ -494,35 +554,6 @@ def test_submissions_byte_for_byte(run) -> None:
         data, name = run("submission", body, json.loads(sent.to_json()))
         assert bytes(data) == sent.to_bytes()
         assert name == sent.identifier
-
-
-def test_shares_byte_for_byte(run, survey) -> None:
-    """Blurred numbers and a seed that are given: both messages are Python's."""
-    agreement = Agreement.propose(survey(), epsilon=1, delta=1e-6, quorum=3000, **SHARED)
-    generator = np.random.default_rng(5)
-    (part,) = agreement.parts
-    for _ in range(5):
-        numbers = generator.integers(-(2**30), 2**30, agreement.width) * part.step
-        seed = generator.bytes(32)
-        table = Submissions(
-            np.full((1, 16), 15, dtype=np.uint8), agreement.fingerprint, numbers[None]
-        )
-        words = np.frombuffer(seed, dtype="<u8").reshape(1, -1).astype(np.uint64)
-        expected = shared_with(agreement, table, words)
-        body = """
-            const sent = {numbers: given.numbers, identifier: new Uint8Array(16).fill(15)};
-            const both = await submission.shareWith(
-              given.step, given.fingerprint, sent, new Uint8Array(given.seed));
-            return both.map((bytes) => Array.from(bytes));"""
-        given = {
-            "numbers": numbers.tolist(),
-            "step": part.step,
-            "fingerprint": agreement.fingerprint,
-            "seed": list(seed),
-        }
-        first, second = run("submission", body, given)
-        assert bytes(first) == expected.first.to_bytes()
-        assert bytes(second) == expected.second.to_bytes()
 
 
 def test_the_gaussian_profile_is_never_below_pythons(run) -> None:

@@ -2,20 +2,19 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from blurfit import Agreement, Numeric, Schema, Store
+from blurfit import Agreement, Numeric, Schema
 from blurfit.audit.provers import verdicts
 from blurfit.contributor.blur import PROOF_BYTES, blur, proved_with
 from blurfit.messages.shares import new_key, public_key, unseal
 from blurfit.proofs.field import MODULUS
 from blurfit.protocol import tokens
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+
+from .conftest import opened_at_both, two_services
 
 RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
 SHARES = """async ([agreement, identifier, numbers, random]) => {
@@ -36,23 +35,13 @@ CHECK = """async (given) => {
 @pytest.fixture(scope="module")
 def two(tmp_path_factory, survey) -> Iterator[tuple]:
     """Two services with keys of their own, and an agreement by invitation with sealed proofs."""
-    folder, keys = tmp_path_factory.mktemp("proofs"), [new_key(), new_key()]
-    with ExitStack() as running:
-        stores = [running.enter_context(Store(folder / name)) for name in ("first", "second")]
-        urls = [
-            running.enter_context(in_a_thread(Service(store, share_key=key)))
-            for store, key in zip(stores, keys, strict=True)
-        ]
+    keys = [new_key(), new_key()]
+    with two_services(tmp_path_factory.mktemp("proofs"), share_key=keys) as (stores, urls):
         names = ("Office", "University")
-        databases = [
-            (name, url, public_key(key)) for name, url, key in zip(names, urls, keys, strict=True)
-        ]
-        agreement = Agreement.propose(
-            survey(), epsilon=1, delta=1e-6, quorum=1000, databases=databases, proofs=True
-        )
-        for store, role in zip(stores, ("first", "second"), strict=True):
-            store.open(agreement, role=role)
-        yield agreement, stores, urls, keys
+        databases = list(zip(names, urls, map(public_key, keys), strict=True))
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 1000, "proofs": True}
+        agreement = Agreement.propose(survey(), **promise, databases=databases)
+        yield opened_at_both(stores, agreement), stores, urls, keys
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Signatures and withdrawal in the page: what it checks, what it saves, and that others read it."""
 
 import json
-from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import expect
@@ -13,7 +12,7 @@ from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
 
-from .conftest import Running
+from .conftest import Running, opened_at_both, two_services
 
 PRIVATE = new_key()
 SIGNER = Signer(PRIVATE)
@@ -171,30 +170,34 @@ def test_the_model_says_who_signed_it(visit, service, agreement, people) -> None
         document = route.fetch().json()
         route.fulfill(json=document | {"count": document["count"] + 1})
 
+    expect(page.locator("#table li")).to_have_count(1)
+    expect(page.get_by_role("columnheader", name="std. error")).to_be_visible()
     visitor.context.route("**/model", change)
     page.reload()
     expect(page.locator("#signed")).to_contain_text("NOT signed by the service")
+    visitor.context.unroute_all()
+
+    def forge(route) -> None:
+        text = route.fetch().text()
+        route.fulfill(body=text.replace("0.", "0.1"), content_type="application/json")
+
+    visitor.context.route("**/tables*", forge)  # nor are forged tables and errors shown
+    visitor.context.route("**/estimates", forge)
+    page.reload()
+    expect(page.locator("#downloads")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="for prediction")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="std. error")).to_have_count(0)
+    expect(page.locator("#tables")).to_be_hidden()
 
 
-def test_two_databases_sign_and_both_are_asked(new_tab, survey, fill_in) -> None:
-    privates = new_key(), new_key()
-    with Store() as here, Store() as there, ExitStack() as running:
-        stores = here, there
-        urls = [
-            running.enter_context(in_a_thread(Service(store, signing_key=key)))
-            for store, key in zip(stores, privates, strict=True)
-        ]
-        agreement = Agreement.propose(
-            survey(),
-            epsilon=1,
-            delta=1e-6,
-            quorum=1000,
-            admission="anyone",
-            databases=list(zip(("Office", "University"), urls, strict=True)),
-            signing_keys=[Signer(key).key for key in privates],
-        )
-        for store, role in zip(stores, ("first", "second"), strict=True):
-            store.open(agreement, role=role)
+def test_two_databases_sign_and_both_are_asked(new_tab, survey, fill_in, tmp_path) -> None:
+    privates = [new_key(), new_key()]
+    with two_services(tmp_path, signing_key=privates) as (stores, urls):
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 1000, "admission": "anyone"}
+        databases = list(zip(("Office", "University"), urls, strict=True))
+        keys = [Signer(key).key for key in privates]
+        agreement = Agreement.propose(survey(), **promise, databases=databases, signing_keys=keys)
+        opened_at_both(stores, agreement)
         page = new_tab()
         page.goto(f"{urls[0]}/c/{agreement.fingerprint}")
         contribute(page, fill_in)

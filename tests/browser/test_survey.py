@@ -24,6 +24,8 @@ from support.fair import is_standard_normal
 from support.looks import problems
 from support.surveys import survey_schema
 
+from .conftest import send
+
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 1000, "admission": "anyone"}
 
 
@@ -106,7 +108,7 @@ def test_predictions_with_silence_are_pythons(run) -> None:
         assert interval == pytest.approx(model.prediction_intervals(record)[0].tolist(), rel=1e-5)
 
 
-def test_the_page_refuses_words_that_python_refuses(run) -> None:
+def test_the_page_refuses_words_that_python_refuses(verdicts) -> None:
     """Tampered texts under fingerprints that fit; and the honest ones are accepted."""
     honest = Agreement.propose(survey_schema(), epsilon=1, delta=1e-6, quorum=3000).to_dict()
     given = [json.loads(json.dumps(honest)) for _ in range(9)]
@@ -119,13 +121,7 @@ def test_the_page_refuses_words_that_python_refuses(run) -> None:
     given[6]["schema"]["features"][3]["labels"]["d"] = "none of them"
     given[7]["schema"]["targets"].append("age")
     given[8]["schema"]["features"][1]["unit"] = "years"
-    body = """
-        return Promise.all(given.map(async (agreement) => {
-          const fingerprint = await checks.fingerprintOf(agreement);
-          try { await verify.verify({...agreement, fingerprint}, fingerprint); return "accepted"; }
-          catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
-        }));"""
-    assert run("verify checks", body, given) == ["accepted", *["refused"] * 8]
+    assert verdicts(given) == ["accepted", *["refused"] * 8]
     for document in given[1:]:
         with pytest.raises(ValueError, match="Expected"):
             Agreement.from_dict(document)
@@ -344,8 +340,7 @@ def test_a_second_contribution_to_one_purpose_is_warned_about(visit, service, ag
     expect(page.locator("#sent")).to_be_hidden()
     answer(page, german=False)
     page.get_by_role("button", name="Blur my answers").click()
-    page.get_by_role("button", name="Send the blurred numbers").click()
-    expect(page.get_by_text("have arrived")).to_be_visible()
+    send(page)
     page = visitor.go(f"/c/{other.fingerprint}")
     note = page.locator("#again")
     expect(note).to_contain_text("You have taken part for this purpose before.")

@@ -2,50 +2,31 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from blurfit import Agreement, Store
+from blurfit import Agreement
 from blurfit.agreement.databases import largest_steps
 from blurfit.messages.shares import expand
 from blurfit.protocol import tokens
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+
+from .conftest import opened_at_both, send, two_services
 
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
 RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
 
 
-@contextmanager
-def serving(place: Path) -> Iterator[tuple[Store, str]]:
-    with Store(place) as store, in_a_thread(Service(store)) as url:
-        yield store, url
-
-
 @pytest.fixture(scope="module")
 def two(tmp_path_factory, survey):
     """Two services, and an agreement that names both."""
-    folder = tmp_path_factory.mktemp("two")
-    with ExitStack() as running:
-        first, second = (
-            running.enter_context(serving(folder / name)) for name in ("first.db", "second.db")
-        )
-        agreement = Agreement.propose(
-            survey(),
-            epsilon=1,
-            delta=1e-6,
-            quorum=1000,
-            databases=[("Office", first[1]), ("University", second[1])],
-            admission="anyone",
-            proofs=False,
-        )
-        first[0].open(agreement, role="first")
-        second[0].open(agreement, role="second")
-        yield agreement, first, second
+    with two_services(tmp_path_factory.mktemp("two")) as (stores, urls):
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 1000, "admission": "anyone"}
+        databases = list(zip(("Office", "University"), urls, strict=True))
+        agreement = Agreement.propose(survey(), **promise, databases=databases, proofs=False)
+        yield opened_at_both(stores, agreement), *zip(stores, urls, strict=True)
 
 
 def test_two_requests_to_two_origins_and_neither_tells_the_record(new_tab, two, fill_in) -> None:
@@ -58,8 +39,7 @@ def test_two_requests_to_two_origins_and_neither_tells_the_record(new_tab, two, 
     fill_in(page, "income")
     page.get_by_role("button", name="Blur my answers").click()
     expect(page.get_by_text("Either part alone is random")).to_be_visible()
-    page.get_by_role("button", name="Send the blurred numbers").click()
-    expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
+    send(page)
     expect(page.get_by_text("Share of Office")).to_be_visible()
     expect(page.get_by_text("Share of University")).to_be_visible()
     kept = page.evaluate("JSON.stringify({...localStorage})")
@@ -202,17 +182,13 @@ def test_other_agreements_are_refused(run, two, change) -> None:
 
 def test_a_link_carries_an_invitation_of_each(new_tab, tmp_path, survey) -> None:
     """Both databases are asked about their own, before anybody answers."""
-    with ExitStack() as running:
-        (here, first), (there, second) = (
-            running.enter_context(serving(tmp_path / name)) for name in ("first.db", "second.db")
-        )
-        databases = [("Office", first), ("University", second)]
+    with two_services(tmp_path) as (stores, (first, second)):
         promise = {"epsilon": 1, "delta": 1e-6, "quorum": 1000}
+        databases = [("Office", first), ("University", second)]
         agreement = Agreement.propose(survey("invited"), **promise, databases=databases)
-        here.open(agreement, role="first")
-        there.open(agreement, role="second")
+        opened_at_both(stores, agreement)
         given = [tokens.new_token() for _ in range(2)]
-        for store, token in zip((here, there), given, strict=True):
+        for store, token in zip(stores, given, strict=True):
             store.invite(agreement.fingerprint, [tokens.hashed(token)])
         page = new_tab()
         link = f"{first}/c/{agreement.fingerprint}#invitation="

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from blurfit import Agreement, BlurfitError
+from blurfit import Agreement, Bands, BlurfitError, Curve
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.agreement.waves import Wave, kept_columns
@@ -70,6 +70,12 @@ def agreements() -> dict[str, Agreement]:
         schema = Schema(FEATURES, TARGETS[task])
         found[f"hostile {kind}"] = wave(schema, hostile(schema, kind), neighbours="zero-out")
         found[f"shared {kind}"] = wave(schema, hostile(schema, kind), databases=DATABASES)
+    bent = Schema(
+        [Curve("age", knots=[18, 33.3, 80]), *FEATURES[1:], Bands("income", edges=[1e4])],
+        TARGETS["number"],
+        sources=FEATURES[:1],
+    )
+    found["derived"] = wave(bent, hostile(bent, "residual"))
     return found
 
 
@@ -160,20 +166,12 @@ def test_the_map_is_total(run, agreements) -> None:
         assert norms.max() <= agreement.form.bound * (1 + 1e-12), name
 
 
-VERDICTS = """
-    return Promise.all(given.map(async (agreement) => {
-      const fingerprint = await checks.fingerprintOf(agreement);
-      try { await verify.verify({...agreement, fingerprint}, fingerprint); return "accepted"; }
-      catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
-    }));"""
-
-
-def test_what_the_page_accepts_of_waves_python_accepts(run, agreements) -> None:
+def test_what_the_page_accepts_of_waves_python_accepts(verdicts, agreements) -> None:
     """Mutated contracts of later waves: the page is never the more lenient of the two."""
     given: list[dict[str, Any]] = []
     for name in ("number 2", "label 3", "count 3", "hostile logistic", "shared poisson"):
         given += mutations(agreements[name], 100)
-    answers = run("verify checks", VERDICTS, given)
+    answers = verdicts(given)
     assert set(answers) <= {"accepted", "refused"}
     accepted = [one for one, verdict in zip(given, answers, strict=True) if verdict == "accepted"]
     for document in accepted:
@@ -182,7 +180,7 @@ def test_what_the_page_accepts_of_waves_python_accepts(run, agreements) -> None:
     assert 20 < len(accepted) < 400  # many numbers of a map may be any
 
 
-def test_forged_waves_are_refused_by_both(run, agreements) -> None:
+def test_forged_waves_are_refused_by_both(verdicts, agreements) -> None:
     forged = []
 
     def forge(name: str, change: Any) -> None:
@@ -218,7 +216,7 @@ def test_forged_waves_are_refused_by_both(run, agreements) -> None:
         forge(name, lambda one: one["wave"]["map"].update(radius=0.9))
         forge(name, lambda one: one["wave"]["map"].update(robust=1))
     forge("label 3", lambda one: one["wave"]["map"].update(balance=4.6))
-    assert set(run("verify checks", VERDICTS, forged)) == {"refused"}
+    assert set(verdicts(forged)) == {"refused"}
 
 
 @pytest.mark.statistical

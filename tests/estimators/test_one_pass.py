@@ -256,3 +256,16 @@ def test_squared_errors_are_of_every_kth_row_or_person(stride) -> None:
     sent = np.array([form.pooled(rows[whose == one]) for one in np.unique(whose)])
     np.testing.assert_allclose(got[:15], sent[:, :15].sum(axis=0))
     np.testing.assert_allclose(got[squares], sent[::stride, squares].sum(axis=0), atol=1e-12)
+
+
+def test_rows_with_weights_keep_them_where_every_record_is_reached() -> None:
+    """The products of the first wave are not taken again for rows that do not count alike."""
+    generator = np.random.default_rng(0)
+    values, target = generator.uniform(-1, 1, (300, 5)), generator.uniform(-1, 1, (300, 1))
+    scales, columns = generator.uniform(0, 1, 300), [Numeric(name, -1, 1) for name in "abcde"]
+    rows = Rows(values, target, columns, scales=scales)
+    form = wave_form(a_map("residual", 5, 50.0), tuple("abcdet"), (0, 1, 2, 3, 4))
+    assert reaches_all(form.chart)
+    assert rows.joint.gram.shape == (5, 5)
+    expected = scales @ form.products(np.column_stack([values, target]))
+    np.testing.assert_allclose(rows.sums(form), expected, rtol=1e-12, atol=1e-12)

@@ -258,6 +258,24 @@ def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
     assert np.sqrt(numbers**2 @ form.counts).max() <= form.reach("zero-out").sums
 
 
+def test_differences_of_people_who_vary_more_than_is_stated_fit_in() -> None:
+    """Their mean squares do, in every column, and nobody else's change."""
+    X, y, whose = confounded(people=200)
+    columns = [Numeric("a", -1, 1), Numeric("b", -1, 1)]
+    people, target = People.of(whose, len(X)), Numeric("y", -1, 1)
+    plain = arranged("within", people, X, columns, target, y)
+    tight = arranged("within", people, X, columns, target, y, 0.5)
+    for (rows, _, aim, answers, who), width in ((plain, 1.0), (tight, 0.5)):
+        assert aim.upper == width
+        squares = who.means(np.column_stack([rows, answers]) ** 2)
+        assert squares.max() <= width**2 * (1 + 1e-12)
+        assert np.abs(rows).max() <= who.reach * width
+    small = (people.means(np.column_stack([plain[0], plain[3]]) ** 2) <= 0.25).all(axis=1)
+    assert 0 < small.sum() < 200
+    np.testing.assert_array_equal(plain[0][small[whose]], tight[0][small[whose]])
+    assert (np.abs(plain[0]) >= np.abs(tight[0])).all()
+
+
 @seeded
 def test_rows_that_are_independent_count() -> None:
     X, y, whose = confounded(people=1000)
@@ -277,6 +295,8 @@ def test_rows_that_are_independent_count() -> None:
         ({"effects": "within", "family": "poisson"}, True, "family='linear'"),
         ({"effects": "between", "per_record": True}, True, "no per_record"),
         ({"rows_each": 3}, True, "effects='within'"),
+        ({"spread": 0.5}, True, "effects='within'"),
+        ({"effects": "within", "spread": 0.0}, True, "from 0.01 to 1"),
         ({"effects": "within", "rows_each": 1}, True, "at least 2"),
     ],
 )

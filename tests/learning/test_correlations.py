@@ -35,6 +35,9 @@ def rows(count: int, seed: int) -> np.ndarray:
 def test_without_noise_they_are_those_of_the_rows() -> None:
     v = rows(500, 1)
     assert correlations(blurred(v, 0.0, 0)).values == pytest.approx(np.corrcoef(v.T), abs=1e-9)
+    frame = correlations(blurred(v, 0.0, 0)).to_frame()
+    assert frame[["one", "other"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]]
+    assert frame["estimate"][1] == pytest.approx(np.corrcoef(v.T)[0, 2], abs=1e-9)
     found = components(blurred(v, 0.0, 0))
     assert found.variances == pytest.approx(np.linalg.eigvalsh(np.corrcoef(v.T))[::-1])
     assert found.shares.sum() == pytest.approx(1)

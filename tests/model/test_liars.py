@@ -13,7 +13,7 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import learn, moments_of
 from blurfit.model.statement import as_markdown, lies_in_words
-from blurfit.schema.schema import Binary, Numeric, Schema
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.lying import climbing
@@ -63,6 +63,32 @@ def test_one_database_that_screens_and_adds_up(name, sign) -> None:
     assert reached > 5 * model.estimates()[1].standard_error, "which its interval does not tell"
     read = PublishedModel.from_json(model.to_json())
     assert read.liars == model.liars
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"groups": "region", "overlap": 0.5},
+        {"weighting": "region", "factors": {"north": 0.3, "south": 0.25}},
+    ],
+)
+def test_groups_and_weights(terms) -> None:
+    """Everybody's model, from sums of which liars may push each block."""
+    region = Categorical("region", ["north", "south"])
+    schema = Schema([*SCHEMA.features, region], SCHEMA.target)
+    agreement = Agreement.propose(schema, epsilon=20, delta=1e-6, quorum=8000, **terms)
+    table = people(7920) | {"region": np.tile(["north", "south"], 3960)}
+    draw = sampler_for(agreement, exact_totals(agreement, table)).draw(np.random.default_rng(3))
+
+    def fitted(sums, count: int = 8000) -> PublishedModel:
+        return PublishedMoments(agreement, count, sums).fit("income ~ age + male")
+
+    honest = told(fitted(draw.sums, 7920 + 80), "age")
+    row = climbing(agreement, draw.sums, lambda sums: told(fitted(sums), "age"), 80, 1, steps=3)
+    model = fitted(draw.sums + 80 * row)
+    stated, reached = model.liars[0]["age"], abs(told(model, "age") - honest)
+    assert stated is not None
+    assert 0.15 * stated < reached <= stated
 
 
 def test_two_databases_with_proofs() -> None:

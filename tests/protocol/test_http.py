@@ -128,17 +128,14 @@ def test_retry_after_is_obeyed_but_not_for_ever(clock) -> None:
     assert clock.waits[3] == 3
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-5", "1e9", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "-5", "1e9", "nan", "²", "Wed, 21 Oct 2026 07:28:00 GMT"]
+)
 def test_retry_after_that_is_no_number_of_seconds_changes_nothing(clock, text: str) -> None:
-    with over(Network(httpx.Response(503, headers={"retry-after": text}), OK), clock) as service:
+    busy = httpx.Response(503, headers=[(b"retry-after", text.encode())])
+    with over(Network(busy, OK), clock) as service:
         assert service.get("/x") == b"fine"
     assert FIRST_PAUSE / 2 <= clock.waits[0] < FIRST_PAUSE * 1.5
-
-
-def test_retry_after_in_other_digits_changes_nothing(clock) -> None:
-    strange = httpx.Response(503, headers=[(b"retry-after", "²".encode())])
-    with over(Network(strange, OK), clock) as service:
-        assert service.get("/x") == b"fine"
 
 
 # ---- and then no more

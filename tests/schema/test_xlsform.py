@@ -67,6 +67,7 @@ def test_a_form_with_all_kinds(tmp_path) -> None:
             "age",
             18,
             90,
+            "refuse",
             wording=Wording(
                 question={"en": "How old?", "de": "Wie alt?"}, hint="In years", section=about
             ),
@@ -92,6 +93,7 @@ def test_a_form_with_all_kinds(tmp_path) -> None:
             "rent",
             0,
             5000,
+            "refuse",
             optional=True,
             wording=Wording(question="Your rent?", only_if="age > 20"),
         ),

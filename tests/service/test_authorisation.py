@@ -3,6 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
+from blurfit import perturb_table
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.store.store import RIGHTS, Store
@@ -15,17 +16,13 @@ JSON = {"content-type": "application/json"}
 @pytest.fixture
 def service():
     with Store() as store:
-        administrator = tokens.new_token()
-        store.appoint(tokens.hashed(administrator))
-        given = {"administrator": administrator}
+        given = {name: tokens.new_token() for name in ("administrator", *RIGHTS)}
+        store.appoint(tokens.hashed(given["administrator"]))
         for right in RIGHTS:
-            given[right] = tokens.new_token()
             store.grant(f"may {right}", right, tokens.hashed(given[right]))
         with TestClient(Service(store)) as client:
-            yield (
-                client,
-                {name: {"authorization": f"Bearer {token}"} for name, token in given.items()},
-            )
+            bearers = {name: {"authorization": f"Bearer {given[name]}"} for name in given}
+            yield client, bearers
 
 
 def test_a_token_says_what_it_may_do(service) -> None:
@@ -111,7 +108,7 @@ def test_every_door_is_shut_to_tokens_of_other_rights(service) -> None:
     client.post("/collections", content=agreement.to_json(), headers=JSON | given["open"])
     steered = ("pause", "hold", "resume", "until", "close", "sides")
     fits = {f"/collections/{{fingerprint}}/{what}": {"open"} for what in steered}
-    fits |= {place: {"open"} for place in ("/proposals", "/outlooks", "/collections")}
+    fits |= {place: {"open"} for place in ("/surveys", "/proposals", "/outlooks", "/collections")}
     fits |= {"/collections/{fingerprint}/invitations": {"invite"}, "/audit-log": {"read"}}
     fits |= {"/collections/{fingerprint}/publish": {"publish"}, "/token": set(RIGHTS)}
     fits |= {"/collections/{fingerprint}/halves": set()}  # the administrator's own alone
@@ -131,3 +128,44 @@ def guarded() -> list[tuple[str, str, str]]:
         for method, operation in operations.items()
         if method != "parameters" and "security" in operation
     ]
+
+
+# ---- whether contributors look honest is told to the administrator, and to nobody else
+
+AGREEMENT = propose(epsilon=1, quorum=200)
+PATH = f"/collections/{AGREEMENT.fingerprint}/halves"
+
+
+def send(client: TestClient, age: float, count: int = 100) -> None:
+    people = {"age": [age] * count, "income": [age] * count}
+    client.app.store.add(AGREEMENT, perturb_table(AGREEMENT, people))
+
+
+def test_only_the_administrators_own_token_is_good_for_it(service) -> None:
+    client, given = service
+    send(client, 50.0)
+    for right in (*RIGHTS, None):
+        assert client.get(PATH, headers=given.get(right)).status_code == 401
+    found = client.get(PATH, headers=given["administrator"]).json()
+    assert set(found) == {"people", "disagree", "long", "told"}
+    assert found["people"] == 100
+    assert found["disagree"] is False
+
+
+def test_it_changes_with_who_comes(service) -> None:
+    client, given = service
+    send(client, 0.0, 150)
+    before = client.get(PATH, headers=given["administrator"]).json()
+    send(client, 100.0, 150)
+    after = client.get(PATH, headers=given["administrator"]).json()
+    assert (before["disagree"], after["disagree"]) == (False, True)
+    unknown = client.get(f"/collections/{'0' * 64}/halves", headers=given["administrator"])
+    assert unknown.status_code == 404
+
+
+def test_strangers_see_nothing_of_it_in_the_state(service) -> None:
+    client, _ = service
+    send(client, 0.0)
+    state = client.get(f"/collections/{AGREEMENT.fingerprint}").json()
+    assert "halves" not in state
+    assert "disagree" not in str(state)

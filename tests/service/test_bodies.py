@@ -188,6 +188,7 @@ def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> No
 
 # Every path that takes a body, and whose token it asks for; {} is the collection's fingerprint.
 TAKING = {
+    "/surveys": "administrator",
     "/proposals": "administrator",
     "/outlooks": "administrator",
     "/collections": "administrator",
@@ -256,7 +257,7 @@ def test_half_sent_bodies_are_refused_beyond_one_allowance(path, monkeypatch) ->
         service = Service(store, limits, peer_token=secret)
         about = agreement.fingerprint
         token = {"administrator": TOKEN, "peer": tokens.for_agreement(secret, about)}
-        others = {"submissions": BINARY, "proofs": OCTETS, "sum": OCTETS}
+        others = {"submissions": BINARY, "proofs": OCTETS, "sum": OCTETS, "surveys": OCTETS}
         headers = {"content-type": others.get(path.rpartition("/")[2], JSON)}
         if TAKING[path]:
             headers["authorization"] = f"Bearer {token[TAKING[path]]}"

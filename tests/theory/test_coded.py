@@ -166,17 +166,6 @@ def test_an_overlap_is_between_nothing_and_nine_tenths(overlap: float) -> None:
         Code.overlapping(4, overlap)
 
 
-def test_a_program_s_solution_becomes_a_code() -> None:
-    """Rounding leaves it a little indefinite; products as stated, but for the margin."""
-    wanted = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 0.5]])
-    found = Code.of(wanted)
-    assert found.table @ found.table.T == pytest.approx(wanted, abs=3e-6)
-    with pytest.raises(InvalidValueError, match="products of at least 0"):
-        Code.of(wanted - 0.01)
-    with pytest.raises(InvalidValueError, match="semidefinite"):
-        Code.of(np.array([[0.2, 1.0], [1.0, 1.0]]))
-
-
 @pytest.mark.parametrize("factors", [(1.0, 1.1), (1.0, -0.1), (1.0, math.nan), (0.0, 0.0), (1.0,)])
 def test_weights_beyond_1_and_below_0_are_refused(factors) -> None:
     with pytest.raises(InvalidValueError, match="factor"):

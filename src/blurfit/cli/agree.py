@@ -239,7 +239,10 @@ def agree(
     elsewhere = f"or {blurs}" if agreement.shows_sums else blurs
     if agreement.databases:
         elsewhere = "each of the two databases opens it: `--as first` and `--as second`."
-    step = f"`blurfit forecast {out}` says what error to expect; {collects}{elsewhere}"
+    expect = f"`blurfit forecast {out}` says what error to expect; "
+    if agreement.groups is not None or agreement.weighting is not None:
+        expect = ""  # there is no such forecast yet
+    step = f"{expect}{collects}{elsewhere}"
     return Answer(facts, [reports.agreement_report(agreement), wrote, *told], step)
 
 

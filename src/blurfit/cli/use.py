@@ -252,6 +252,16 @@ def ask_model(
     type=click.Choice(["logistic", "poisson", "linear"]),
     help="With --public: the kind of model; default: logistic for yes and no, else linear.",
 )
+@click.option(
+    "--by-group", is_flag=True, help="A model in each group, where the agreement has groups."
+)
+@click.option(
+    "--gap",
+    nargs=2,
+    metavar="GROUP OTHER",
+    help="What the other group's model explains of the gap between the means of two groups; with "
+    "bands of the target also medians and quarters.",
+)
 @click.option("--against", help="Compare with a smaller or a larger FORMULA: F, AIC and BIC.")
 @click.option(
     "--table", type=common.NEW_FILE, help="Write the coefficients to this file (.csv, .xlsx)."
@@ -266,6 +276,8 @@ def fit(
     uneven: bool,
     public: Path | None,
     family: "Family | None",
+    by_group: bool,
+    gap: tuple[str, str] | None,
     against: str | None,
     table: Path | None,
     hypotheses: str | None,
@@ -283,6 +295,14 @@ def fit(
     release = bf.PublishedMoments.load(moments)
     if isinstance(release.agreement.schema.target, bf.TimeToEvent):
         return _survival(release, formula, picture)
+    if by_group or gap:
+        others = (public, family, ridge, lasso, against, hypotheses, effect, out, uneven or None)
+        if any(one is not None for one in others):
+            raise InvalidValueError(
+                "Expected --by-group or --gap with a formula, --table and --plot alone: groups are "
+                "compared by least squares."
+            )
+        return _groups(release, formula, gap, picture, table)
     step = "run it again with `--out model.json` to keep this model and to predict with it."
     if out is not None:
         step = after_learning(out, None)
@@ -318,6 +338,34 @@ def fit(
     if not common.for_scripts():
         click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
     return shown_model(model, out, None, step, words, public=_balance_facts(balance), **facts)
+
+
+def _groups(
+    release: "bf.PublishedMoments",
+    formula: str | None,
+    gap: tuple[str, str] | None,
+    picture: Path | None,
+    table: Path | None,
+) -> Answer:
+    """Show a model in each group, or what is explained of a gap between two of them."""
+    groups = release.by_group()
+    if gap is None:
+        models = groups.fit(formula)
+        found, words = models.coefficients, f"{groups.counts()}\n\n{models}"
+    else:
+        aim = release.formula(formula).target
+        found = groups.decompose(formula, *gap)
+        words = str(found)
+        if any(
+            isinstance(one, bf.Bands) and one.of == (aim,)
+            for one in release.agreement.schema.features
+        ):
+            words = str(groups.pay_gap(aim, *gap, formula))
+    if picture is not None:
+        common.save_picture(found.plot, picture)
+    if table is not None:
+        found.save(table)
+    return Answer(found.to_facts(), words)
 
 
 def _survival(release: "bf.PublishedMoments", by: str | None, picture: Path | None) -> Answer:

@@ -182,7 +182,8 @@ class Rows:
         """
         chart, folded, sizes = form.chart, self.folded(form.chart), None
         known = isinstance(chart, ResidualMap) and "joint" in self.__dict__
-        kind = _Residuals if known and self.people is None and reaches_all(chart) else _Whitened
+        alike = self.people is None and self.scales is None  # every row counts 1
+        kind = _Residuals if known and alike and reaches_all(chart) else _Whitened
         if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)
             if isinstance(chart, GaugeMap):

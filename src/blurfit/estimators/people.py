@@ -37,8 +37,11 @@ of at most ρ², and its first row is (c², 0, …, 0), the same for everybody. 
 (`blurfit.theory.maps`) ‖A − B‖ ≤ √2·ρ², and ρ² where one is blanked out: less than the Δ for which
 the noise of a row is made, whatever c is. Later waves cut a person's rows together, whatever they
 are. So fixed effects are learned like any rows with bounds ± w/2, of which single ones are not cut
-there. A person with one row counts, without adding anything. The constant differs from person to
-person, and none is learned.
+there. Where people are known to vary less than bounds allow, a stated `spread` makes all of that
+tighter: differences of a person whose root mean square exceeds ± spread·w/2 in some column are
+divided by what makes it fit, the target's among them, so it should concern few. A person with one
+row counts, without adding anything. The constant differs from person to person, and none is
+learned.
 
 *Rows that are independent* of each other, given the features, make a person's score of differences
 vary by σ²W/m, W = (1/m)Σ(v_t − v̄)(v_t − v̄)ᵀ, and the mean square of residuals σ²(m − 1)/m. So the
@@ -142,8 +145,13 @@ def arranged(
     columns: Sequence[Feature],
     target: Numeric,
     answers: FloatArray,
+    spread: float = 1.0,
 ) -> tuple[FloatArray, tuple[Numeric, ...], Numeric, FloatArray, People]:
-    """Return each person's differences from their own mean, or that mean, as rows with bounds."""
+    """Return each person's differences from their own mean, or that mean, as rows with bounds.
+
+    Differences of people who vary by more than the share `spread` of what bounds allow are made
+    smaller, all of a person alike.
+    """
     if effects == "within" and people.rows_of_each.max() < 2:
         raise InfeasibleError(
             "Expected people with two rows and more for effects='within', and everyone has one: "
@@ -160,8 +168,13 @@ def arranged(
     if effects == "between":
         rows, people = means, People(np.arange(people.count), people.count)
     else:
-        rows, people = rows - means[people.codes], People(people.codes, people.count, 2.0)
-        bounds = [Numeric(one.name, -one.width / 2, one.width / 2) for one in bounds]
+        rows = rows - means[people.codes]
+        bounds = [
+            Numeric(one.name, -spread * one.width / 2, spread * one.width / 2) for one in bounds
+        ]
+        sizes = np.sqrt(people.means(rows**2)) / [one.upper for one in bounds]
+        rows /= np.maximum(1.0, sizes.max(axis=1))[people.codes, None]
+        people = People(people.codes, people.count, 2.0 / spread)
     return rows[:, :-1], tuple(bounds[:-1]), bounds[-1], rows[:, -1], people
 
 

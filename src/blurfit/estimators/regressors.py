@@ -123,6 +123,9 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             person's rows with each other, so that whatever stays the same in a person cancels
             (fixed effects), and predictions are differences from their mean; "between" their
             means (`blurfit.estimators.people`).
+        spread: with "within", how much a person's own rows vary at most, as a share of what the
+            bounds allow (from one end to the other in turn is 1). People who vary more count less.
+            Public, never the data's: 0.5, say, for numbers that nobody moves across their range.
         rows_each: with "within", how many rows everyone has, if that is public and they are
             independent of each other given the features: errors then count them all. None counts
             a person once, however their rows depend on each other.
@@ -168,6 +171,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     family: Family = "linear"
     effects: Effects = "pooled"
     rows_each: int | None = None
+    spread: float = 1.0
 
     def _family(self) -> Family:
         return self.family
@@ -191,6 +195,10 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
                 "Expected groups, family='linear', no public_X, no formula and no per_record with "
                 f"effects={self.effects!r}: it compares rows of the people whom groups name."
             )
+        if not 0.01 <= self.spread <= 1 or (self.spread < 1 and self.effects != "within"):
+            raise InvalidValueError(
+                f"Expected spread={self.spread!r} from 0.01 to 1, and effects='within' with less."
+            )
         if self.rows_each is not None and (self.effects != "within" or self.rows_each < 2):
             raise InvalidValueError(
                 f"Expected rows_each={self.rows_each!r} to be at least 2, and effects='within'."
@@ -211,7 +219,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         target = signal.target
         assert isinstance(target, Numeric)
         values, columns, target, answers, people = arranged(
-            self.effects, people, values, columns, target, signal.answers
+            self.effects, people, values, columns, target, signal.answers, self.spread
         )
         signal = Signal(target, answers, people.reach)
         models = super()._fit(values, columns, signal, people)

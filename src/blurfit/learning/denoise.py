@@ -30,12 +30,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 
 from blurfit.arrays import BoolArray, FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.sums import JointSums, Submodel
+from blurfit.optional import optional
 from blurfit.theory.forms import JointColumn
 from blurfit.validate import whole
 
@@ -210,6 +212,14 @@ class Correlations:
     names: tuple[str, ...]
     values: FloatArray
     standard_errors: FloatArray
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each pair: its correlation, and its error."""
+        i, j = np.triu_indices(len(self.names), 1)
+        names = np.array(self.names, dtype=object)
+        columns = {"one": names[i], "other": names[j], "estimate": self.values[i, j]}
+        errors = {"standard_error": self.standard_errors[i, j]}
+        return optional("pandas").DataFrame(columns | errors)
 
     def __str__(self) -> str:
         return _table(self.names, self.names, self.values)

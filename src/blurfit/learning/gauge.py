@@ -140,11 +140,16 @@ class Cut:
 
 def gauge_map(white: Whitening, scale: float, count: int, mu: float) -> GaugeMap:
     """Return the gauge of μ-GDP before a residual wave with this whitening and model."""
-    reach = 1 + np.abs(white.mean)
-    at_mean = abs(white.intercept + float(white.coefficients @ white.mean))
-    error = (1 + at_mean + float(np.abs(white.coefficients) @ reach)) / scale
+    far, error = bounds_of(white, scale)
     joint = math.sqrt(2) / (mu * count) < _SHARP
-    return GaugeMap(white, scale, _ends(farthest(white)), _ends(error), joint)
+    return GaugeMap(white, scale, _ends(far), _ends(error), joint)
+
+
+def bounds_of(white: Whitening, scale: float) -> tuple[float, float]:
+    """Return how large ‖f‖/√p and |g| can be, or a little more, by the public bounds of v and y."""
+    at_mean = abs(white.intercept + float(white.coefficients @ white.mean))
+    moved = float(np.abs(white.coefficients) @ (1 + np.abs(white.mean)))
+    return farthest(white), (1 + at_mean + moved) / scale
 
 
 def farthest(white: Whitening, free: BoolArray | None = None) -> float:

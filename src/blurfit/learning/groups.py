@@ -36,7 +36,6 @@ answers as drawn independently: with C_g that of θ_g, V_g = Cov(x)/N_g, D = a_A
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -91,26 +90,6 @@ class GroupSums:
         along = noise.sum(axis=1)
         gain = along / along.sum()
         return Blurred(found - gain * (found.sum() - self.count), noise - np.outer(gain, along))
-
-    def means(self, name: str) -> Answer:
-        """Return the mean of a column v in each group, nan where the noise hides how many there
-        are; each group has its own spread.
-        """
-        row = 1 + [one.name for one in self.columns].index(name)
-        column, c = self.columns[row - 1], self.constant
-        people = np.full(len(self.names), np.nan)
-        for place in range(len(self.names)):
-            with suppress(InfeasibleError):
-                people[place] = self.block(place).count
-        values = self.matrices[:, 0, row] / (c * column.weight * people)
-        squares = np.ones(len(people))
-        if column.kind == "numeric":
-            squares = np.minimum(self.matrices[:, row, row] / (column.weight**2 * people), 1.0)
-        spreads = np.maximum(squares - values**2, 0.0)
-        noise = 0.5 / (c * column.weight) ** 2 + np.outer(values, values) / c**4
-        return Answer(
-            values, np.diag(spreads / people), self.spread * noise / np.outer(people, people)
-        )
 
     def parts(
         self, target: str, features: Sequence[str], *, models: bool = True
@@ -318,52 +297,33 @@ def decomposed(fitted: Fitted, one: int, other: int, questions: Sequence[Sequenc
         questions: the places of each question's features among the coefficients.
     """
     A, B = fitted.parts[one], fitted.parts[other]
-    c, size = A.constant, len(A.gram)
-    ends, target = np.eye(size + 1), size
-    of_one, of_other = (fitted.maps[place] @ fitted.theta for place in (one, other))
-    a, b = (part.gram[0] / part.gram[0, 0] for part in (A, B))
+    c, size, count = A.constant, len(A.gram), len(questions)
+    masks = np.array([np.isin(np.arange(size), chosen) for chosen in questions]).reshape(-1, size)
+    theta = [fitted.maps[place] @ fitted.theta for place in (one, other)]
+    # c·along·(1, x̄, ȳ) of each group: what its answers are worth to B's model; and its own mean
+    along = np.zeros((count + 1, size + 1))
+    along[:count, :-1], along[-1, -1] = masks * theta[1], 1.0
+    slopes = np.zeros((count + 1, len(fitted.parts), size + 1, size + 1))
+    means = [np.append(part.gram[0], part.cross[0]) / part.gram[0, 0] for part in (A, B)]
+    for part, place, mean, sign in ((A, one, means[0], c), (B, other, means[1], -c)):
+        slopes[:, place, 0] += sign / part.gram[0, 0] * along
+        slopes[:, place, 0, 0] -= sign / part.gram[0, 0] * (along @ mean)
+    a, b = (mean[:-1] for mean in means)
+    D, T, delta = masks * (a - b), along[:count, :-1], theta[0] - theta[1]
     rows = fitted.maps[other] @ fitted.inverse @ fitted.maps[other].T
-    apart = a - b
-    slopes = np.zeros((len(questions) + 1, len(fitted.parts), size + 1, size + 1))
-
-    def first_row(part: Submodel, along: FloatArray, at: float) -> FloatArray:
-        """Return the slope of c·(first row·along)/A₀₀, whose value is c·`at`."""
-        return np.asarray(c / part.gram[0, 0] * np.outer(ends[0], along - at * ends[0]))
-
-    values = []
-    for place, chosen in enumerate(questions):
-        mask = np.isin(np.arange(size), chosen)
-        theta = np.append(of_other * mask, 0.0)
-        values.append(c * float(apart @ theta[:-1]))
-        slopes[place, one] += first_row(A, theta, float(a @ theta[:-1]))
-        slopes[place, other] -= first_row(B, theta, float(b @ theta[:-1]))
-        push = np.append(c * (apart * mask) @ rows, 0.0)
-        slopes[place, other] += np.outer(push, fitted.residual[other])
-    means = [float(part.cross[0] / part.gram[0, 0]) for part in (A, B)]
-    values.append(c * (means[0] - means[1]))
-    slopes[-1, one] += first_row(A, ends[target], means[0])
-    slopes[-1, other] -= first_row(B, ends[target], means[1])
-    count = len(questions)
-    # rows: the gap, explained in all, by each question, the rest
-    told = np.zeros((count + 3, count + 1))
-    told[0, -1] = told[-1, -1] = 1.0
-    told[1, :count], told[-1, :count] = 1.0, -1.0
-    told[2:-1, :count] = np.eye(count)
-    sampling = np.zeros((count + 1, count + 1))
+    slopes[:count, other, :-1] += c * (D @ rows)[:, :, None] * fitted.residual[other]
+    values = c * along @ (means[0] - means[1])
+    # the last is the gap so far: what is explained is taken from it
+    slopes[-1] -= slopes[:count].sum(axis=0)
+    values[-1] -= values[:count].sum()
     C = [fitted.maps[place] @ fitted.sampling @ fitted.maps[place].T for place in (one, other)]
     V = [
         (part.gram / part.gram[0, 0] - np.outer(mean, mean)) / part.count
         for part, mean in ((A, a), (B, b))
     ]
-    delta = of_one - of_other
-    masks = np.array([np.isin(np.arange(size), chosen) for chosen in questions]).reshape(-1, size)
-    D, T = masks * apart, masks * of_other
     explained = D @ C[1] @ D.T + T @ (V[0] + V[1]) @ T.T
-    rest = float(a @ (C[0] + C[1]) @ a + delta @ V[0] @ delta)
-    both = -D @ C[1] @ a + T @ V[0] @ delta
-    sampling[:count, :count] = explained
-    # the gap is explained in all, and the rest
-    with_gap = explained.sum(axis=1) + both
-    sampling[:count, -1] = sampling[-1, :count] = with_gap
-    sampling[-1, -1] = explained.sum() + 2 * both.sum() + rest
-    return Answer(np.array(values), c**2 * sampling, fitted.covariance(slopes)).through(told)
+    both = (-D @ C[1] @ a + T @ V[0] @ delta)[:, None]
+    rest = a @ (C[0] + C[1]) @ a + delta @ V[0] @ delta
+    sampling = c**2 * np.block([[explained, both], [both.T, np.array([[rest]])]])
+    told = np.vstack([np.ones(count + 1), np.append(np.ones(count), 0.0), np.eye(count + 1)])
+    return Answer(values, sampling, fitted.covariance(slopes)).through(told)

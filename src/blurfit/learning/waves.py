@@ -75,6 +75,7 @@ from blurfit.learning.gauge import (
     Cut,
     Law,
     assumed_law,
+    bounds_of,
     choose,
     choose_mean,
     completed,
@@ -440,7 +441,8 @@ def _reach(
         radius = radius_of(count, mu, p)
         bound = residual_bound_of(radius)
         if belief.task == "number":
-            radius, bound = reach_of_numbers(count, mu, p)
+            ends = zip(reach_of_numbers(count, mu, p), bounds_of(white, scale), strict=True)
+            radius, bound = (min(one) for one in ends)  # beyond is nobody, only noise
         if belief.task == "label":  # a rare class is far from the mean, and is never cut
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
@@ -828,7 +830,7 @@ def _size(seen: float, radius: float, shape: float) -> float:
     shape p/2) with E[min(t, r²)] = seen: if its mean is below 0.15, bounds were so wide that noise
     hid the columns' spread, and it shrinks by that.
     """
-    if seen >= 0.15 or seen <= 0:
+    if not 0 < seen < min(0.15, 0.99 * radius**2):  # no mean gives more than r², but noise may
         return 1.0
 
     def kept(mean: float) -> float:

@@ -19,7 +19,7 @@ from scipy.special import expit, ndtri, stdtrit
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.tables import Answer, Test
-from blurfit.model.summary import number
+from blurfit.model.summary import aligned, number
 from blurfit.notebook import html_table
 from blurfit.optional import axes, optional
 
@@ -166,16 +166,7 @@ class Answers:
         return (*self.keys, "estimate", "std. error", "of it privacy", "lower", "upper")
 
     def __str__(self) -> str:
-        lines = [self._head, *self._cells]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        left = len(self.keys)
-        text = [
-            "  ".join(
-                f"{cell:<{width}}" if place < left else f"{cell:>{width}}"
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
+        text = aligned([self._head, *self._cells], len(self.keys))
         return "\n".join([self.title, *text, "", *self.notes])
 
     def _repr_html_(self) -> str:

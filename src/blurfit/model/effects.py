@@ -39,7 +39,7 @@ s_x² and s_y², of which sampling has 2/N (as of a normal law) and the noise wh
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +61,8 @@ from blurfit.schema.vectors import units
 from blurfit.validate import inside_unit_interval
 
 if TYPE_CHECKING:
-    from blurfit.model.model import PublishedModel
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.statement import Promise
     from blurfit.model.tables import Asked
 
 POINTS = 41  # at which a number's effect is told, unless it has knots
@@ -70,28 +71,6 @@ _STEP = 1e-5  # of a number's range, over which a slope is taken
 _BENDS: dict[str, Bend] = {"linear": "", "logistic": "logistic", "log": "exponential"}
 CURVE = "Errors assume that the model's curve is right."
 THESE_ROWS = "The rows that were given are taken as the population itself."
-
-
-# ---- hypotheses
-
-
-def linear_test(model: "PublishedModel", hypotheses: str, output: str | None = None) -> Test:
-    """Test linear hypotheses about a model's coefficients together, by Wald's F with the noise.
-
-    Args:
-        model: one with standard errors.
-        hypotheses: as in "age = 0, hours = 2*education"; separated by commas.
-        output: of several classes, which one.
-    """
-    found = model.inference_of(output)
-    matrix, values = _equations(hypotheses, found.names)
-    if np.linalg.matrix_rank(matrix) < len(matrix):
-        raise InvalidValueError(
-            f"Expected hypotheses that do not follow from each other, and got {hypotheses!r}."
-        )
-    asked = _told(found).through(matrix)
-    moved = Answer(asked.values - values, asked.sampling, asked.privacy)
-    return tables.wald(moved, np.eye(len(matrix)), hypotheses, _freedom(found))
 
 
 @dataclass(frozen=True)
@@ -113,196 +92,222 @@ class Comparison(Test):
         return f"{super().__str__()}\n{sizes}; the noise is counted in both."
 
 
-def compare(
-    model: "PublishedModel", other: "PublishedModel", output: str | None = None
-) -> Comparison:
-    """Compare two models of one target of which one is within the other."""
-    same = (model.fingerprint, model.target, model.link, model.count)
-    if same != (other.fingerprint, other.target, other.link, other.count):
-        raise InvalidValueError(
-            "Expected two models of one target from the same release, by the same kind of curve."
-        )
-    small, large = sorted((model, other), key=lambda one: len(one.inference_of(output).names))
-    found = large.inference_of(output)
-    people = _anybody(model.agreement.schema, {*small.features, *large.features})
-    x, within = large.rows_of(people, output), small.rows_of(people, output)
-    kept = np.linalg.lstsq(x, within, rcond=None)[0]
-    left = np.linalg.svd(kept.T)[2][np.linalg.matrix_rank(kept, tol=1e-8) :]
-    if not len(left) or np.abs(x @ kept - within).max() > 1e-6 * np.abs(within).max():
-        raise InfeasibleError(
-            "Expected one model to be within the other, with some columns fewer: nothing is known "
-            "of how the errors of others go together. Compare each with a model of all columns."
-        )
-    asked = _told(found).through(left)
-    names = [f"{large.target} ~ {' + '.join(one.features) or '1'}" for one in (small, large)]
-    test = tables.wald(
-        asked, np.eye(len(left)), f"{names[0]} is enough, of {names[1]}", _freedom(found)
-    )
-    statistic = test.statistic * len(left)
-    seen = np.linalg.solve(asked.covariance, asked.sampling * found.count)
-    penalty = float(np.linalg.slogdet(seen)[1])
-    return Comparison(**vars(test), aic=statistic - 2 * len(left), bic=statistic - penalty)
+class ModelQuestions:
+    """What can be asked of a model, once and for all of its kind: see the module."""
 
+    if TYPE_CHECKING:  # of a `PublishedModel`
+        agreement: Agreement
+        target: str
+        features: tuple[str, ...]
+        references: Mapping[str, str]
+        link: str
+        count: int
 
-# ---- coefficients and responses
+        @property
+        def fingerprint(self) -> str: ...  # noqa: D102
+        @property
+        def guarantee(self) -> Promise: ...  # noqa: D102
+        @property
+        def aim(self) -> Question: ...  # noqa: D102
+        def inference_of(self, output: str | None = None) -> Inference: ...  # noqa: D102
+        def rows_of(self, records: Any, output: str | None = None) -> FloatArray: ...  # noqa: D102
 
+    def test(self, hypotheses: str, output: str | None = None) -> Test:
+        """Test linear hypotheses about a model's coefficients together, by Wald's F with the noise.
 
-def coefficients(
-    model: "PublishedModel", output: str | None = None, confidence: float = 0.95
-) -> Answers:
-    """Return the unbiased coefficients in the user's units, the constant first."""
-    found = model.inference_of(output)
-    return Answers(
-        f"Coefficients of {model.target if output is None else output}",
-        ("coefficient",),
-        tuple((name,) for name in found.names),
-        _told(found),
-        _promise(model),
-        confidence,
-        assumes=() if model.link == "linear" else (CURVE,),
-        freedom=_freedom(found),
-    )
-
-
-def mean_response(
-    model: "PublishedModel", records: Any, output: str | None = None, confidence: float = 0.95
-) -> Answers:
-    """Return the mean of the target among people like each record, or their probability, with
-    intervals for that mean: not for one person, of whom `prediction_intervals` tell.
-    """
-    rows = model.rows_of(records, output)
-    names = tuple((str(place),) for place in range(1, len(rows) + 1))
-    return _responses(model, rows, ("record",), names, output, confidence)
-
-
-def effect(
-    model: "PublishedModel",
-    question: str,
-    at: Mapping[str, Any] | None = None,
-    output: str | None = None,
-    confidence: float = 0.95,
-) -> Answers:
-    """Return the mean response along one question, all others held: a curve, or its levels.
-
-    Args:
-        model: one with standard errors.
-        question: the one that varies; a number over its whole range.
-        at: the others' answers (default: the middle of a number's range, no, and the level that
-            others are compared with).
-        output: of several classes, which one.
-        confidence: of the intervals.
-    """
-    schema = model.agreement.schema
-    asked = {one.name: one for one in schema.asked_for(model.features)}
-    if question not in asked:
-        raise InvalidValueError(f"Expected {question!r} to be one of {listed(asked)}.")
-    held = {name: _middle(one, model.references) for name, one in asked.items()} | dict(at or {})
-    one = asked[question]
-    points: list[Any] = [1, 0]
-    if isinstance(one, Categorical):
-        points = list(one.levels)
-    elif isinstance(one, Numeric):
-        curves = [each for each in map(schema.question, model.features) if question in each.of]
-        knots = {knot for each in curves if isinstance(each, Curve) for knot in each.knots}
-        even = np.linspace(one.lower, one.upper, POINTS).tolist()
-        straight = all(isinstance(each, Curve) for each in curves)
-        points = sorted(knots | {one.lower, one.upper} if straight else {*knots, *even})
-    rows = model.rows_of(
-        {name: [value] * len(points) for name, value in held.items()} | {question: points}, output
-    )
-    found = model.inference_of(output)
-    change = rows[1:] - rows[0]
-    basis = np.linalg.svd(change)[2][: np.linalg.matrix_rank(change, tol=1e-9)]
-    test = tables.wald(_told(found), basis, f"{question} has no effect", _freedom(found))
-    labels = ("yes", "no") if points == [1, 0] else tuple(_written(point) for point in points)
-    told = _responses(
-        model, rows, (question,), tuple((label,) for label in labels), output, confidence
-    )
-    others = ", ".join(f"{name} = {_written(held[name])}" for name in held if name != question)
-    parts = vars(told) | {
-        "title": f"{told.title} by {question}",
-        "assumes": (*told.assumes, *([f"At {others}."] if others else [])),
-        "hypothesis": test,
-        "line": np.array(points) if isinstance(one, Numeric) else None,
-    }
-    return Answers(**parts)
-
-
-def odds_ratios(
-    model: "PublishedModel", output: str | None = None, confidence: float = 0.95
-) -> Answers:
-    """Return e to each coefficient but the constant, with its interval: odds ratios of a label, or
-    ratios of expected counts.
-    """
-    if model.link == "linear":
-        raise InfeasibleError(
-            "These coefficients are differences of means or of probabilities, which have no odds "
-            "ratios: learn a label in waves, or beside public rows, for a logistic curve."
-        )
-    found = model.inference_of(output)
-    what = "Odds ratios" if model.link == "logistic" else "Ratios of expected counts"
-    return Answers(
-        f"{what}: {model.target if output is None else output}",
-        ("coefficient",),
-        tuple((name,) for name in found.names[1:]),
-        _told(found).taken(np.arange(1, len(found.names))),
-        _promise(model),
-        confidence,
-        assumes=(CURVE,),
-        curve="exponential",
-        freedom=_freedom(found),
-    )
-
-
-def marginal_effects(
-    model: "PublishedModel",
-    records: Any = None,
-    output: str | None = None,
-    confidence: float = 0.95,
-) -> Answers:
-    """Return what one more unit of each number, a yes, or a level changes on average.
-
-    Args:
-        model: one with standard errors.
-        records: public rows that stand for the population, as `predict` takes them; needed where
-            the effect is not the same for everybody, as on a curve.
-        output: of several classes, which one.
-        confidence: of the intervals.
-    """
-    schema, found = model.agreement.schema, model.inference_of(output)
-    asked = schema.asked_for(model.features)
-    straight = model.link == "linear" and not any(schema.question(f).of for f in model.features)
-    if records is None and not straight:
-        raise InvalidValueError(
-            "Expected records that stand for the population: on a curve, and where questions are "
-            "derived from others, the effect is not the same for everybody."
-        )
-    people: dict[str, Any] = {one.name: [_middle(one, model.references)] for one in asked}
-    if records is not None:
-        table = schema.read(records, asked)
-        people = {one.name: np.atleast_1d(table.columns[one.name]) for one in asked}
-    slopes, keys = [], []
-    for one in asked:
-        for level, low, high, width in _changes(one, people[one.name], model.references):
-            start, end = (
-                model.rows_of({**people, one.name: value}, output) for value in (low, high)
+        Args:
+            hypotheses: as in "age = 0, hours = 2*education"; separated by commas.
+            output: of several classes, which one.
+        """
+        found = self.inference_of(output)
+        matrix, values = _equations(hypotheses, found.names)
+        if np.linalg.matrix_rank(matrix) < len(matrix):
+            raise InvalidValueError(
+                f"Expected hypotheses that do not follow from each other, and got {hypotheses!r}."
             )
-            slopes.append(_average(model.link, found.coefficients, start, end, width))
-            keys.append((one.name, level))
-    values, gradients = (np.array(part) for part in zip(*slopes, strict=True))
-    answer = _told(found).through(gradients)
-    scale = 1.0 if records is None else len(people[asked[0].name])
-    rows = "" if records is None else f", over {scale:,.0f} rows"
-    return Answers(
-        f"Average marginal effects on {model.target if output is None else output}{rows}",
-        ("question", "change"),
-        tuple(keys),
-        Answer(values, answer.sampling, answer.privacy),
-        _promise(model),
-        confidence,
-        assumes=(*([CURVE] if model.link != "linear" else []), *([THESE_ROWS] if rows else [])),
-        freedom=_freedom(found),
-    )
+        asked = _told(found).through(matrix)
+        moved = Answer(asked.values - values, asked.sampling, asked.privacy)
+        return tables.wald(moved, np.eye(len(matrix)), hypotheses, _freedom(found))
+
+    def compare(self, other: "ModelQuestions", output: str | None = None) -> Comparison:
+        """Compare two models of one target of which one is within the other."""
+        same = (self.fingerprint, self.target, self.link, self.count)
+        if same != (other.fingerprint, other.target, other.link, other.count):
+            raise InvalidValueError(
+                "Expected two models of one target from the same release, by one kind of curve."
+            )
+        small, large = sorted((self, other), key=lambda one: len(one.inference_of(output).names))
+        found = large.inference_of(output)
+        people = _anybody(self.agreement.schema, {*small.features, *large.features})
+        x, within = large.rows_of(people, output), small.rows_of(people, output)
+        kept = np.linalg.lstsq(x, within, rcond=None)[0]
+        left = np.linalg.svd(kept.T)[2][np.linalg.matrix_rank(kept, tol=1e-8) :]
+        if not len(left) or np.abs(x @ kept - within).max() > 1e-6 * np.abs(within).max():
+            raise InfeasibleError(
+                "Expected one model to be within the other, with some columns fewer: nothing is "
+                "known of how the errors of others go together. Compare each with a model of both."
+            )
+        asked = _told(found).through(left)
+        names = [f"{large.target} ~ {' + '.join(one.features) or '1'}" for one in (small, large)]
+        test = tables.wald(
+            asked, np.eye(len(left)), f"{names[0]} is enough, of {names[1]}", _freedom(found)
+        )
+        statistic = test.statistic * len(left)
+        seen = np.linalg.solve(asked.covariance, asked.sampling * found.count)
+        penalty = float(np.linalg.slogdet(seen)[1])
+        return Comparison(**vars(test), aic=statistic - 2 * len(left), bic=statistic - penalty)
+
+    def to_answers(self, output: str | None = None, confidence: float = 0.95) -> Answers:
+        """Return the unbiased coefficients in the user's units, the constant first."""
+        found = self.inference_of(output)
+        names = tuple((name,) for name in found.names)
+        told = "Coefficients", ("coefficient",), names, _told(found)
+        return self._answers(*told, output, confidence)
+
+    def mean_response(
+        self, records: Any, output: str | None = None, confidence: float = 0.95
+    ) -> Answers:
+        """Return the mean of the target among people like each record, or their probability, with
+        intervals for that mean: not for one person, of whom `prediction_intervals` tell.
+        """
+        rows = self.rows_of(records, output)
+        names = [str(place) for place in range(1, len(rows) + 1)]
+        return self._responses(rows, "record", names, output, confidence)
+
+    def effect(
+        self,
+        question: str,
+        at: Mapping[str, Any] | None = None,
+        output: str | None = None,
+        confidence: float = 0.95,
+    ) -> Answers:
+        """Return the mean response along one question, all others held: a curve, or its levels.
+
+        Args:
+            question: the one that varies; a number over its whole range.
+            at: the others' answers (default: the middle of a number's range, no, and the level that
+                others are compared with).
+            output: of several classes, which one.
+            confidence: of the intervals.
+        """
+        schema = self.agreement.schema
+        asked = {one.name: one for one in schema.asked_for(self.features)}
+        if question not in asked:
+            raise InvalidValueError(f"Expected {question!r} to be one of {listed(asked)}.")
+        held = {name: _middle(one, self.references) for name, one in asked.items()} | dict(at or {})
+        one = asked[question]
+        points: list[Any] = [1, 0]
+        if isinstance(one, Categorical):
+            points = list(one.levels)
+        elif isinstance(one, Numeric):
+            curves = [each for each in map(schema.question, self.features) if question in each.of]
+            knots = {knot for each in curves if isinstance(each, Curve) for knot in each.knots}
+            even = np.linspace(one.lower, one.upper, POINTS).tolist()
+            straight = all(isinstance(each, Curve) for each in curves)
+            points = sorted(knots | {one.lower, one.upper} if straight else {*knots, *even})
+        rows = self.rows_of(
+            {name: [value] * len(points) for name, value in held.items()} | {question: points},
+            output,
+        )
+        found = self.inference_of(output)
+        change = rows[1:] - rows[0]
+        basis = np.linalg.svd(change)[2][: np.linalg.matrix_rank(change, tol=1e-9)]
+        test = tables.wald(_told(found), basis, f"{question} has no effect", _freedom(found))
+        labels = ("yes", "no") if points == [1, 0] else tuple(_written(point) for point in points)
+        told = self._responses(rows, question, labels, output, confidence)
+        others = ", ".join(f"{name} = {_written(held[name])}" for name in held if name != question)
+        return replace(
+            told,
+            title=f"{told.title} by {question}",
+            assumes=(*told.assumes, *([f"At {others}."] if others else [])),
+            hypothesis=test,
+            line=np.array(points) if isinstance(one, Numeric) else None,
+        )
+
+    def odds_ratios(self, output: str | None = None, confidence: float = 0.95) -> Answers:
+        """Return e to each coefficient but the constant: odds ratios of a label, with intervals, or
+        ratios of expected counts.
+        """
+        if self.link == "linear":
+            raise InfeasibleError(
+                "These coefficients are differences of means or of probabilities, which have no "
+                "odds ratios: learn a label in waves, or beside public rows, for a logistic curve."
+            )
+        found = self.inference_of(output)
+        what = "Odds ratios" if self.link == "logistic" else "Ratios of expected counts"
+        names = tuple((name,) for name in found.names[1:])
+        ratios = _told(found).taken(np.arange(1, len(found.names)))
+        told = what, ("coefficient",), names, ratios
+        return self._answers(*told, output, confidence, curve="exponential")
+
+    def marginal_effects(
+        self,
+        records: Any = None,
+        output: str | None = None,
+        confidence: float = 0.95,
+    ) -> Answers:
+        """Return what one more unit of each number, a yes, or a level changes on average.
+
+        Args:
+            records: public rows that stand for the population, as `predict` takes them; needed
+                where the effect is not the same for everybody, as on a curve.
+            output: of several classes, which one.
+            confidence: of the intervals.
+        """
+        schema, found = self.agreement.schema, self.inference_of(output)
+        asked = schema.asked_for(self.features)
+        straight = self.link == "linear" and not any(schema.question(f).of for f in self.features)
+        if records is None and not straight:
+            raise InvalidValueError(
+                "Expected records that stand for the population: on a curve, and where questions "
+                "are derived from others, the effect is not the same for everybody."
+            )
+        people: dict[str, Any] = {one.name: [_middle(one, self.references)] for one in asked}
+        if records is not None:
+            table = schema.read(records, asked)
+            people = {one.name: np.atleast_1d(table.columns[one.name]) for one in asked}
+        slopes, keys = [], []
+        for one in asked:
+            for level, low, high, width in _changes(one, people[one.name], self.references):
+                start, end = (
+                    self.rows_of({**people, one.name: value}, output) for value in (low, high)
+                )
+                slopes.append(_average(self.link, found.coefficients, start, end, width))
+                keys.append((one.name, level))
+        values, gradients = (np.array(part) for part in zip(*slopes, strict=True))
+        answer = _told(found).through(gradients)
+        told = Answer(values, answer.sampling, answer.privacy)
+        notes = () if records is None else (THESE_ROWS,)
+        what = "Average marginal effects", ("question", "change"), tuple(keys), told
+        return self._answers(*what, output, confidence, notes)
+
+    def _responses(
+        self, rows: FloatArray, key: str, names: Sequence[str], output: str | None, level: float
+    ) -> Answers:
+        """Return what is expected of people with these rows, on the model's curve."""
+        aim, told = self.aim, _told(self.inference_of(output)).through(rows)
+        number = isinstance(aim, Numeric)
+        limits = (aim.lower, aim.upper) if isinstance(aim, Numeric) else (0.0, 1.0)
+        what = "Mean" if number else "Probability", (key,), tuple((name,) for name in names), told
+        return self._answers(*what, output, level, limits=limits, curve=_BENDS[self.link])
+
+    def _answers(
+        self,
+        what: str,
+        keys: tuple[str, ...],
+        rows: tuple[tuple[str, ...], ...],
+        answer: Answer,
+        output: str | None,
+        confidence: float,
+        notes: tuple[str, ...] = (),
+        **more: Any,
+    ) -> Answers:
+        inside_unit_interval(confidence=confidence)
+        title = f"{what} of {self.target}" + ("" if output is None else f" = {output}")
+        notes = notes if self.link == "linear" else (CURVE, *notes)
+        freedom = _freedom(self.inference_of(output))
+        told = title, keys, rows, answer, _promise(self), confidence
+        return Answers(*told, assumes=notes, freedom=freedom, **more)
 
 
 def standardised(moments: "Asked", formula: Formula, confidence: float = 0.95) -> Answers:
@@ -333,33 +338,6 @@ def standardised(moments: "Asked", formula: Formula, confidence: float = 0.95) -
         _promise(moments),
         confidence,
         assumes=("One unit is a standard deviation; those of the sample are taken as normal.",),
-        freedom=_freedom(found),
-    )
-
-
-def _responses(
-    model: "PublishedModel",
-    rows: FloatArray,
-    keys: tuple[str, ...],
-    names: tuple[tuple[str, ...], ...],
-    output: str | None,
-    confidence: float,
-) -> Answers:
-    """Return what is expected of people with these rows, on the model's curve."""
-    inside_unit_interval(confidence=confidence)
-    found, aim = model.inference_of(output), model.aim
-    of = model.target if output is None else f"{model.target} = {output}"
-    number = isinstance(aim, Numeric)
-    return Answers(
-        f"{'Mean' if number else 'Probability'} of {of}",
-        keys,
-        names,
-        _told(found).through(rows),
-        _promise(model),
-        confidence,
-        limits=(aim.lower, aim.upper) if isinstance(aim, Numeric) else (0.0, 1.0),
-        assumes=(CURVE,) if model.link != "linear" else (),
-        curve=_BENDS[model.link],
         freedom=_freedom(found),
     )
 
@@ -439,7 +417,7 @@ def _freedom(found: Inference) -> float:
     return float(found.count - len(found.names))
 
 
-def _promise(published: "PublishedModel | Asked") -> str:
+def _promise(published: "ModelQuestions | Asked") -> str:
     return f"{published.guarantee.counted}, {published.guarantee.numbers}"
 
 

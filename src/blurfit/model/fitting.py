@@ -163,7 +163,7 @@ def moved(
     """By how much 1 % of a release's contributors could have moved each coefficient by lying
     together, beside what earlier waves' could; None where there is no bound.
     """
-    found = pull.moved(push_of_liars(moments.agreement, moments.count)) + earlier
+    found = pull.moved(push_of_liars(moments.agreement, moments.count) / moments.worth) + earlier
     return {
         name: one if math.isfinite(one) else None
         for name, one in zip(names, found.tolist(), strict=True)

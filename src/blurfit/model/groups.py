@@ -14,7 +14,7 @@ among its features it has common slopes, and an intercept for each group. The ma
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from blurfit.learning.tables import Answer
 from blurfit.model.answers import Answers
 from blurfit.model.model import PublishedModel
 from blurfit.model.tables import EVEN, Asked, levels_of, promise_of
-from blurfit.optional import axes, optional
+from blurfit.optional import optional
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.derived import Bands
 from blurfit.schema.formulas import Formula
@@ -105,25 +105,29 @@ class ByGroup:
         likely = np.clip(found.values / whole, 0.0, 1.0)
         sampling = whole * (np.diag(likely) - np.outer(likely, likely))
         what = "People" if self.sums.count is not None else "Effective number of people"
-        answer = Answer(found.values, sampling, found.noise)
-        limits = (0.0, np.inf)
-        return self._answers(f"{what} by {self.question.name}", answer, confidence, limits=limits)
+        return Answers(
+            f"{what} by {self.question.name}",
+            (self.question.name,),
+            tuple((name,) for name in self.names),
+            Answer(found.values, sampling, found.noise),
+            promise_of(self.moments),
+            confidence,
+            limits=(0.0, np.inf),
+        )
 
     def mean(self, name: str, *, confidence: float = 0.95) -> Answers:
         """Return the mean of a number, or the share of a yes, in each group."""
-        one = self._target(name)
-        slope, constant = one.affines[0]
-        found = self.sums.means(one.columns[0]).scaled(1 / slope, -constant / slope)
+        one, by = self._target(name), self.question.name
+        models = self._models(Formula(name, ()), confidence)
         limits = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
-        told = np.flatnonzero(np.isfinite(found.values))
         test = None
-        if len(told) > 1:
-            what = f"{name} is equal in all groups of {self.question.name}"
-            test = reading.equal(found, what)
-        return self._answers(
-            f"Mean of {name} by {self.question.name}",
-            found,
-            confidence,
+        if len(models.models) > 1:
+            test = reading.equal(models.answer, f"{name} is equal in all groups of {by}")
+        return replace(
+            models.coefficients,
+            title=f"Mean of {name} by {by}",
+            keys=(by,),
+            rows=tuple((group,) for group in models.models),
             limits=limits,
             hypothesis=test,
         )
@@ -134,7 +138,9 @@ class ByGroup:
         Groups of which the noise is too large are left out, and `hidden` says why; if all are, that
         is refused.
         """
-        asked = self.moments.formula(formula)
+        return self._models(self.moments.formula(formula), confidence)
+
+    def _models(self, asked: Formula, confidence: float) -> "GroupModels":
         fitted, told, places, hidden = self._fitted(asked)
         size, names = len(told.names), tuple(self.names[place] for place in places)
         part = fitted.parts[0]
@@ -161,7 +167,9 @@ class ByGroup:
         }
         return GroupModels(self, asked, told.names, models, hidden, answer, confidence)
 
-    def decompose(self, formula: str, one: str, other: str, *, confidence: float = 0.95) -> Answers:
+    def decompose(
+        self, formula: str | None, one: str, other: str, *, confidence: float = 0.95
+    ) -> Answers:
         """Return how much of the gap between the means of two groups the other's model explains by
         different answers, by each question and in all, and how much is left (Oaxaca and Blinder).
         """
@@ -208,16 +216,14 @@ class ByGroup:
             pay: the number; its medians and quarters need Bands of it in the schema.
             one: the group whose pay is compared, such as "female".
             other: the group that it is compared with.
-            formula: of the model that explains, such as "pay ~ age + hours".
+            formula: of the model that explains, such as "pay ~ age + hours" (default: by all other
+                questions).
             confidence: of the intervals.
         """
+        if formula is not None and self.moments.formula(formula).target != pay:
+            raise InvalidValueError(f"Expected a formula of {pay!r}, and got {formula!r}.")
         figures = _pay_figures(self, pay, one, other, confidence)
-        split = None
-        if formula is not None:
-            split = self.decompose(formula, one, other, confidence=confidence)
-            if not split.title.startswith(f"{pay}:"):
-                raise InvalidValueError(f"Expected a formula of {pay!r}, and got {formula!r}.")
-        return PayGap(figures, split)
+        return PayGap(figures, self.decompose(formula, one, other, confidence=confidence))
 
     def _fitted(
         self, asked: Formula, chosen: Sequence[str] | None = None, *, common: bool = False
@@ -263,13 +269,8 @@ class ByGroup:
             )
         return self.names.index(name)
 
-    def _answers(self, title: str, answer: Answer, confidence: float, **more: Any) -> Answers:
-        rows = tuple((name,) for name in self.names)
-        promise = promise_of(self.moments)
-        return Answers(title, (self.question.name,), rows, answer, promise, confidence, **more)
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupModels:
     """A model in each group: it prints as a table, draws itself, and has `to_frame()`.
 
@@ -337,7 +338,7 @@ class GroupModels:
         """Draw each coefficient with its interval, by matplotlib; return the axes."""
         return self.coefficients.plot(ax)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.coefficients)
 
     def _repr_html_(self) -> str:
@@ -363,31 +364,27 @@ class GroupModels:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PayGap:
     """Medians, quarters, and what a model explains: print it, draw it, or take its tables."""
 
     figures: Answers
-    explained: Answers | None
+    explained: Answers
 
     def to_frame(self) -> Any:
         """Return both tables as one pandas DataFrame."""
-        found = [self.figures.to_frame()]
-        if self.explained is not None:
-            found.append(self.explained.to_frame().rename(columns={"part": "figure"}))
-        return optional("pandas").concat(found, ignore_index=True)
+        explained = self.explained.to_frame().rename(columns={"part": "figure"})
+        return optional("pandas").concat([self.figures.to_frame(), explained], ignore_index=True)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what is explained and what is not, or the figures without a model."""
-        return (self.explained or self.figures).plot(axes(ax, 7, 3.5))
+        """Draw what is explained and what is not, by matplotlib; return the axes."""
+        return self.explained.plot(ax)
 
-    def __str__(self) -> str:
-        return "\n\n".join(str(one) for one in (self.figures, self.explained) if one is not None)
+    def __repr__(self) -> str:
+        return f"{self.figures}\n\n{self.explained}"
 
     def _repr_html_(self) -> str:
-        return "".join(
-            one._repr_html_() for one in (self.figures, self.explained) if one is not None
-        )
+        return self.figures._repr_html_() + self.explained._repr_html_()
 
 
 def _pay_figures(groups: ByGroup, pay: str, one: str, other: str, confidence: float) -> Answers:

@@ -34,6 +34,7 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.json_reader import read_json
 from blurfit.learning.inference import Errors, Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
+from blurfit.model.effects import ModelQuestions
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients
 from blurfit.schema.vectors import Units, units, values
@@ -42,9 +43,6 @@ from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zer
 from blurfit.version import software
 
 if TYPE_CHECKING:
-    from blurfit.learning.tables import Test
-    from blurfit.model.answers import Answers
-    from blurfit.model.effects import Comparison
     from blurfit.model.summary import Results, Summary
 
 
@@ -353,7 +351,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedModel(PublishedFile):
+class PublishedModel(PublishedFile, ModelQuestions):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
 
     Attributes:
@@ -573,48 +571,6 @@ class PublishedModel(PublishedFile):
         v = np.atleast_2d(values(self.agreement.schema, records, self.features))
         told = self.units
         return told.without(set(told.names) - set(self.inference_of(output).names)).rows(v)
-
-    def test(self, hypotheses: str, output: str | None = None) -> "Test":
-        """Test linear hypotheses: "age = 0, hours = 2*education" (`blurfit.model.effects`)."""
-        from blurfit.model.effects import linear_test
-
-        return linear_test(self, hypotheses, output)
-
-    def to_answers(self, output: str | None = None, confidence: float = 0.95) -> "Answers":
-        """Return the coefficients with errors, for a frame, a CSV file or a workbook."""
-        from blurfit.model.effects import coefficients
-
-        return coefficients(self, output, confidence)
-
-    def compare(self, other: "PublishedModel", output: str | None = None) -> "Comparison":
-        """Compare it with a model that is within it, or around it: F, AIC and BIC."""
-        from blurfit.model.effects import compare
-
-        return compare(self, other, output)
-
-    def mean_response(self, records: Any, **options: Any) -> "Answers":
-        """Return the mean, or the probability, among people like these, with intervals."""
-        from blurfit.model.effects import mean_response
-
-        return mean_response(self, records, **options)
-
-    def effect(self, question: str, **options: Any) -> "Answers":
-        """Return the mean response along one question, all others held; `plot()` draws it."""
-        from blurfit.model.effects import effect
-
-        return effect(self, question, **options)
-
-    def odds_ratios(self, **options: Any) -> "Answers":
-        """Return e to each coefficient of a curve, with intervals: odds ratios of a label."""
-        from blurfit.model.effects import odds_ratios
-
-        return odds_ratios(self, **options)
-
-    def marginal_effects(self, records: Any = None, **options: Any) -> "Answers":
-        """Return what one more unit, a yes or a level changes on average over public rows."""
-        from blurfit.model.effects import marginal_effects
-
-        return marginal_effects(self, records, **options)
 
     def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> "Summary":
         """One table for people: text, Markdown, or HTML in a notebook."""

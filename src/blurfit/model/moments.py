@@ -146,6 +146,12 @@ class PublishedMoments(PublishedFile, Asked):
         whole = form.matrix(self.sums, self.count)[0, 0] / form.inner.constant**2
         return float(np.clip(whole / self.count, 0.0, 1.0))
 
+    @cached_property
+    def worth(self) -> float:
+        """Σw²/Σw of weights, by which sums are divided before they are read; 1 without weights."""
+        form = self.agreement.form
+        return form.worth(self.sums)[1] if isinstance(form, CodedForm) else 1.0
+
     @property
     def weights_in_words(self) -> str:
         """How much people count on average, where they have weights, and what that costs."""
@@ -171,9 +177,8 @@ class PublishedMoments(PublishedFile, Asked):
                 "These are the sums of a later wave, under the map that it announced: learn from "
                 "all releases of its plan together, with blurfit.model.course.learn_plan."
             )
-        worth = form.worth(self.sums)[1] if isinstance(form, CodedForm) else 1.0
-        matrix = form.matrix(self.sums, self.count) / worth
-        return self._joint(form.joint, matrix, form.gain / worth)
+        matrix = form.matrix(self.sums, self.count) / self.worth
+        return self._joint(form.joint, matrix, form.gain / self.worth)
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
         """Return the sums to read beside public rows of some features, (rows, k): those that were

@@ -139,7 +139,8 @@ class Summary:
             lines.append("")
             if section.title:
                 lines.append(section.title)
-            lines += _aligned([section.head, *section.rows])
+            head, *rows = aligned([section.head, *section.rows])
+            lines += [head, "-" * max(map(len, (head, *rows))), *rows]
             lines += [f"{name + ':':<22} {value}" for name, value in section.facts]
         lines += ["", *(line for note in self.notes for line in _folded(note))]
         return "\n".join(lines).rstrip()
@@ -273,17 +274,16 @@ def _folded(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent=indent, **keep) or [""]  # type: ignore[arg-type]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns side by side: the first to the left, the others to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Columns side by side: the first ones to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
         "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
-    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
 
 
 def plot_model(

@@ -20,7 +20,7 @@ under "blurfit", which other tools ignore: so what was written here is read back
 
 | XLSForm | here |
 | --- | --- |
-| integer, decimal, with a constraint such as `. >= 18 and . <= 90` | numeric, with these bounds |
+| integer, decimal, with a constraint such as `. >= 18 and . <= 90` | numeric; else not eligible |
 | range, with parameters start and end | numeric |
 | select_one LIST | categorical, with the list's choices; yes/no: binary |
 | select_multiple LIST | a binary question for each of the list's choices, name_choice |
@@ -46,7 +46,15 @@ from typing import Any, Literal
 
 from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
-from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Question
+from blurfit.schema.columns import (
+    Binary,
+    Categorical,
+    Feature,
+    Label,
+    Numeric,
+    Outside,
+    Question,
+)
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
 from blurfit.schema.table_files import lines_of, separator_of, workbook
@@ -99,6 +107,8 @@ class SurveyReader:
                 "was written."
             )
         names = [one.name for one in self.columns]
+        if target == "" and names:
+            target = names[-1]
         if target is None or target not in names:
             raise InvalidValueError(
                 f"Expected target={target!r} to be one of the questions {listed(names)} of "
@@ -286,7 +296,7 @@ def is_xlsform(path: Path) -> bool:
 
 
 def from_xlsform(path: Path, target: str | None = None) -> Imported:
-    """Read a schema from a form's workbook; `target` is the question to be predicted."""
+    """Read a schema from a form's workbook; `target` is what is predicted, "" the last question."""
     sheets = _sheets(path)
     if "survey" not in sheets:
         raise InvalidValueError(
@@ -364,7 +374,8 @@ class _Form:
                     "is a number without bounds: write a constraint such as `. >= 0 and . <= 100`",
                 )
                 return None
-            return Numeric(name, *bounds, optional=unsaid, wording=Wording(**words))
+            outside: Outside = "clip" if kind == "range" else "refuse"  # as the form itself does
+            return Numeric(name, *bounds, outside, optional=unsaid, wording=Wording(**words))
         if kind == "acknowledge":
             return Binary(name, unsaid, Wording(**words))
         if kind == "select_one":

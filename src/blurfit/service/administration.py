@@ -25,6 +25,7 @@ from blurfit.protocol.http import (
     COLLECTIONS,
     JSON,
     MOST_SUBMISSIONS,
+    OCTETS,
     ONE_COLLECTION,
     Acknowledgement,
 )
@@ -51,7 +52,18 @@ from blurfit.service.limits import (
     document_in,
     run_in_daemon_thread,
 )
-from blurfit.service.operations import OBJECT, ROLE, TEXT, UNTIL, answer, array, get, post, query
+from blurfit.service.operations import (
+    BYTES,
+    OBJECT,
+    ROLE,
+    TEXT,
+    UNTIL,
+    answer,
+    array,
+    get,
+    post,
+    query,
+)
 from blurfit.service.remote import counts_at, refuse_if_uneven
 from blurfit.store.collections import Status
 from blurfit.store.halves import Comparison
@@ -61,7 +73,6 @@ _Kind = TypeVar("_Kind", bound="Proposal")
 _Made = TypeVar("_Made")
 _STATE = answer(Status, "How far it is.")
 _MOST_KEPT = 64  # comparisons
-BYTES = "application/octet-stream"
 
 
 class Proposal(Terms, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,14 +182,14 @@ class Administration:
     @post(
         "/surveys",
         answer(Survey, "Its questions."),
-        body={BYTES: {"type": "string", "format": "binary"}},
+        body={OCTETS: BYTES},
         parameters=[query("target", TEXT)],
     )
     @guarded("open")
     async def read_survey(self, request: Request) -> Survey:
         """Read the questions of an XLSForm; nothing is kept."""
-        body = await body_of(request, BYTES)
-        return await run_in_threadpool(_survey_in, body, request.query_params.get("target"))
+        body = await body_of(request, OCTETS)
+        return await run_in_threadpool(_survey_in, body, request.query_params.get("target", ""))
 
     @post(
         COLLECTIONS,
@@ -454,7 +465,7 @@ def _role_in(request: Request) -> Role:
     raise InvalidValueError(f"Expected role={given!r} to be one of {list(ROLES)}.")
 
 
-def _survey_in(workbook: bytes, target: str | None) -> Survey:
+def _survey_in(workbook: bytes, target: str) -> Survey:
     with TemporaryDirectory() as folder:
         file = Path(folder, "survey.xlsx")
         file.write_bytes(workbook)

@@ -124,7 +124,8 @@ def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -
         if not isinstance(form, JointForm):
             raise InvalidValueError(
                 "Expected the agreement of a first wave, without groups and weights: what others "
-                "send does not follow from second moments. Use `exact_totals`."
+                "send does not follow from second moments (`exact_totals`). A group of n people "
+                "has the errors of a collection of n people without groups: forecast that one."
             )
         sums = form.take(form.scale[:, None] * products * form.scale)
         return Totals(count, sums, agreement.fingerprint)

@@ -58,8 +58,7 @@ symmetric root is a code of G numbers: a_g = αe_g + β1 with α = √(1−κ) a
 **Rounding.** A code is stated by κ, and its entries are at least 0, so products of its rows are as
 well, in floating point too. Entries are taken 2⁻⁴⁰ smaller where they are no whole numbers, so that
 ‖a_g‖ ≤ 1 for the numbers as they are; `Code` refuses a longer row by what it computes, which is off
-by less than (G + 2)·2⁻⁵² of it and is covered by `NUDGE`. `Code.of` takes any X, such as that of a
-semidefinite program whose solution has products of −1e-10: 1e-6·I is added first.
+by less than (G + 2)·2⁻⁵² of it and is covered by `NUDGE`.
 """
 
 import math
@@ -80,7 +79,6 @@ MOST_CLASSES = 256
 MOST_OVERLAP = 0.9
 _LESS = 1 - 2.0**-40
 _LEAST_WORTH = 0.01  # of f, which noise may have made smaller than any weight
-_MARGIN = 1e-6  # that is added to the diagonal of an X, before it is rescaled
 
 
 @dataclass(frozen=True)
@@ -115,8 +113,7 @@ class Code:
         if off.size and not off.min() >= least:
             raise InvalidValueError(
                 f"Expected rows of a code whose products are at least 0, and two have "
-                f"{off.min()!r}: the noise would be too small for such a pair. Add a little to the "
-                "diagonal, as `Code.of` does."
+                f"{off.min()!r}: the noise would be too small for such a pair."
             )
         if np.linalg.matrix_rank(table) < len(table):
             raise InvalidValueError("Expected rows of a code that tell all groups apart.")
@@ -136,22 +133,6 @@ class Code:
         beside = (math.sqrt(1 + (classes - 1) * overlap) - own) / classes
         rows = np.full((classes, classes), beside * _LESS)
         np.fill_diagonal(rows, (own + beside) * _LESS)
-        return cls(tuple(map(tuple, rows.tolist())))
-
-    @classmethod
-    def of(cls, products: FloatArray) -> "Code":
-        """Return a code with these products of its rows, but for a margin and rounding."""
-        wide = np.asarray(products, dtype=np.float64) + _MARGIN * np.eye(len(products))
-        wide = wide / wide.diagonal().max()
-        if (wide < 0).any():
-            raise InvalidValueError(
-                f"Expected products of at least 0, and one is {wide.min():.3g}: only what rounding "
-                "left below 0 may be written as 0."
-            )
-        try:
-            rows = np.linalg.cholesky(wide) * _LESS
-        except np.linalg.LinAlgError as error:
-            raise InvalidValueError("Expected a positive semidefinite matrix.") from error
         return cls(tuple(map(tuple, rows.tolist())))
 
     @cached_property

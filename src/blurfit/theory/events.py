@@ -63,7 +63,7 @@ from blurfit.validate import one_of, positive, whole
 
 LEAST_BANDS, MOST_BANDS = 2, 48  # as in `blurfit.schema.columns`
 OF_TIME = 0.95  # α
-OF_EVENT = math.sqrt(1 - OF_TIME**2)  # β
+OF_EVENT = math.sqrt(1 - OF_TIME * OF_TIME)  # β
 _TIME, _BAND, _KNOT = 0.28, 0.315, 0.16  # t, u and K·h
 
 
@@ -91,13 +91,33 @@ def code_of(bands: int) -> FloatArray:
     return fixed(found)
 
 
+def codes_of(time: FloatArray, event: FloatArray, bands: int) -> FloatArray:
+    """Return a(T, d) = Cφ(T, d), (…, 2K + 5), number by number, so that every machine rounds alike.
+
+    >>> np.allclose(codes_of(np.array(0.4), np.array(1.0), 8), code_of(8) @ exits(0.4, 1.0, 8))
+    True
+    """
+    knot = _KNOT / bands
+    event_ = 1 - _TIME - _BAND - knot
+    phi = exits(time, event, bands)
+    totals = [
+        math.sqrt(_TIME) * time,
+        math.sqrt(_TIME) * (1 - time),
+        math.sqrt(event_) * event,
+        math.sqrt(event_ + _BAND) * (1 - event),
+    ]
+    hats, happened = phi[..., : bands + 1], phi[..., bands + 1 :]
+    parts = [np.stack(totals, axis=-1), math.sqrt(knot) * hats, math.sqrt(_BAND) * happened]
+    return np.concatenate(parts, axis=-1)
+
+
 def exits(time: FloatArray, event: FloatArray, bands: int) -> FloatArray:
     """Return φ(T, d): (…, 2K + 1); times are cut to the horizon.
 
     >>> exits(np.array([0.75]), np.array([1.0]), 2).tolist()
     [[0.0, 0.5, 0.5, 0.0, 1.0]]
     """
-    at = np.clip(time, 0.0, 1.0) * bands
+    at = np.clip(np.asarray(time, dtype=np.float64), 0.0, 1.0) * bands
     band = np.minimum(at.astype(np.intp), bands - 1)[..., None]
     part = at[..., None] - band
     found = np.zeros((*at.shape, 2 * bands + 1))
@@ -213,7 +233,7 @@ class EventForm(Form):
         event = np.where(values[..., self.event] > 0, 1.0, 0.0)
         rows, columns = self._pairs
         pairs = x[..., rows] * x[..., columns]
-        code = self.weight * exits(time, event, self.bands) @ code_of(self.bands).T
+        code = self.weight * codes_of(time, event, self.bands)
         z = np.concatenate([np.full((*x.shape[:-1], 1), self.inner.constant), x], axis=-1)
         coded = (code[..., :, None] * z[..., None, :]).reshape(*x.shape[:-1], -1)
         both = OF_TIME * time[..., None] * pairs, OF_EVENT * event[..., None] * pairs

@@ -102,11 +102,10 @@ derivation.
 | --- | --- | --- | --- |
 | below 3 | one wave | one wave | one wave |
 | 3 to 6 | 0.3, then residuals | one wave | 0.3, then residuals |
-| 6 to 8 | 0.25, residuals 0.3, 0.45 | one wave | 0.3, then residuals |
-| 8 to 30 | 0.25, residuals 0.3, 0.45 | 0.3, then residuals | 0.3, then residuals |
-| 30 to 60 | 0.25, residuals 0.3, 0.45 | 0.2, residuals 0.3, Newton | as labels |
-| 60 to 150 | 0.1, residuals 0.2, 0.3, 0.4 | 0.2, residuals 0.3, Newton | as labels |
-| from 150 on | as above | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
+| 6 to 8 | 0.2, residuals 0.2, 0.25, 0.35 | one wave | 0.3, then residuals |
+| 8 to 30 | as above | 0.3, then residuals | 0.3, then residuals |
+| 30 to 150 | as above | 0.2, residuals 0.3, Newton | as labels |
+| from 150 on | 0.08, 0.12, 0.15, 0.25, 0.4 | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
 
 Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
 joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
@@ -163,13 +162,18 @@ ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach
 FEWEST = 10  # people who can be divided at all
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
 ENOUGH_FOR_CURVE = 1000.0  # if nμ is at least this
-ENOUGH_FOR_FOUR = 150.0  # ψ from which a second Newton wave is
+ENOUGH_FOR_FOUR = 150.0  # ψ from which a second Newton wave is, and a fifth one of numbers
 # Columns up to which one wave is enough for labels and counts, below this ψ.
 FEW: dict[Task, int] = {"label": 3, "count": 3}
 ENOUGH_FOR_FEW = 1500.0
 ENOUGH_FOR_WEIGHTS = 150.0  # nμ from which a second wave helps with numbers,
-ENOUGH_FOR_THREE, ENOUGH_FOR_FOUR = 6.0, 60.0  # and ψ from which a third and a fourth one do
-_PEOPLE_OF_NUMBERS = {2: (0.3, 0.7), 3: (0.25, 0.3, 0.45), 4: (0.1, 0.2, 0.3, 0.4)}
+ENOUGH_FOR_MORE = 6.0  # and ψ from which a third and a fourth one do
+_PEOPLE_OF_NUMBERS = {
+    2: (0.3, 0.7),
+    3: (0.25, 0.3, 0.45),
+    4: (0.2, 0.2, 0.25, 0.35),
+    5: (0.08, 0.12, 0.15, 0.25, 0.4),
+}
 # Whoever holds all rows: shares of μ² for labels and counts (chosen; they are flat, ±0.1 of μ
 # changes less than a tenth), and for numbers the ψ and nμ from which more waves help.
 _CURVE_SHARES: dict[int, tuple[float, ...]] = {
@@ -407,8 +411,8 @@ def choose_plan(
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_WEIGHTS and count >= FEWEST
-        few = 2 if psi < ENOUGH_FOR_THREE else 3 if psi < ENOUGH_FOR_FOUR else 4
-        waves = few if enough else 1
+        more = 4 if psi < ENOUGH_FOR_FOUR else 5
+        waves = (2 if psi < ENOUGH_FOR_MORE else more) if enough else 1
     if task == "number" and waves in _PEOPLE_OF_NUMBERS:
         start, *rest = _PEOPLE_OF_NUMBERS[waves]
         return Stages(task, (Stage("joint", start), *(Stage("residual", one) for one in rest)))

@@ -55,7 +55,7 @@ def diaries(
 ) -> pd.DataFrame:
     """Return a row for each number of people, ε and dependence of rows."""
     found = []
-    for serial in (0.0, 0.7):
+    for serial, spread in ((0.0, 1.0), (0.0, 0.5), (0.7, 1.0), (0.7, 0.5)):
         truth = within(*diary(_TRUTH, serial, 10**6))
         for n in sizes:
             for epsilon in epsilons:
@@ -68,6 +68,7 @@ def diaries(
                         bounds=(-1, 1),
                         target_bounds=(-1, 1),
                         effects="within",
+                        spread=spread,
                         random_state=trial,
                     )
                     whose = np.repeat(np.arange(n), ROWS)
@@ -90,6 +91,7 @@ def diaries(
                 found.append(
                     {
                         "AR": serial,
+                        "spread": spread,
                         "n": n,
                         "ε": epsilon,
                         "trials": len(errors),

@@ -1,30 +1,13 @@
 // /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
 
 import { moment, number, t } from "./language.js";
-import {
-  agreementAt,
-  alarmOf,
-  ask,
-  definitions,
-  fingerprintHere,
-  h,
-  place,
-  progress,
-  show,
-  term,
-} from "./page.js";
+import { agreementAt, alarmOf, ask, definitions, fingerprintHere, h, place, progress, show, term } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
 import { askedOf } from "./schema.js";
 import { attributes, inWords, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
-  agreementInWords,
-  countedIn,
-  isOpenToAnyone,
-  isShared,
-  noiseInWords,
-  premiseInWords,
-  titleIn,
+  agreementInWords, countedIn, isOpenToAnyone, isShared, noiseInWords, premiseInWords, titleIn,
 } from "./words.js";
 
 const EVERY = 5000;

@@ -1,6 +1,6 @@
 // What a contributor sends, as one form whatever it is made of: the products of all columns
-// or of the target's (`targetform.js`), those of each group or times a weight (`codedform.js`), or
-// what a later wave's map makes of them (`waveform.js`).
+// or of the target's (`targetform.js`), those of each group or times a weight (`codedform.js`), exits
+// (`eventform.js`), or what a later wave's map makes of them (`waveform.js`).
 //
 //   sent      the place [row, column] of each number in a table
 //   counts    how often each counts in the norm in which noise is alike in all directions: 1, 2
@@ -11,9 +11,10 @@
 
 import { columnsFor, INTERCEPT, isLabel, questionsOf, scaled } from "./schema.js";
 
-let [later, part, coded] = [null, null, null]; // waveform.js, targetform.js, codedform.js
+let [later, part, coded, events] = [null, null, null, null]; // modules that come when needed
 
 export const isLater = ({ wave }) => wave !== null && wave.map !== null;
+export const isExit = ({ schema }) => schema.target.kind === "exit";
 const isCoded = (agreement) =>
   ["groups", "overlap", "weighting", "factors"].some((name) => name in agreement);
 
@@ -24,6 +25,10 @@ export async function ready(agreement) {
   if (isCoded(agreement)) {
     coded = await import("./codedform.js");
     coded.verifyCoded(agreement);
+  }
+  if (isExit(agreement)) {
+    events = await import("./eventform.js");
+    events.verifyExits(agreement);
   }
   if (!isLater(agreement)) return;
   later = await import("./waveform.js");
@@ -40,6 +45,7 @@ export const widthOf = (agreement) => formOf(agreement).sent.length;
 
 function jointForm(agreement) {
   const whole = productsOf(agreement);
+  if (isExit(agreement)) return events.eventForm(agreement, whole);
   const reach = (neighbours) => reachFor(agreement, neighbours);
   const form = { ...whole, reach, ...(agreement.sends && part.targetForm(agreement, whole)) };
   const made = {
@@ -51,9 +57,10 @@ function jointForm(agreement) {
   return isCoded(agreement) ? coded.codedForm(agreement, made) : made;
 }
 
-/** The questions whose columns are multiplied with each other: all but the one that says the group. */
+/** The questions whose columns are multiplied with each other: all but the one that says the group,
+ * and the time until an event. */
 export function multiplied({ schema, groups }) {
-  return questionsOf(schema).filter(({ name }) => name !== groups);
+  return questionsOf(schema).filter(({ name }) => name !== groups && name !== schema.target.time);
 }
 
 // ---- the one vector z = (c, ω·v) that a record becomes under `moment`, which of its products are

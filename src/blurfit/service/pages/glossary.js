@@ -4,22 +4,8 @@ import { t } from "./language.js";
 import { h, show } from "./page.js";
 
 const WORDS = [
-  "blur",
-  "agreement",
-  "promise",
-  "epsilon",
-  "delta",
-  "enough",
-  "collector",
-  "share",
-  "proof",
-  "group",
-  "fingerprint",
-  "receipt",
-  "model",
-  "error",
-  "explained",
-  "shrunk",
+  "blur", "agreement", "promise", "epsilon", "delta", "enough", "collector", "share", "proof", "group",
+  "fingerprint", "receipt", "model", "error", "explained", "shrunk",
 ];
 
 show("glossary",

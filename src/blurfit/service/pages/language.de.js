@@ -22,8 +22,7 @@ export default {
   contribute: "Mitmachen",
   fingerprint: "Fingerabdruck der Vereinbarung",
   notShown: "Das kann nicht angezeigt werden",
-  unprotected:
-    "Diese Seite kam über eine ungeschützte Verbindung; niemand kann sagen, wer sie geschrieben hat. Öffnen Sie sie unter einer Adresse, die mit https:// beginnt.",
+  unprotected: "Diese Seite kam über eine ungeschützte Verbindung; niemand kann sagen, wer sie geschrieben hat. Öffnen Sie sie unter einer Adresse, die mit https:// beginnt.",
   "missing.title": "Unter dieser Adresse gibt es nichts",
   "missing.lead": "Wenn Sie einen Link bekommen haben, öffnen Sie ihn ganz: Vielleicht fehlt das Ende, wie es bei Zeilenumbrüchen vorkommt.",
   // answers
@@ -55,18 +54,16 @@ export default {
   "asks.purpose": "Zweck: {purpose}.",
   "sees.two": "{first} und {second} erhalten je nur Zufallszahlen: Beide erfahren Ihre Antworten nicht, solange nicht beide ihr Wort brechen.",
   "sees.weak": "Eine Datenbank sammelt: eine Stelle, der Sie vertrauen. Sie könnte die meisten Ihrer Antworten herausfinden.",
+  "sees.worst": "Eine Datenbank sammelt: eine Stelle, der Sie vertrauen. Im schlimmsten Fall könnte sie Ihre Antworten herausfinden.",
   "sees.some": "Eine Datenbank sammelt: eine Stelle, der Sie vertrauen. Sie könnte etwas über Ihre Antworten erfahren, aber nicht sicher sein.",
   "sees.strong": "Eine Datenbank sammelt, und Sie müssen ihr nicht vertrauen: Sie kann Ihre Antworten kaum von anderen unterscheiden.",
   "sees.numbers": "Die Datenbank erhält {count} verwischte Zahlen von Ihnen.",
   public: "Öffentlich: verwischte Summen über mindestens {quorum} {what}.",
   "public.more": "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Sie verraten {little} über eine einzelne Person.",
-  "guess.model":
-    "Wer alles über Sie weiß außer einer Antwort und zwei für gleich wahrscheinlich hält, findet anhand des Veröffentlichten höchstens {hundred} von 100 Mal die richtige; eine Münze trifft 50 von 100 Mal.",
-  "guess.model.surely":
-    "Wer alles über Sie weiß außer einer Antwort und zwei für gleich wahrscheinlich hält, könnte im schlimmsten Fall anhand des Veröffentlichten erkennen, welche Ihre ist.",
+  "guess.model": "Wer alles über Sie weiß außer einer Antwort und zwei für gleich wahrscheinlich hält, findet anhand des Veröffentlichten höchstens {hundred} von 100 Mal die richtige; eine Münze trifft 50 von 100 Mal.",
+  "guess.model.surely": "Wer alles über Sie weiß außer einer Antwort und zwei für gleich wahrscheinlich hält, könnte im schlimmsten Fall anhand des Veröffentlichten erkennen, welche Ihre ist.",
   "guess.local": "Allein aus Ihren verwischten Zahlen könnte das, wer die Datenbank betreibt, höchstens {hundred} von 100 Mal.",
-  "guess.local.surely":
-    "Allein aus Ihren verwischten Zahlen könnte, wer die Datenbank betreibt, im schlimmsten Fall zwei Antworten fast jedes Mal unterscheiden.",
+  "guess.local.surely": "Allein aus Ihren verwischten Zahlen könnte, wer die Datenbank betreibt, im schlimmsten Fall zwei Antworten fast jedes Mal unterscheiden.",
   terms: "Die Vereinbarung in Worten",
   // what keeps somebody from answering
   refuses: "Hier geht es nicht weiter",
@@ -82,11 +79,9 @@ export default {
   "invitation.needed": "Sie brauchen eine Einladung.",
   "invitation.needed.how": "Öffnen Sie den Link, den Sie bekommen haben: Hinter dem Zeichen # steht Ihre Einladung.",
   "invitation.used": "Dieser Link wurde schon benutzt.",
-  "invitation.used.how":
-    "Jeder Link gilt einmal, für eine Person. Wenn nicht Sie ihn benutzt haben, bitten Sie um einen neuen. (Ein unvollständiger Link oder einer für eine andere Umfrage sieht genauso aus.)",
+  "invitation.used.how": "Jeder Link gilt einmal, für eine Person. Wenn nicht Sie ihn benutzt haben, bitten Sie um einen neuen. (Ein unvollständiger Link oder einer für eine andere Umfrage sieht genauso aus.)",
   "invitation.half": "In diesem Link fehlt eine von zwei Einladungen.",
-  "invitation.half.how":
-    "Zwei Datenbanken sammeln, und ein Link braucht von jeder eine Einladung. Bitten Sie um einen Link mit beiden (blurfit invite --both, oder „Einladungen der anderen Datenbank“ auf der Verwaltungsseite).",
+  "invitation.half.how": "Zwei Datenbanken sammeln, und ein Link braucht von jeder eine Einladung. Bitten Sie um einen Link mit beiden (blurfit invite --both, oder „Einladungen der anderen Datenbank“ auf der Verwaltungsseite).",
   // the form
   yourAnswers: "Ihre Antworten",
   nothingYet: "Noch wird nichts gesendet: Zuerst sehen Sie, was das Gerät verlassen würde.",
@@ -96,6 +91,18 @@ export default {
   section: "Teil {place} von {all}",
   clear: "Antworten löschen",
   kept: "Ihre Antworten bleiben in diesem Tab, bis sie gesendet sind oder er geschlossen wird.",
+  // ein Tagebuch
+  "diary.title": "Ihr Tagebuch",
+  "diary.kept": "{count} Einträge liegen in diesem Browser, auf diesem Gerät. Niemand sonst sieht sie.",
+  "diary.one": "Ein Eintrag liegt in diesem Browser, auf diesem Gerät. Niemand sonst sieht ihn.",
+  "diary.how": "Kommen Sie wieder, so oft Sie mögen. Am Ende werden alle Einträge zusammen verwischt, einmal: mit so viel Rauschen, wie ein Eintrag hat, und in einer ebenso kurzen Nachricht. Danach kann nichts mehr dazukommen.",
+  "diary.keep": "Diesen Eintrag behalten",
+  "diary.finish": "Alle Einträge verwischen und abschließen",
+  "diary.remove": "Entfernen",
+  "diary.lost": "Dieser Eintrag konnte nicht behalten werden.",
+  "diary.preview": "Alle {count} Einträge Ihres Tagebuchs wurden zusammen verwischt. Nur die Zahlen unten verlassen das Gerät.",
+  "exit.until": "Bis es geschah; wenn noch nicht, bis jetzt.",
+  "exit.notYet": "noch nicht",
   choose: "Bitte wählen",
   search: "Suchen",
   shown: "{shown} von {all} werden gezeigt",
@@ -108,14 +115,12 @@ export default {
   notBlurred: "Ihre Antworten konnten nicht verwischt werden",
   // the preview
   "preview.label": "Was dieses Gerät verlassen wird",
-  "preview.what":
-    "Nur verwischte Zahlen. Zu jeder Antwort sehen Sie, wie gut sie sich daraus ablesen ließe, wenn jemand alles andere über Sie wüsste: Der Punkt oder das fette Wort ist Ihre Antwort, die Schattierung ist, was die Zahlen verraten.",
+  "preview.what": "Nur verwischte Zahlen. Zu jeder Antwort sehen Sie, wie gut sie sich daraus ablesen ließe, wenn jemand alles andere über Sie wüsste: Der Punkt oder das fette Wort ist Ihre Antwort, die Schattierung ist, was die Zahlen verraten.",
+  "preview.what.two": "Zwei Teile, von denen jeder für sich nur aus Zufallszahlen besteht: Weder {first} noch {second} kann aus dem eigenen etwas ablesen. Die Bilder zeigen den schlimmsten Fall, dass beide ihr Wort brechen und die Teile zusammenlegen, für jemanden, der alles andere über Sie wüsste: Der Punkt oder das fette Wort ist Ihre Antwort, die Schattierung ist, was die Zahlen verraten würden.",
   "preview.send": "Verwischte Zahlen senden",
   "preview.change": "Antworten ändern",
-  "preview.read":
-    "Wer die Datenbank betreibt und alles andere über Sie weiß, könnte herausfinden: {read}. Senden Sie Ihre Zahlen nur an eine Stelle, der Sie vertrauen.",
-  "preview.weak":
-    "Aus diesen Zahlen könnte niemand eine Antwort sicher ablesen; mit anderem Rauschen hätten sie sehr viel verraten können. Senden Sie sie nur an eine Stelle, der Sie vertrauen.",
+  "preview.read": "Wer die Datenbank betreibt und alles andere über Sie weiß, könnte herausfinden: {read}. Senden Sie Ihre Zahlen nur an eine Stelle, der Sie vertrauen.",
+  "preview.weak": "Aus diesen Zahlen könnte niemand eine Antwort sicher ablesen; mit anderem Rauschen hätten sie sehr viel verraten können. Senden Sie sie nur an eine Stelle, der Sie vertrauen.",
   "preview.some": "Aus diesen Zahlen könnte niemand eine Ihrer Antworten sicher ablesen. Senden Sie sie nur an eine Stelle, der Sie vertrauen.",
   "preview.strong": "Selbst die Datenbank, die Ihre Zahlen speichert, kann Ihre Antworten kaum von anderen unterscheiden.",
   "preview.range": "Innerhalb jedes schattierten Bereichs lässt sich Ihre genaue Antwort nicht erkennen.",
@@ -127,16 +132,16 @@ export default {
   "preview.numbers.proof": "Die Zahlen selbst: {count}, aus denen Nachweis und Anteile entstehen",
   "preview.squares": "Jedes Quadrat ist eine Zahl, blau unter und orange über null. Das erste Bild verlässt das Gerät nie.",
   "preview.leaving": "Die Zahlen, die das Gerät verlassen",
-  "preview.besides":
-    "Mit ihnen gehen eine zufällige Kennung, damit sie nur einmal zählen, und der Fingerabdruck der Vereinbarung. Sonst nichts.",
-  "preview.besides.proof":
-    "Mit ihnen gehen eine zufällige Kennung, damit sie nur einmal zählen, der Fingerabdruck der Vereinbarung und der Nachweis. Sonst nichts.",
+  "preview.besides": "Mit ihnen gehen eine zufällige Kennung, damit sie nur einmal zählen, und der Fingerabdruck der Vereinbarung. Sonst nichts.",
+  "preview.besides.proof": "Mit ihnen gehen eine zufällige Kennung, damit sie nur einmal zählen, der Fingerabdruck der Vereinbarung und der Nachweis. Sonst nichts.",
+  "belief.from.one": "Aus den verwischten Zahlen",
+  "belief.from.two": "Wenn beide ihr Wort brechen",
   "belief.yours": "Ihre Antwort: ",
-  "belief.anything": "Aus den verwischten Zahlen: Es könnte fast alles sein.",
-  "belief.range": "Aus den verwischten Zahlen: am ehesten {low} bis {high}.",
-  "belief.any": "Aus den verwischten Zahlen: Es könnte jede davon sein.",
-  "belief.surely": "Aus den verwischten Zahlen: so gut wie sicher „{answer}“.",
-  "belief.likely": "Aus den verwischten Zahlen: „{answer}“ mit {percent}.",
+  "belief.anything": "{from}: Es könnte fast alles sein.",
+  "belief.range": "{from}: am ehesten {low} bis {high}.",
+  "belief.any": "{from}: Es könnte jede davon sein.",
+  "belief.surely": "{from}: so gut wie sicher „{answer}“.",
+  "belief.likely": "{from}: „{answer}“ mit {percent}.",
   "belief.said": "eine Antwort",
   "picture.exact": "Ihre Antworten als Zahlen",
   "picture.sent": "Was das Gerät verlässt",
@@ -160,22 +165,17 @@ export default {
   "signed.checked": "mit dem Schlüssel der Vereinbarung, auf diesem Gerät geprüft",
   "signed.unchecked": "Dieser Browser kann die Unterschrift nicht prüfen; `blurfit verify` kann es.",
   notSigned: "Die Antwort ist nicht mit dem Schlüssel der Vereinbarung unterschrieben",
-  "notSigned.how":
-    "Vielleicht hat etwas anderes anstelle des Dienstes geantwortet; Ihre Zahlen gelten nicht als gespeichert. Versuchen Sie es später noch einmal.",
+  "notSigned.how": "Vielleicht hat etwas anderes anstelle des Dienstes geantwortet; Ihre Zahlen gelten nicht als gespeichert. Versuchen Sie es später noch einmal.",
   withdraw: "Zurückziehen",
-  "withdraw.how":
-    "Bis die Umfrage endet, können Sie zurückziehen, was Sie gesendet haben: hier, oder mit der Quittung von überall. Behalten Sie sie für sich: Wer sie hat, kann ebenfalls zurückziehen.",
-  "withdraw.sure":
-    "Ihre verwischten Zahlen zurückziehen? Sie können nicht noch einmal mitmachen: Ein zweiter Satz Zahlen würde mehr über Sie verraten als vereinbart.",
+  "withdraw.how": "Bis die Umfrage endet, können Sie zurückziehen, was Sie gesendet haben: hier, oder mit der Quittung von überall. Behalten Sie sie für sich: Wer sie hat, kann ebenfalls zurückziehen.",
+  "withdraw.sure": "Ihre verwischten Zahlen zurückziehen? Sie können nicht noch einmal mitmachen: Ein zweiter Satz Zahlen würde mehr über Sie verraten als vereinbart.",
   withdrawn: "Ihre verwischten Zahlen sind zurückgezogen.",
   "withdrawn.how": "Sie sind in keiner Summe und werden in keiner sein. Von hier wird nichts mehr gesendet.",
   notWithdrawn: "Es wurde nichts zurückgezogen",
   watch: "Umfrage ansehen",
   somebodyElse: "Jemand anderes möchte hier antworten",
-  "somebodyElse.sure":
-    "Jede Person macht einmal mit. Antwortet jetzt jemand anderes? Die Quittung auf diesem Gerät wird vergessen.",
-  noStorage:
-    "Dieser Browser lässt die Seite nichts speichern; ein Neuladen könnte Ihre Antworten ein zweites Mal verwischen und senden. Erlauben Sie Websitedaten oder verlassen Sie den privaten Modus und versuchen Sie es noch einmal.",
+  "somebodyElse.sure": "Jede Person macht einmal mit. Antwortet jetzt jemand anderes? Die Quittung auf diesem Gerät wird vergessen.",
+  noStorage: "Dieser Browser lässt die Seite nichts speichern; ein Neuladen könnte Ihre Antworten ein zweites Mal verwischen und senden. Erlauben Sie Websitedaten oder verlassen Sie den privaten Modus und versuchen Sie es noch einmal.",
   twice: "Dieser Browser hat seine verwischten Zahlen schon in einer anderen Gruppe gesendet: Jede Person wird einmal gefragt.",
   noConnection: "Keine Verbindung",
   "noConnection.detail": "Der Dienst antwortet nicht. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
@@ -184,13 +184,11 @@ export default {
   // the ledger
   "ledger.title": "Was dieser Browser an diesen Dienst gesendet hat",
   "ledger.entry": "{at}: {title}, {promise}",
-  "ledger.total":
-    "Alles zusammen: ε = {epsilon} bei δ = 10⁻⁶ für alle, die überall mitgemacht haben (nur das Veröffentlichte).",
+  "ledger.total": "Alles zusammen: ε = {epsilon} bei δ = 10⁻⁶ für alle, die überall mitgemacht haben (nur das Veröffentlichte).",
   "ledger.here": "Diese Liste liegt nur auf diesem Gerät, und niemand sonst kann sie sehen.",
   "ledger.erase": "Liste löschen",
   "ledger.again": "Sie haben zu diesem Zweck schon einmal mitgemacht.",
-  "ledger.again.detail":
-    "Am {at} hat dieser Browser an „{title}“ gesendet, zum selben Zweck. Beide Zusagen gelten, aber zusammen verraten sie mehr über Sie: ε = {epsilon} bei δ = 10⁻⁶ statt {alone}.",
+  "ledger.again.detail": "Am {at} hat dieser Browser an „{title}“ gesendet, zum selben Zweck. Beide Zusagen gelten, aber zusammen verraten sie mehr über Sie: ε = {epsilon} bei δ = 10⁻⁶ statt {alone}.",
   // promises
   "local.strong": "Die Datenbank könnte aus einer einzelnen Einsendung sehr wenig erfahren.",
   "local.some": "Die Datenbank könnte aus einer einzelnen Einsendung etwas erfahren, aber nicht sicher sein.",
@@ -198,14 +196,11 @@ export default {
   "together.strong": "Zusammen könnten sie aus einer einzelnen Einsendung sehr wenig erfahren.",
   "together.some": "Zusammen könnten sie aus einer einzelnen Einsendung etwas erfahren, aber nicht sicher sein.",
   "together.weak": "Zusammen könnten sie aus einer einzelnen Einsendung sehr viel erfahren.",
-  either:
-    "Ihre verwischten Zahlen werden zwischen {first} und {second} aufgeteilt. Jeder Teil für sich besteht aus Zufallszahlen, die nichts über Sie sagen. Beide erfahren nur die veröffentlichten Summen, und diese verraten {little} über Sie.",
-  condition:
-    "Das gilt, wenn die beiden ihre Teile nicht zusammenlegen, beide sich an das Verfahren halten und keine von beiden Personen erfindet: Mindestens {quorum} der Gezählten müssen echte Personen sein, die sich ebenfalls daran halten.",
+  either: "Ihre verwischten Zahlen werden zwischen {first} und {second} aufgeteilt. Jeder Teil für sich besteht aus Zufallszahlen, die nichts über Sie sagen. Beide erfahren nur die veröffentlichten Summen, und diese verraten {little} über Sie.",
+  condition: "Das gilt, wenn die beiden ihre Teile nicht zusammenlegen, beide sich an das Verfahren halten und keine von beiden Personen erfindet: Mindestens {quorum} der Gezählten müssen echte Personen sein, die sich ebenfalls daran halten.",
   "condition.invited": "Einladungen, die jede Datenbank selbst vergibt, sollen erfundene Personen fernhalten.",
   "condition.anyone": "Alle dürfen mitmachen, sooft sie wollen; deshalb kann das niemand prüfen.",
-  "condition.noise":
-    "Das gilt, wenn die beiden ihre Teile nicht zusammenlegen und die jeweils andere sich an das Verfahren hält und eigenes Rauschen hinzufügt: dann auch, wenn eine von ihnen Personen erfindet.",
+  "condition.noise": "Das gilt, wenn die beiden ihre Teile nicht zusammenlegen und die jeweils andere sich an das Verfahren hält und eigenes Rauschen hinzufügt: dann auch, wenn eine von ihnen Personen erfindet.",
   "little.next": "so gut wie nichts",
   "little.limited": "nur begrenzt viel",
   "little.lot": "im schlimmsten Fall viel",
@@ -216,11 +211,9 @@ export default {
   "change.anyone.zero": "Wären die Antworten einer Person leer",
   times: "{change}, so würde kein Schluss aus dem Veröffentlichten mehr als {times}-mal so wahrscheinlich, zuzüglich einer Wahrscheinlichkeit von {delta}.",
   "premise.invited": "Das gilt, wenn sich mindestens {quorum} der Eingeladenen an das Verfahren halten.",
-  "premise.anyone":
-    "Das gilt nur, wenn {quorum} Einsendungen echt sind. Alle können beliebige Zahlen senden, also kann das niemand prüfen; eine Flut gefälschter hebt es auf.",
+  "premise.anyone": "Das gilt nur, wenn {quorum} Einsendungen echt sind. Alle können beliebige Zahlen senden, also kann das niemand prüfen; eine Flut gefälschter hebt es auf.",
   "premise.database": "Die Datenbank fügt eigenes Rauschen hinzu: Solange sie ehrlich ist, gilt das auch, wenn alle anderen lügen. Wenn sie es nicht ist:",
-  "premise.databases":
-    "Beide Datenbanken fügen eigenes Rauschen hinzu: Solange eine von ihnen ehrlich ist, gilt das auch, wenn alle anderen lügen. Wenn keine es ist:",
+  "premise.databases": "Beide Datenbanken fügen eigenes Rauschen hinzu: Solange eine von ihnen ehrlich ist, gilt das auch, wenn alle anderen lügen. Wenn keine es ist:",
   openToAnyone: "Diese Umfrage ist für alle offen.",
   "fact.learned": "Was gelernt wird",
   "fact.from": "Woraus",
@@ -239,15 +232,13 @@ export default {
   "fact.weights": "Gewichte",
   "fact.weights.words": "Wie viel Ihre Antworten zählen, folgt aus {title}{rule}, nach dieser öffentlichen Regel. Es wird verwischt wie alles andere.",
   "fact.rows": "Öffentliche Zeilen",
-  "fact.rows.words":
-    "Modelle dürfen neben einer öffentlichen Datei mit Antworten anderer gelesen werden, für die die Zusage nicht gilt. Ihr SHA-256 ist {digest}.",
+  "fact.rows.words": "Modelle dürfen neben einer öffentlichen Datei mit Antworten anderer gelesen werden, für die die Zusage nicht gilt. Ihr SHA-256 ist {digest}.",
   "fact.collected": "Gesammelt von",
   "learned.classes": "{title}, eines von {levels}",
   "learned.label": "ob für jemanden gilt: {target}",
   "releases.any": "die verwischten Summen über eine abgeschlossene Menge von Personen, einmal, und beliebig viele Modelle daraus.{more} Die Zusage gilt für alles zusammen.",
   "releases.more": "Aus denselben Summen dürfen alle auch {others} aus den anderen Antworten vorhersagen.",
-  "releases.waves":
-    "die verwischten Summen jeder Gruppe, einmal, und Modelle daraus.{more} Jede Person ist in einer Gruppe, deren Rauschen die Zusage für alles zusammen hält.",
+  "releases.waves": "die verwischten Summen jeder Gruppe, einmal, und Modelle daraus.{more} Jede Person ist in einer Gruppe, deren Rauschen die Zusage für alles zusammen hält.",
   "releases.first": "Aus den Summen der ersten Gruppe dürfen alle auch {others} vorhersagen.",
   "against.alone": "Höchstens ε = {epsilon} bei δ = {delta}.",
   "against.one": "Eine Einsendung, von der Datenbank gesehen",
@@ -255,8 +246,7 @@ export default {
   "against.either.words": "{promise}, wie für das Veröffentlichte. {condition}",
   "against.both": "Eine Einsendung, wenn beide ihre Teile zusammenlegen",
   proof: "Nachweis",
-  "proof.words":
-    "Ein Nachweis geht mit, dass Ihre Zahlen nicht größer sind als die einer ehrlichen Einsendung. {first} und {second} prüfen ihn gemeinsam und erfahren sonst nichts daraus. Wer ihn nicht erbringt, wird nicht gezählt.",
+  "proof.words": "Ein Nachweis geht mit, dass Ihre Zahlen nicht größer sind als die einer ehrlichen Einsendung. {first} und {second} prüfen ihn gemeinsam und erfahren sonst nichts daraus. Wer ihn nicht erbringt, wird nicht gezählt.",
   "column.yesno": "{title} ({yes} oder {no})",
   "column.unsaid": ", oder keine Angabe",
   derived: "{title} (berechnet aus {from}: {rule})",
@@ -276,8 +266,7 @@ export default {
   "groups.model": "Gefragt wurde in {all} Gruppen mit {counts} und {last} Personen.",
   "group.which": "Gruppe {place} von {all}",
   "group.first": "Gruppe {place} von {all}. Sie antworten einmal.",
-  "group.further":
-    "Gruppe {place} von {all}. Sie antworten einmal. Wie Antworten zu Zahlen werden, folgt aus dem, was frühere Gruppen veröffentlicht haben; dieses Gerät hat geprüft, dass das Rauschen die Zusage hält, was immer das ist.",
+  "group.further": "Gruppe {place} von {all}. Sie antworten einmal. Wie Antworten zu Zahlen werden, folgt aus dem, was frühere Gruppen veröffentlicht haben; dieses Gerät hat geprüft, dass das Rauschen die Zusage hält, was immer das ist.",
   "group.planned": "kommt noch",
   "group.collecting": "wird jetzt gefragt",
   "group.fixed": "wird veröffentlicht",
@@ -291,8 +280,7 @@ export default {
   "taught.count": "Im Mittel etwa {average}, soweit das Rauschen es erkennen lässt.",
   "taught.number": "Im Mittel etwa {average}; das erste Modell irrt um etwa {off}.",
   "once.title": "Sie haben schon mitgemacht.",
-  "once.text":
-    "Jede Person antwortet einmal. Dieser Browser hat seine verwischten Zahlen in einer früheren Gruppe gesendet, und ein zweiter Satz würde mehr über Sie verraten, als zugesagt wurde.",
+  "once.text": "Jede Person antwortet einmal. Dieser Browser hat seine verwischten Zahlen in einer früheren Gruppe gesendet, und ein zweiter Satz würde mehr über Sie verraten, als zugesagt wurde.",
   "once.receipt": "Zu Ihrer Quittung",
   "lot.invited": "Ein Los entscheidet, wer in welcher Gruppe ist. Es wird mit der Einladung gezogen; niemand kann es sich aussuchen.",
   "lot.anyone": "Jedes Gerät wirft eine Münze für seine Gruppe. Niemand kann eine Münze prüfen: Wer lügt, kann es sich aussuchen.",
@@ -302,11 +290,9 @@ export default {
   "group.later.link": "Kommen Sie später mit demselben Link wieder: Ihre Einladung bleibt gültig.",
   "group.later.device": "Kommen Sie später wieder, mit diesem Gerät, das sich Ihre Gruppe merkt.",
   "group.over": "Ihre Gruppe ist vollzählig.",
-  "group.over.how":
-    "Gefragt wird in {all} Gruppen, einer nach der anderen. Ein Los hatte Sie der Gruppe {group} zugeteilt, aus der genug mitgemacht haben, und niemand kann die Gruppe wechseln. Von Ihren Antworten hat nichts dieses Gerät verlassen. Danke, dass Sie gekommen sind.",
+  "group.over.how": "Gefragt wird in {all} Gruppen, einer nach der anderen. Ein Los hatte Sie der Gruppe {group} zugeteilt, aus der genug mitgemacht haben, und niemand kann die Gruppe wechseln. Von Ihren Antworten hat nichts dieses Gerät verlassen. Danke, dass Sie gekommen sind.",
   "late.title": "Ihre Gruppe wurde geschlossen, bevor Ihre Zahlen ankamen.",
-  "late.text":
-    "Sie zählen nicht und wurden nicht gespeichert. Für die nächste Gruppe werden sie nicht noch einmal verwischt: Zwei Sätze Zahlen würden mehr über Sie verraten, als zugesagt wurde. Trotzdem vielen Dank.",
+  "late.text": "Sie zählen nicht und wurden nicht gespeichert. Für die nächste Gruppe werden sie nicht noch einmal verwischt: Zwei Sätze Zahlen würden mehr über Sie verraten, als zugesagt wurde. Trotzdem vielen Dank.",
   // refusals of the service
   "problem.not-invited": "Sie brauchen eine Einladung",
   "problem.not-invited.how": "Öffnen Sie den ganzen Link, den Sie bekommen haben. Jeder gilt einmal; wurde er schon benutzt, bitten Sie um einen neuen.",
@@ -403,6 +389,7 @@ export default {
   "column.privacy": "davon Rauschen",
   "column.interval": "95-%-Intervall",
   "column.liars": "wenn 1 % lügt",
+  "column.z": "z",
   "column.p": "p",
   "column.prediction": "zur Vorhersage",
   "assumed.sums": "Standardfehler setzen konstante Varianz voraus, was die veröffentlichten Summen nicht prüfen können.",

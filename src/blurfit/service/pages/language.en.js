@@ -22,8 +22,7 @@ export default {
   contribute: "Take part",
   fingerprint: "Fingerprint of the agreement",
   notShown: "This cannot be shown",
-  unprotected:
-    "This page came over an unprotected connection, so nobody can tell who wrote it. Open it by an address that begins with https://.",
+  unprotected: "This page came over an unprotected connection, so nobody can tell who wrote it. Open it by an address that begins with https://.",
   "missing.title": "There is nothing at this address",
   "missing.lead": "If you were sent a link, open all of it: the end may have been lost, as happens where a line breaks.",
   // answers
@@ -55,18 +54,16 @@ export default {
   "asks.purpose": "Purpose: {purpose}.",
   "sees.two": "{first} and {second} each get random-looking numbers: neither learns your answers unless both break their word.",
   "sees.weak": "One database collects: a collector you trust. It could work out most of your answers.",
+  "sees.worst": "One database collects: a collector you trust. In the worst case it could work out your answers.",
   "sees.some": "One database collects: a collector you trust. It could learn something about your answers, but not be sure.",
   "sees.strong": "One database collects, and need not be a collector you trust: it can hardly tell your answers from any others.",
   "sees.numbers": "The database gets {count} blurred numbers from you.",
   public: "Public: blurred sums of at least {quorum} {what}.",
   "public.more": "Blurred sums of at least {quorum} {what}, and models made from them. They give away {little} about any one person.",
-  "guess.model":
-    "Somebody who knows everything about you but one answer, and finds two equally likely, picks the right one from what is published at most {hundred} times in 100; a coin is right 50 times in 100.",
-  "guess.model.surely":
-    "Somebody who knows everything about you but one answer, and finds two equally likely, could in the worst case tell from what is published which one is yours.",
+  "guess.model": "Somebody who knows everything about you but one answer, and finds two equally likely, picks the right one from what is published at most {hundred} times in 100; a coin is right 50 times in 100.",
+  "guess.model.surely": "Somebody who knows everything about you but one answer, and finds two equally likely, could in the worst case tell from what is published which one is yours.",
   "guess.local": "From your blurred numbers alone, whoever runs the database could do so at most {hundred} times in 100.",
-  "guess.local.surely":
-    "From your blurred numbers alone, whoever runs the database could in the worst case tell two answers apart almost every time.",
+  "guess.local.surely": "From your blurred numbers alone, whoever runs the database could in the worst case tell two answers apart almost every time.",
   terms: "The agreement in words",
   // what keeps somebody from answering
   refuses: "This page refuses to go on",
@@ -82,11 +79,9 @@ export default {
   "invitation.needed": "You need an invitation.",
   "invitation.needed.how": "Open the link that you were sent: your invitation stands behind its # sign.",
   "invitation.used": "This link has been used.",
-  "invitation.used.how":
-    "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or for another survey, looks the same.)",
+  "invitation.used.how": "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or for another survey, looks the same.)",
   "invitation.half": "This link has only one of two invitations.",
-  "invitation.half.how":
-    "Two databases collect, and a link needs an invitation from each. Ask whoever sent it for one made with both (blurfit invite --both, or “The other database’s invitations” on the administration page).",
+  "invitation.half.how": "Two databases collect, and a link needs an invitation from each. Ask whoever sent it for one made with both (blurfit invite --both, or “The other database’s invitations” on the administration page).",
   // the form
   yourAnswers: "Your answers",
   nothingYet: "Nothing is sent yet: first you will see what would leave.",
@@ -96,6 +91,18 @@ export default {
   section: "Part {place} of {all}",
   clear: "Clear my answers",
   kept: "Your answers stay in this tab until they are sent or the tab is closed.",
+  // a diary
+  "diary.title": "Your diary",
+  "diary.kept": "{count} entries are kept in this browser, on this device. Nobody else sees them.",
+  "diary.one": "One entry is kept in this browser, on this device. Nobody else sees it.",
+  "diary.how": "Come back as often as you like. In the end all entries are blurred together, once: with as much noise as one entry has, and as short a message. After that nothing can be added.",
+  "diary.keep": "Keep this entry",
+  "diary.finish": "Blur all entries and finish",
+  "diary.remove": "Remove",
+  "diary.lost": "This entry could not be kept.",
+  "diary.preview": "All {count} entries of your diary were blurred together. Only the numbers below will leave.",
+  "exit.until": "Until it happened; if it has not, until now.",
+  "exit.notYet": "not yet",
   choose: "Please choose",
   search: "Search",
   shown: "{shown} of {all} shown",
@@ -108,14 +115,12 @@ export default {
   notBlurred: "Your answers could not be blurred",
   // the preview
   "preview.label": "What will leave this device",
-  "preview.what":
-    "Only blurred numbers. For each answer you see how well it could be read back from them by someone who knew everything else about you: the dot or the bold word is your answer, the shade is what the numbers tell.",
+  "preview.what": "Only blurred numbers. For each answer you see how well it could be read back from them by someone who knew everything else about you: the dot or the bold word is your answer, the shade is what the numbers tell.",
+  "preview.what.two": "Two parts, each of which is random numbers by itself: neither {first} nor {second} can read anything from its own. The pictures show the worst case, that both break their word and put them together, for someone who knew everything else about you: the dot or the bold word is your answer, the shade is what the numbers would tell.",
   "preview.send": "Send the blurred numbers",
   "preview.change": "Change my answers",
-  "preview.read":
-    "Whoever runs the database, and knows everything else about you, could work out: {read}. Send your numbers only to a collector you trust.",
-  "preview.weak":
-    "From these numbers nobody could be sure of an answer; with other noise they could have told a great deal. Send them only to a collector you trust.",
+  "preview.read": "Whoever runs the database, and knows everything else about you, could work out: {read}. Send your numbers only to a collector you trust.",
+  "preview.weak": "From these numbers nobody could be sure of an answer; with other noise they could have told a great deal. Send them only to a collector you trust.",
   "preview.some": "From these numbers nobody could be sure of any of your answers. Send them only to a collector you trust.",
   "preview.strong": "Even the database that stores your numbers can hardly tell your answers from any others.",
   "preview.range": "Within each shaded range it cannot tell your exact answer.",
@@ -127,16 +132,16 @@ export default {
   "preview.numbers.proof": "The numbers themselves: {count}, from which the proof and the shares are made",
   "preview.squares": "Each square is one number, blue below and orange above zero. The first picture never leaves.",
   "preview.leaving": "The numbers that leave",
-  "preview.besides":
-    "With them go a random identifier, so that they are counted once, and the fingerprint of the agreement. Nothing else.",
-  "preview.besides.proof":
-    "With them go a random identifier, so that they are counted once, the fingerprint of the agreement, and the proof. Nothing else.",
+  "preview.besides": "With them go a random identifier, so that they are counted once, and the fingerprint of the agreement. Nothing else.",
+  "preview.besides.proof": "With them go a random identifier, so that they are counted once, the fingerprint of the agreement, and the proof. Nothing else.",
+  "belief.from.one": "From the blurred numbers",
+  "belief.from.two": "If both break their word",
   "belief.yours": "Your answer: ",
-  "belief.anything": "From the blurred numbers: it could be almost anything.",
-  "belief.range": "From the blurred numbers: most likely {low} to {high}.",
-  "belief.any": "From the blurred numbers: it could be any of them.",
-  "belief.surely": "From the blurred numbers: almost certainly “{answer}”.",
-  "belief.likely": "From the blurred numbers: “{answer}” with {percent}.",
+  "belief.anything": "{from}: it could be almost anything.",
+  "belief.range": "{from}: most likely {low} to {high}.",
+  "belief.any": "{from}: it could be any of them.",
+  "belief.surely": "{from}: almost certainly “{answer}”.",
+  "belief.likely": "{from}: “{answer}” with {percent}.",
   "belief.said": "an answer",
   "picture.exact": "Your answers as numbers",
   "picture.sent": "What leaves",
@@ -160,22 +165,17 @@ export default {
   "signed.checked": "with the key of the agreement, checked on this device",
   "signed.unchecked": "This browser cannot check the signature; `blurfit verify` can.",
   notSigned: "The answer is not signed with the key of the agreement",
-  "notSigned.how":
-    "Something else may have answered in place of the service, so your numbers do not count as stored. Try again later.",
+  "notSigned.how": "Something else may have answered in place of the service, so your numbers do not count as stored. Try again later.",
   withdraw: "Withdraw",
-  "withdraw.how":
-    "Until the survey closes you can withdraw what you sent: here, or anywhere with the receipt. Keep it to yourself: whoever has it can withdraw, too.",
-  "withdraw.sure":
-    "Withdraw your blurred numbers? You cannot take part again: a second set of numbers would tell more about you than was agreed.",
+  "withdraw.how": "Until the survey closes you can withdraw what you sent: here, or anywhere with the receipt. Keep it to yourself: whoever has it can withdraw, too.",
+  "withdraw.sure": "Withdraw your blurred numbers? You cannot take part again: a second set of numbers would tell more about you than was agreed.",
   withdrawn: "Your blurred numbers are withdrawn.",
   "withdrawn.how": "They are in no sum, and will be in none. Nothing more is sent from here.",
   notWithdrawn: "Nothing was withdrawn",
   watch: "Watch the survey",
   somebodyElse: "Somebody else wants to answer here",
-  "somebodyElse.sure":
-    "Each person takes part once. Is it somebody else who is going to answer now? The receipt on this device will be forgotten.",
-  noStorage:
-    "This browser does not let the page keep anything, so a reload could blur and send your answers a second time. Allow site data, or leave private browsing; then try again.",
+  "somebodyElse.sure": "Each person takes part once. Is it somebody else who is going to answer now? The receipt on this device will be forgotten.",
+  noStorage: "This browser does not let the page keep anything, so a reload could blur and send your answers a second time. Allow site data, or leave private browsing; then try again.",
   twice: "This browser has sent its blurred numbers in another group already: each person is asked once.",
   noConnection: "No connection",
   "noConnection.detail": "The service does not answer. Check the connection and try again.",
@@ -184,13 +184,11 @@ export default {
   // the ledger
   "ledger.title": "What this browser has sent to this service",
   "ledger.entry": "{at}: {title}, {promise}",
-  "ledger.total":
-    "All of it together: ε = {epsilon} at δ = 10⁻⁶ for whoever took part in each (what is published alone).",
+  "ledger.total": "All of it together: ε = {epsilon} at δ = 10⁻⁶ for whoever took part in each (what is published alone).",
   "ledger.here": "This list is on this device alone, and nobody else can see it.",
   "ledger.erase": "Erase the list",
   "ledger.again": "You have taken part for this purpose before.",
-  "ledger.again.detail":
-    "On {at} this browser sent to “{title}”, for the same purpose. Both promises hold, but together they tell more about you: ε = {epsilon} at δ = 10⁻⁶ instead of {alone}.",
+  "ledger.again.detail": "On {at} this browser sent to “{title}”, for the same purpose. Both promises hold, but together they tell more about you: ε = {epsilon} at δ = 10⁻⁶ instead of {alone}.",
   // promises
   "local.strong": "The database could learn very little from a single submission.",
   "local.some": "The database could learn something from a single submission, but could not be sure of it.",
@@ -198,14 +196,11 @@ export default {
   "together.strong": "Together they could learn very little from a single submission.",
   "together.some": "Together they could learn something from a single submission, but could not be sure of it.",
   "together.weak": "Together they could learn a great deal from a single submission.",
-  either:
-    "Your blurred numbers are split between {first} and {second}. Either part alone is random numbers that say nothing about you. All that either learns is the published sums, which give away {little} about you.",
-  condition:
-    "This holds if the two do not put their parts together, both follow the protocol, and neither invents people: at least {quorum} of those counted must be real people who follow it, too.",
+  either: "Your blurred numbers are split between {first} and {second}. Either part alone is random numbers that say nothing about you. All that either learns is the published sums, which give away {little} about you.",
+  condition: "This holds if the two do not put their parts together, both follow the protocol, and neither invents people: at least {quorum} of those counted must be real people who follow it, too.",
   "condition.invited": "Invitations, which each database gives out itself, are there to keep invented ones out.",
   "condition.anyone": "Anyone may take part as often as they like, so nobody can check that.",
-  "condition.noise":
-    "This holds if the two do not put their parts together, and the other one follows the protocol and adds noise of its own: then even if one of them invents people.",
+  "condition.noise": "This holds if the two do not put their parts together, and the other one follows the protocol and adds noise of its own: then even if one of them invents people.",
   "little.next": "next to nothing",
   "little.limited": "only a limited amount",
   "little.lot": "a lot, in the worst case,",
@@ -216,11 +211,9 @@ export default {
   "change.anyone.zero": "If one person’s answers were blank",
   times: "{change}, no conclusion from what is published would become more than {times} times as likely, plus a probability of {delta}.",
   "premise.invited": "This holds if at least {quorum} invited people follow the protocol.",
-  "premise.anyone":
-    "This works only if {quorum} submissions are real. Anyone can send any number, so nobody can check; a flood of fakes cancels it.",
+  "premise.anyone": "This works only if {quorum} submissions are real. Anyone can send any number, so nobody can check; a flood of fakes cancels it.",
   "premise.database": "The database adds noise of its own: while it is honest, this holds even if everybody else lies. If it is not:",
-  "premise.databases":
-    "Both databases add noise of their own: while one of them is honest, this holds even if everybody else lies. If neither is:",
+  "premise.databases": "Both databases add noise of their own: while one of them is honest, this holds even if everybody else lies. If neither is:",
   openToAnyone: "This survey is open to anyone.",
   "fact.learned": "What is learned",
   "fact.from": "From what",
@@ -239,15 +232,13 @@ export default {
   "fact.weights": "Weights",
   "fact.weights.words": "How much your answers count follows from {title}{rule}, by this public rule. It is blurred like all else.",
   "fact.rows": "Public rows",
-  "fact.rows.words":
-    "Models may be read beside a public file of other people’s answers, which is not covered by the promise. Its SHA-256 is {digest}.",
+  "fact.rows.words": "Models may be read beside a public file of other people’s answers, which is not covered by the promise. Its SHA-256 is {digest}.",
   "fact.collected": "Collected by",
   "learned.classes": "{title}, which is one of {levels}",
   "learned.label": "whether someone’s answer is {target}",
   "releases.any": "the blurred sums of one final set of people, once, and any number of models computed from them.{more} The promise covers all of it together.",
   "releases.more": "From the same sums anyone may also predict {others} by the other answers.",
-  "releases.waves":
-    "the blurred sums of each group, once, and models computed from them.{more} Each person is in one group, whose noise keeps the promise for all of it together.",
+  "releases.waves": "the blurred sums of each group, once, and models computed from them.{more} Each person is in one group, whose noise keeps the promise for all of it together.",
   "releases.first": "From the first group’s sums anyone may also predict {others}.",
   "against.alone": "At most ε = {epsilon} at δ = {delta}.",
   "against.one": "One submission, seen by the database",
@@ -255,8 +246,7 @@ export default {
   "against.either.words": "{promise}, as for what is published. {condition}",
   "against.both": "One submission, if both put their parts together",
   proof: "Proof",
-  "proof.words":
-    "A proof goes along that your numbers are no larger than those of an honest submission. {first} and {second} check it together and learn nothing else from it. Whoever gives no such proof is not counted.",
+  "proof.words": "A proof goes along that your numbers are no larger than those of an honest submission. {first} and {second} check it together and learn nothing else from it. Whoever gives no such proof is not counted.",
   "column.yesno": "{title} ({yes} or {no})",
   "column.unsaid": ", or not said",
   derived: "{title} (computed from {from}: {rule})",
@@ -276,8 +266,7 @@ export default {
   "groups.model": "They were asked in {all} groups, of {counts} and {last} people.",
   "group.which": "group {place} of {all}",
   "group.first": "Group {place} of {all}. You answer once.",
-  "group.further":
-    "Group {place} of {all}. You answer once. How answers become numbers follows from what earlier groups published; this device has checked that the noise keeps the promise whatever that is.",
+  "group.further": "Group {place} of {all}. You answer once. How answers become numbers follows from what earlier groups published; this device has checked that the noise keeps the promise whatever that is.",
   "group.planned": "to come",
   "group.collecting": "asked now",
   "group.fixed": "being published",
@@ -291,8 +280,7 @@ export default {
   "taught.count": "About {average} on average, as far as the noise lets one see.",
   "taught.number": "About {average} on average; the first model is off by about {off}.",
   "once.title": "You have taken part already.",
-  "once.text":
-    "Each person answers once. This browser has sent its blurred numbers in an earlier group, and a second set would tell more about you than was promised.",
+  "once.text": "Each person answers once. This browser has sent its blurred numbers in an earlier group, and a second set would tell more about you than was promised.",
   "once.receipt": "See your receipt",
   "lot.invited": "A lot decides who is in which group. It is drawn with the invitation, so nobody can choose.",
   "lot.anyone": "Each device tosses a coin for its group. Nobody can check a coin: whoever lies can choose.",
@@ -302,11 +290,9 @@ export default {
   "group.later.link": "Come back later with the same link: your invitation stays good.",
   "group.later.device": "Come back later, on this device, which remembers your group.",
   "group.over": "Your group is complete.",
-  "group.over.how":
-    "People are asked in {all} groups, one after the other. A lot had put you into group {group}, in which enough have taken part, and nobody can change groups. Nothing of your answers has left this device. Thank you for coming.",
+  "group.over.how": "People are asked in {all} groups, one after the other. A lot had put you into group {group}, in which enough have taken part, and nobody can change groups. Nothing of your answers has left this device. Thank you for coming.",
   "late.title": "Your group closed before your numbers arrived.",
-  "late.text":
-    "They are not counted and were not stored. They will not be blurred again for the next group: two sets of numbers would tell more about you than was promised. Thank you all the same.",
+  "late.text": "They are not counted and were not stored. They will not be blurred again for the next group: two sets of numbers would tell more about you than was promised. Thank you all the same.",
   // refusals of the service
   "problem.not-invited": "You need an invitation",
   "problem.not-invited.how": "Open the whole link that you were sent. Each works once; if it has been used, ask for another.",
@@ -403,6 +389,7 @@ export default {
   "column.privacy": "of it privacy",
   "column.interval": "95 % interval",
   "column.liars": "if 1 % lie",
+  "column.z": "z",
   "column.p": "p",
   "column.prediction": "for prediction",
   "assumed.sums": "Standard errors assume constant variance, which the released sums cannot test.",

@@ -2,20 +2,12 @@
 // it; what is promised; downloads.
 
 import { answers, field, putBack, showAsked } from "./fields.js";
-import { asTyped, language, number, percent, t, withError } from "./language.js";
+import { asTyped, number, percent, t, withError } from "./language.js";
 import { markdown } from "./markdown.js";
 import { alarm, alarmOf, ask, definitions, fingerprintHere, h, place, show, term } from "./page.js";
 import { effectPlot, intervalPlot, scaleOf } from "./plots.js";
 import {
-  aimOf,
-  effectsOf,
-  estimatesOf,
-  featuresOf,
-  inferenceOf,
-  outputsOf,
-  predict,
-  predictionInterval,
-  qualityOf,
+  aimOf, effectsOf, estimatesOf, featuresOf, inferenceOf, outputsOf, predict, predictionInterval, qualityOf,
 } from "./published.js";
 import { askedOf, columnsFor, isLabel, NOT_SAID } from "./schema.js";
 import { isOwn, signersOf } from "./signing.js";
@@ -77,7 +69,7 @@ async function promised({ agreement, caveats }) {
     }
   }
   const text = h("div.statement", { lang: "en", id: "statement" }, markdown(await statement.text()));
-  return [...parts, h("details", { open: language === "en" }, h("summary", t("statement")), text)];
+  return [...parts, h("details", h("summary", t("statement")), text)];
 }
 
 // ---- what was learned
@@ -146,7 +138,7 @@ function within({ lower, upper }) {
 
 // ---- the table of coefficients
 
-const COLUMNS = ["coefficient", "error", "privacy", "interval", "liars", "p", "prediction"];
+const COLUMNS = ["coefficient", "error", "privacy", "interval", "liars", "z", "p", "prediction"];
 
 function coefficients(model, output, estimates) {
   const aim = aimOf(model);
@@ -176,13 +168,15 @@ function calledOf(model, { name }) {
 }
 
 function row(one, head) {
-  const { name, called, value, standard_error: error, privacy_error: privacy, lower, upper, liars, p_value: p, prediction } = one;
+  const { name, called, value, standard_error: error, privacy_error: privacy } = one;
+  const { lower, upper, liars, statistic, p_value: p, prediction } = one;
   const shown = {
     coefficient: () => withError(value, error),
     error: () => withError(error),
     privacy: () => withError(privacy),
     interval: () => t("bounds", { lower: withError(lower, error), upper: withError(upper, error) }),
     liars: () => (liars === null ? t("any") : liars === undefined ? "–" : `± ${withError(liars)}`),
+    z: () => withError(statistic, 0.1),
     p: () => (p < 0.001 ? `< ${number(0.001)}` : withError(p, 0.01)),
     prediction: () => withError(prediction, error),
   };
@@ -236,7 +230,7 @@ function drawn(rows, questions, asked) {
     const told = (value) => (isNumber ? measured(column, value, 3) : percent(value));
     const [low, high] = isNumber ? [column.lower, column.upper] : [0, 1];
     return h("li",
-      h("span.what", h("b", { dir: "auto" }, parts.join(", ") || t("tables.everybody"))),
+      h("span.what", h("b", { dir: "auto" }, parts.filter(Boolean).join(", ") || t("tables.everybody"))),
       intervalPlot({ value: estimate, lower, upper }, low, high),
       h("span.much", h("b", told(estimate)), h("span.hint", ` ${t("bounds", { lower: told(lower), upper: told(upper) })}`)),
     );

@@ -6,31 +6,14 @@ import { widthOf } from "./forms.js";
 import { atMost, number, t } from "./language.js";
 import { ask, definitions, download, h, place, show, term } from "./page.js";
 import {
-  about,
-  aboutIn,
-  columnOf,
-  complain,
-  databases,
-  numberIn,
-  question,
-  speak,
-  targetQuestion,
-  terms,
+  about, aboutIn, columnOf, complain, databases, numberIn, question, speak, targetQuestion, terms,
 } from "./questions.js";
 import { askedOf } from "./schema.js";
 import { measured, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
-  conditionInWords,
-  isShared,
-  modelInWords,
-  noiseInWords,
-  premiseInWords,
-  promiseInWords,
-  promiseOf,
-  quorumOf,
-  strengthOf,
-  titleIn,
+  conditionInWords, isShared, modelInWords, noiseInWords, premiseInWords, promiseInWords, promiseOf,
+  quorumOf, strengthOf, titleIn,
 } from "./words.js";
 
 const PAUSE = 300; // milliseconds without typing before the service is asked

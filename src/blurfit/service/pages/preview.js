@@ -8,13 +8,8 @@ import { exactly } from "./perturb.js";
 import { askedOf, isLabel, unscale } from "./schema.js";
 import { answerOf, attributes, questionOf, titleOf } from "./texts.js";
 import {
-  conditionInWords,
-  eitherInWords,
-  isShared,
-  modelInShort,
-  modelInWords,
-  proofInWords,
-  strengthOf,
+  conditionInWords, eitherInWords, isShared, modelInShort, modelInWords,
+  names, proofInWords, strengthOf,
 } from "./words.js";
 
 /** Into #preview; `send` gets the buttons, `change` goes back to the answers. */
@@ -23,16 +18,22 @@ export function showPreview(agreement, mu, { record, sent, bytes }, { send, chan
   const back = h("button", { type: "button", click: change }, t("preview.change"));
   sending.addEventListener("click", () => send([sending, back]));
   const heading = h("h2", { tabindex: "-1" }, t("preview.label"));
-  const found = beliefs(agreement, record, sent);
+  const found = Array.isArray(record) ? [] : beliefs(agreement, record, sent); // or a diary
   show("preview",
     heading,
-    h("p", t("preview.what")),
-    h("div.beliefs", found.map((one) => beliefPicture(one, record))),
+    h("p", whatOf(agreement, record)),
+    h("div.beliefs", found.map((one) => beliefPicture(one, record, t(isShared(agreement) ? "belief.from.two" : "belief.from.one")))),
     risk(agreement, mu, found),
     veryNumbers(agreement, sent, bytes),
     h("div.buttons", sending, back),
   );
   heading.focus();
+}
+
+/** What was done, in a sentence: a diary's entries are told together. */
+function whatOf(agreement, record) {
+  if (Array.isArray(record)) return t("diary.preview", { count: record.length });
+  return isShared(agreement) ? t("preview.what.two", names(agreement)) : t("preview.what");
 }
 
 /** What follows from the pictures, and never less than the worst case of the noise. */
@@ -131,6 +132,22 @@ function isRead(belief) {
   return Math.max(...belief.probabilities) >= 0.9;
 }
 
+/** Whether most answers of a middling person could be read back by whoever gets the submission: each of
+ * them as well as two answers that are 2.6 deviations apart, which tells them apart 9 times in 10. */
+export function mostCouldBeRead(agreement) {
+  const exact = exactly(agreement);
+  const deviations = partsOf(agreement).flatMap((part) => part.deviations);
+  const asked = askedOf(agreement.schema);
+  const middle = (some) => some[Math.floor(some.length / 2)];
+  const record = Object.fromEntries(asked.map((one) => [one.name, middle(candidatesOf({ ...one, optional: false }))]));
+  const isClear = ({ name, ...column }) => {
+    const candidates = candidatesOf({ ...column, optional: false });
+    const [one, other] = [candidates[0], candidates.at(-1)].map((value) => exact({ ...record, [name]: value }));
+    return Math.hypot(...one.map((number, i) => (number - other[i]) / deviations[i])) >= 2.6;
+  };
+  return asked.filter(isClear).length >= asked.length / 2;
+}
+
 function candidatesOf(column) {
   const silence = column.optional ? [null] : [];
   if (column.kind === "categorical") return [...column.levels, ...silence];
@@ -149,7 +166,7 @@ function normalised(misfits) {
 // that leave, before and after.
 
 /** One answer: the curve of what a reader could believe, a dot where the truth is, and words. */
-function beliefPicture(belief, record) {
+function beliefPicture(belief, record, from) {
   const { column, candidates } = belief;
   const typed = record[column.name];
   const isNumber = typeof candidates[0] === "number";
@@ -162,27 +179,27 @@ function beliefPicture(belief, record) {
     isNumber
       ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper))
       : bars(belief, typed),
-    h("p.read", isNumber ? rangeInWords(belief) : levelInWords(belief)),
+    h("p.read", isNumber ? rangeInWords(belief, from) : levelInWords(belief, from)),
   );
 }
 
 const headingOf = (column) => (column.title === undefined ? questionOf(column) : titleOf(column));
 const inWords = (column, value) => (value === SAID ? t("belief.said") : answerOf(column, value));
 
-function rangeInWords(belief) {
+function rangeInWords(belief, from) {
   const { column } = belief;
   const [low, high] = likelyRange(belief);
-  if (widthOf(belief) > 0.9) return t("belief.anything");
-  return t("belief.range", { low: number(low, 3), high: answerOf(column, high, 3) });
+  if (widthOf(belief) > 0.9) return t("belief.anything", { from });
+  return t("belief.range", { from, low: number(low, 3), high: answerOf(column, high, 3) });
 }
 
-function levelInWords({ column, candidates, probabilities }) {
+function levelInWords({ column, candidates, probabilities }, from) {
   const best = probabilities.indexOf(Math.max(...probabilities));
   const share = probabilities[best];
   const answer = inWords(column, candidates[best]);
-  if (share < 1.2 / candidates.length) return t("belief.any");
-  if (share > 0.995) return t("belief.surely", { answer });
-  return t("belief.likely", { answer, percent: percent(share) });
+  if (share < 1.2 / candidates.length) return t("belief.any", { from });
+  if (share > 0.995) return t("belief.surely", { from, answer });
+  return t("belief.likely", { from, answer, percent: percent(share) });
 }
 
 function curve({ column, probabilities }, typed) {

@@ -2,17 +2,7 @@
 // `blurfit.proofs.prio3`, in the bytes of the draft on VDAFs.
 
 import {
-  add,
-  elements,
-  inverseTransform,
-  isCanonical,
-  less,
-  MODULUS,
-  mul,
-  powers,
-  put,
-  sub,
-  transform,
+  add, elements, inverseTransform, isCanonical, less, MODULUS, mul, powers, put, sub, transform,
 } from "./field64.js";
 import { stream } from "./turboshake.js";
 

@@ -21,7 +21,9 @@ export function questionsOf(schema) {
 /** What people are asked: everything but what is computed from other answers, and what is asked
  * only for that. */
 export function askedOf({ features, target, sources = [] }) {
-  return [...sources, ...features.filter((one) => !isDerived(one)), target];
+  const asked = features.filter((one) => !isDerived(one));
+  const until = (one) => (one.name === target.time ? { ...one, isUntil: true } : one);
+  return [...sources, ...asked.map(until), target];
 }
 
 export const isDerived = (column) => column?.of !== undefined;
@@ -102,9 +104,9 @@ export function columnsOf(schema) {
   return schema.intercept ? [...names, INTERCEPT] : names;
 }
 
-/** Whether a question has yes and no: a binary one, or whether a number is above a threshold. */
+/** Whether a question has yes and no: a binary one, an event, or a number above a threshold. */
 export function isLabel(question) {
-  return question.kind === "binary" || "above" in question;
+  return question.kind === "binary" || question.kind === "exit" || "above" in question;
 }
 
 /** The columns of one question: a number in [−1, 1], ±1, or one 1 among zeros. Where it need not be
@@ -124,7 +126,7 @@ function said(question, record) {
     }
     return question.levels.map((level) => (level === value ? 1 : 0));
   }
-  if (question.kind === "binary") {
+  if (question.kind === "binary" || question.kind === "exit") {
     if (typeof value !== "boolean")
       throw new AnswerError(question.name, "Please answer yes or no.");
     return [value ? 1 : -1];

@@ -45,6 +45,7 @@ export function answerOf(column, value, digits) {
   if (column.labels !== undefined && Object.hasOwn(column.labels, word)) {
     return inWords(column.labels[word]);
   }
+  if (value === false && column.kind === "exit") return t("exit.notYet");
   return typeof value === "boolean" ? t(word) : word;
 }
 
@@ -68,7 +69,7 @@ export function columnTitle(column, name) {
   }
   const level = name.slice(column.name.length + 1);
   const label = level === "(not said)" ? t("notSaid") : answerOf(column, level);
-  return title === column.name && label === level ? name : `${title}: ${label}`;
+  return `${title}: ${label}`;
 }
 
 /** All languages that the survey speaks. */

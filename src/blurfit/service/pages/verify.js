@@ -4,42 +4,16 @@
 // `Agreement.verify`; what it cannot check, it refuses.
 
 import {
-  BEYOND,
-  COMPARED,
-  canonical,
-  demand,
-  exactly,
-  fingerprintOf,
-  finite,
-  HARMFUL,
-  isAbove,
-  isDigest,
-  isWord,
-  NotCertified,
-  positive,
+  BEYOND, COMPARED, canonical, demand, exactly, fingerprintOf, finite, HARMFUL, isAbove, isDigest, isWord,
+  NotCertified, positive,
 } from "./checks.js";
 import { formOf, isLater, multiplied, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import {
-  LEAST_RATIO,
-  MOST_RATIO,
-  noiseOf,
-  partsOf,
-  roundingOf,
-  submissionMu as momentMu,
-  verifyGrid,
-  verifyMoment,
+  LEAST_RATIO, MOST_RATIO, noiseOf, partsOf, roundingOf, submissionMu as momentMu, verifyGrid, verifyMoment,
 } from "./grid.js";
 import {
-  askedOf,
-  columnsFor,
-  columnsOf,
-  derived,
-  INTERCEPT,
-  isDerived,
-  isLabel,
-  NOT_SAID,
-  questionsOf,
+  askedOf, columnsFor, columnsOf, derived, INTERCEPT, isDerived, isLabel, NOT_SAID, questionsOf,
 } from "./schema.js";
 import { verifyKeys } from "./signing.js";
 
@@ -55,18 +29,8 @@ const LEFT_OUT = {
 };
 const FIELDS = {
   agreement: [
-    "format",
-    "version",
-    "schema",
-    "mechanism",
-    "weights",
-    "objective",
-    "calibration",
-    "grid",
-    "databases",
-    "wave",
-    "public_rows",
-    "fingerprint",
+    "format", "version", "schema", "mechanism", "weights", "objective", "calibration", "grid", "databases",
+    "wave", "public_rows", "fingerprint",
   ],
   calibration: ["mechanism", "quorum", "model", "local", "sigma", "reach", "mu"],
   model: ["epsilon", "delta", "neighbours", "releases", "proved"],
@@ -218,6 +182,10 @@ function verifyColumn(column, isTarget) {
   demand(isWord(name), "name", name, "a word");
   const more = [...verifyOptional(column, isTarget), ...verifyWording(column, what)];
   if (kind === "binary") return exactly(column, ["name", "kind", ...more], what);
+  if (kind === "exit" && isTarget) {
+    demand(isWord(column.time), `time of ${what}`, column.time, "a word");
+    return exactly(column, ["name", "kind", "time", "horizon", "bands", ...more], what);
+  }
   if (kind === "categorical") {
     exactly(column, ["name", "kind", "levels", ...more], what);
     const { levels } = column;

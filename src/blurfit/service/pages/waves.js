@@ -54,23 +54,8 @@ export function waveList(agreement, { plan, status, taught }) {
 // suffices does not depend on it.
 
 const FIELDS = [
-  "format",
-  "version",
-  "rule",
-  "schema",
-  "task",
-  "waves",
-  "epsilon",
-  "delta",
-  "quorum",
-  "colluders",
-  "neighbours",
-  "local_epsilon",
-  "local_delta",
-  "databases",
-  "weights",
-  "calibration",
-  "grid",
+  "format", "version", "rule", "schema", "task", "waves", "epsilon", "delta", "quorum", "colluders",
+  "neighbours", "local_epsilon", "local_delta", "databases", "weights", "calibration", "grid",
   "fingerprint",
 ];
 const LATER = ["admission", "database_noise", "diaries", "public_rows", "signing_keys"]; // left out by default

@@ -27,7 +27,7 @@ export const isOpenToAnyone = ({ admission }) => admission === "anyone";
 /** What is counted: people who were invited, or submissions of nobody knows whom. */
 export const countedIn = (agreement) => t(isOpenToAnyone(agreement) ? "submissions" : "people");
 
-const names = ({ databases }) => ({ first: databases[0].name, second: databases[1].name });
+export const names = ({ databases }) => ({ first: databases[0].name, second: databases[1].name });
 
 /** “income”, or “income above 37,000”. */
 export function targetInWords({ target }) {
@@ -138,11 +138,13 @@ export function guessOfDatabase(mu) {
 // ---- the three things to know before the first question
 
 /** {lines, more}: [words, the survey's own text in it] for who asks, who sees what, and what becomes
- * public; and [what, words] for whoever wants to know more. They follow from the agreement alone. */
-export function inShort(agreement, mu) {
+ * public; and [what, words] for whoever wants to know more. They follow from the agreement alone, as
+ * does whether most answers could be read back (`isRead`). */
+export function inShort(agreement, mu, isRead) {
   const { organiser, purpose, contact } = agreement.schema;
   const asks = organiser === undefined ? t("asks.nobody") : t("asks.organiser", { organiser: inWords(organiser) });
-  const sees = isShared(agreement) ? t("sees.two", names(agreement)) : t(`sees.${strengthOf(mu)}`);
+  const strength = strengthOf(mu) === "weak" && !isRead ? "worst" : strengthOf(mu);
+  const sees = isShared(agreement) ? t("sees.two", names(agreement)) : t(`sees.${strength}`);
   const quorum = number(peopleOf(agreement));
   const values = { quorum, what: countedIn(agreement), little: modelInShort(agreement) };
   const seen = isShared(agreement)
