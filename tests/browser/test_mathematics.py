@@ -453,6 +453,21 @@ def test_exits_are_pythons_to_the_last_bit(run) -> None:
         assert got["reach"] == pytest.approx(reach, rel=1e-14)
 
 
+def test_a_diary_is_pythons_mean_to_the_last_bit(run, survey) -> None:
+    body = """
+        const agreement = JSON.parse(given.agreement);
+        await verify.verify(agreement, given.fingerprint);
+        return perturb.exactly(agreement)(given.records);"""
+    for extra in ({}, {"groups": "region"}, {"neighbours": "zero-out"}):
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000, "diaries": True}
+        agreement = Agreement.propose(survey(), **promise, **extra)
+        given = records(agreement.schema, 7)
+        asked = {"agreement": agreement.to_json(), "fingerprint": agreement.fingerprint}
+        got = run("perturb verify", body, asked | {"records": given})
+        (exact,) = agreement.exact(table_of(given), np.zeros(7, dtype=int))
+        assert got == exact.tolist()
+
+
 def test_false_exits_are_refused_by_the_page(verdicts) -> None:
     """Each of these Python refuses as well, in its own words."""
     schema = Schema([Numeric("age", 18, 80)], TimeToEvent("months", "left", horizon=24))

@@ -174,6 +174,8 @@ class ByGroup:
         different answers, by each question and in all, and how much is left (Oaxaca and Blinder).
         """
         asked = self.moments.formula(formula)
+        if one == other:
+            raise InvalidValueError(f"Expected two different groups, and got {one!r} twice.")
         fitted, told, places, hidden = self._fitted(asked, (one, other))
         if hidden:
             raise InfeasibleError(f"{listed(hidden)}: {next(iter(hidden.values()))}")
