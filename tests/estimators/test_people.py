@@ -285,8 +285,8 @@ def test_errors_are_clustered_by_person() -> None:
     twins, copied = np.repeat(X, 2, axis=0), np.repeat(y, 2)
     again = plain.fit(twins, copied, groups=np.repeat(whose, 2)).estimates()[2].sampling_error
     assert again == pytest.approx(told, rel=0.2)
-    right = 0.05 / np.sqrt(3000 * 8) / X[:, 1].std()
-    assert told == pytest.approx(right, rel=0.4)
+    right = 0.05 / np.sqrt(3000 * 7) / X[:, 1].std()
+    assert 0.9 * right < told < 1.6 * right  # one row each would be √7 = 2.6 times as much
 
 
 @pytest.mark.parametrize(
