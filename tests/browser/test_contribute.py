@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from blurfit import Agreement, Bands, Condition, Cross, Product, Submission, perturb
+from blurfit import (
+    Agreement,
+    Bands,
+    Binary,
+    Condition,
+    Cross,
+    Numeric,
+    Product,
+    Schema,
+    Submission,
+    TimeToEvent,
+    perturb,
+)
 from blurfit.protocol import tokens
 from blurfit.schema.vectors import values
 from blurfit.store.arrivals import Arrival
@@ -504,3 +516,60 @@ def test_somebody_else_may_answer_on_the_same_device(visit, service, propose, fi
     one, other = (Submission.from_bytes(body) for body in visitor.watch.bodies)
     assert one.identifier != other.identifier
     assert service.count(agreement) == 2
+
+
+# ---- diaries, and times until an event
+
+
+def test_a_diary_stays_on_the_device_and_is_blurred_once(visit, service, propose, fill_in) -> None:
+    """Two days are kept over a reload, one is removed, and one submission leaves in the end."""
+    agreement = propose(diaries=True)
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    target = agreement.schema.target.name
+    for day in range(3):
+        fill_in(page, target)
+        page.get_by_label("age", exact=True).fill(str(30 + day))
+        page.get_by_role("button", name="Keep this entry").click()
+        expect(page.locator("ol.diary li")).to_have_count(day + 1)
+    page.reload()
+    expect(page.get_by_text("3 entries are kept")).to_be_visible()
+    page.locator("ol.diary li").nth(1).get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("2 entries are kept")).to_be_visible()
+    assert visitor.watch.bodies == []
+    page.get_by_role("button", name="Blur all entries and finish").click()
+    expect(page.get_by_text("All 2 entries of your diary were blurred together")).to_be_visible()
+    send(page)
+    (body,) = visitor.watch.bodies
+    sent = Submission.from_bytes(body)
+    days = [RECORD | {"age": 30.0 + day, target: 61234.5} for day in (0, 2)]
+    table = {name: [day[name] for day in days] for name in days[0]}
+    (exact,) = agreement.exact(table, np.zeros(2, dtype=int))
+    assert is_standard_normal((sent.numbers - exact) / deviations(agreement))
+    assert len(body) == len(perturb(agreement, days[0]).to_bytes())
+    left = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    assert not re.search(r"blurfit:diary|61234\.5|south", left)
+
+
+def test_when_did_you_leave(visit, service) -> None:
+    """A time beyond the horizon is asked for again; who has not left says until now."""
+    features = [Numeric("age", 18, 80), Binary("married")]
+    schema = Schema(features, TimeToEvent("months", "left", horizon=24, bands=8))
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=2000, admission="anyone")
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    page.get_by_label("age", exact=True).fill("40")
+    page.get_by_role("group", name="married").get_by_label("no").check()
+    expect(page.get_by_text("Until it happened; if it has not, until now")).to_be_visible()
+    page.get_by_label("months", exact=True).fill("25")
+    page.get_by_role("group", name="left").get_by_label("not yet").check()
+    page.get_by_role("button", name=BLUR).click()
+    assert page.get_by_role("heading", name="What will leave this device").count() == 0
+    page.get_by_label("months", exact=True).fill("6")
+    page.get_by_role("button", name=BLUR).click()
+    send(page)
+    sent = Submission.from_bytes(visitor.watch.bodies[-1])
+    exact = agreement.exact({"age": 40, "married": False, "months": 6, "left": False})
+    assert is_standard_normal((sent.numbers - exact) / deviations(agreement))

@@ -10,6 +10,7 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import newton_estimates, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, next_map
 from blurfit.simulation.waves import Collected, collect_in_waves
+from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, Whitening
 from blurfit.theory.planning import Stage, Stages
 from support.beliefs import belief_of, features
 
@@ -79,3 +80,36 @@ def test_errors_are_those_of_the_sandwich_where_the_curve_is_wrong(task) -> None
     assert np.abs(np.log(plain)).max() > 0.03  # so that the plain errors would be seen
     without = newton_estimates(chart, replace(sums, squares=None))
     assert np.sqrt(np.diagonal(without.sampling)) == pytest.approx(plain * expected, rel=0.02)
+
+
+@pytest.mark.parametrize("task", ["label", "count"])
+def test_one_step_from_afar_is_put_right_by_its_second_order(task) -> None:
+    """Quiet sums around a model whose constant and slopes are off: against maximum likelihood."""
+    generator = np.random.default_rng(5)
+    v = generator.normal(size=(60_000, 3)) * 0.3
+    rows, truth = np.column_stack([np.ones(len(v)), v]), np.array([-3.0, 1.0, -0.8, 0.0])
+    if task == "label":  # one in twenty
+        y = np.where(generator.random(len(v)) < expit(rows @ truth), 1.0, -1.0)
+        loss = LogisticNewton()
+    else:
+        truth[0] = 1.0
+        y = generator.poisson(np.exp(rows @ truth)).astype(float)
+        loss = PoissonNewton.of(60.0, 60.0, 60.0)
+    off = np.array([0.4, 0.3, 0.3, 0.0])
+    best = truth.copy()
+    for _ in range(8):
+        g, h = loss.slopes(rows @ best, y)
+        best -= np.linalg.solve((rows * h[:, None]).T @ rows, rows.T @ g)
+    white = Whitening(np.zeros(3), np.eye(3) / 0.3, (best + off)[1:], float((best + off)[0]))
+    chart = NewtonMap(white, loss, radius=10.0, robust=True)
+    matrix, linear, squares = chart.sums(v, y)
+    found = newton_estimates(chart, WaveSums(len(v), matrix, linear, 1e-6, squares))
+    g, h = loss.slopes(rows @ (best + off), y)
+    plain = best + off - np.linalg.solve((rows * h[:, None]).T @ rows, rows.T @ g)
+    missed, before = (np.linalg.norm(one - best) for one in (found.coefficients, plain))
+    assert missed < 0.25 * before
+    short = np.sqrt(np.diagonal(found.sampling))
+    assert (np.abs(found.coefficients - best) < 2 * short).all()
+    g, h = loss.slopes(rows @ best, y)
+    exact = np.sqrt(np.diagonal(np.linalg.inv((rows * h[:, None]).T @ rows)))
+    assert (short > 0.95 * exact).all()

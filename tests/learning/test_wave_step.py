@@ -129,7 +129,7 @@ def test_the_radius_and_the_bounds_of_slopes_grow_without_end() -> None:
         charts = [next_map(belief, "newton", 10**k, 1.0) for k in range(1, 13)]
         radii = [chart.radius for chart in charts]
         assert radii == sorted(radii)
-        assert radii[0] == 1.0
+        assert radii[0] == pytest.approx(1.2)  # of a last wave; others begin at 1
         assert radii[-1] > 2 * radii[-3]
         if belief is count:
             bounds = [chart.loss.gradient_bound for chart in charts]

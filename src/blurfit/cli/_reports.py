@@ -77,7 +77,9 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
     )
     layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
     sent = ("sent", f"{agreement.width:,}", f"numbers per person, once: {layout.size:,} bytes")
-    asked = ", ".join(asked_in_words(one) for one in agreement.schema.questions)
+    asked = ", ".join(asked_in_words(one) for one in agreement.schema.asked)
+    if derived := [one.name for one in agreement.schema.features if one.of]:
+        asked += f". Computed from answers: {', '.join(derived)}"
     parts: list[RenderableType] = [
         *(Text(line) for line in about_lines(agreement.schema.about)),
         Text(f"Asked: {asked}."),
@@ -158,7 +160,7 @@ def moments_report(moments: "bf.PublishedMoments") -> str:
     least = f" (at least {moments.agreement.quorum:,} were required) answered"
     facts = (
         f"{promise.counted}{' of' if moments.held else least} "
-        f"{', '.join(asked_in_words(one) for one in moments.agreement.schema.questions)}.",
+        f"{', '.join(asked_in_words(one) for one in moments.agreement.schema.asked)}.",
         f"{kind}, blurred together. {promise.in_words}",
         f"{promise.seen} {promise.condition}" if promise.private else "",
         f"May be predicted: {', '.join(moments.agreement.targets)}.",

@@ -62,16 +62,20 @@ Whoever holds all rows announces w₀ from the same rows. Nothing changes: for g
 is the rows' own estimate up to second order in its distance to w₀, whatever w₀ is, and the last
 wave's noise is fresh. So sampling counts once, for all rows, and earlier waves are not pooled.
 
-**One step is not all.** From w₀ it is the maximum likelihood up to ½A⁻¹Σ w·h'(t)(x·θ)²x, h' the
-third derivative. |h'| ≤ h for logistic and Poisson loss, so by Cauchy–Schwarz the scores that are
-left have at most a spread of √3/2·d², d the spread of the change x·θ (taken for Gaussian). For
-counts h' = h, and half of d² is taken; for labels h' has two signs, and a quarter is. The square of
-that is added, shared among all directions; d² is that of the step less what its own error adds.
-Where h' has one sign, for counts and rare classes, it shifts the constant: half of d² times
-E[h']/E[h] is added to its error.
+**One step is not all.** From w₀ it is the maximum likelihood up to −½A⁻¹Σ w·h'(t)(x·θ)²x, h' the
+third derivative. That is put on as it is for Gaussian features (`_bend`), θθᵀ less what noise adds
+to it, with a third order as of an exponential, whose derivatives are alike; and the square of half
+of it is added to the error. The curvature has changed as well, by
+ΔA = Σh'(x·θ)xxᵀ, so errors are those of exp(−A⁻¹ΔA)A⁻¹ in place of A⁻¹: once in classical errors,
+whose middle changes alike, and twice in robust ones and in the noise. |h'| ≤ h for logistic and
+Poisson loss, so by Cauchy–Schwarz the scores that are left have at most a spread of √3/2·d², d the
+spread of the change x·θ (taken for Gaussian).
+For counts h' = h, and a quarter of d² is taken; for labels h' has two signs, and an eighth is. The
+square of that is added, shared among all directions; d² is that of the step less what its own error
+adds.
 
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
-where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
+where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.6.
 """
 
 import math
@@ -79,6 +83,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import expm
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
@@ -111,7 +116,7 @@ from blurfit.theory.forms import JointColumn
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.numerics import root_of_increasing
 
-MOST_NOISE = 0.3  # κ
+MOST_NOISE = 0.6  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.7  # signs of people whom no wave saw
@@ -383,14 +388,21 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
             f"The last step changed scores by {math.sqrt(change):.2g}, more than {LONGEST_STEP}: "
             "one step is not enough for honest errors; plan another Newton wave."
         )
-    left = change * (0.25 if isinstance(chart.loss, LogisticNewton) else 0.5)
+    left = change * (0.125 if isinstance(chart.loss, LogisticNewton) else 0.25)
     short = np.diag(left**2 / (len(theta) * squares))
-    short[0, 0] += (chart.skewness * change / 2) ** 2 / squares[0]
+    scale = np.sqrt(squares)
+    bend = sums.count * inverse @ (_bend(chart, theta * scale) * np.outer(scale, scale))
+    kept = max(0.0, 1 - float(np.diagonal(privacy) @ squares) / float(theta**2 @ squares))
+    more = kept * (bend @ bend / 3 - bend / 2) @ theta
+    short += np.outer(more, more) / 4
+    turn = expm(-kept * bend)
+    classical, privacy = turn @ classical, turn @ privacy @ turn.T
+    sampling = classical if sums.squares is None else turn @ sampling @ turn.T
     back = np.linalg.inv(coordinates(chart))
     return Inference(
         names=(INTERCEPT, *(f"v{place}" for place in range(chart.whitening.dimension))),
         count=sums.count,
-        coefficients=start_of(chart) + back @ theta,
+        coefficients=start_of(chart) + back @ (theta + more),
         sampling=_symmetric(back @ (sampling + short) @ back.T),
         classical=_symmetric(back @ (classical + short) @ back.T),
         privacy=_symmetric(back @ privacy @ back.T),
@@ -399,6 +411,23 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         condition=condition,
         uneven=False,
     )
+
+
+def _bend(chart: NewtonMap, q: FloatArray) -> FloatArray:
+    """Return E[h'(t)(q·x)xxᵀ] of x = (1, f), f white and Gaussian: how the curvature changes, for
+    each record, if scores change by q·x.
+
+    With z the scores, standardised, along u, q·x = a + bz + c·f for the features f beside u, and
+    m_k = E[h'zᵏ].
+    """
+    slope = np.linalg.solve(chart.whitening.matrix.T, chart.whitening.coefficients)
+    one = np.eye(len(q))[0]
+    u = np.append(0.0, slope / max(float(np.linalg.norm(slope)), 1e-12))
+    a, b, m = float(q[0]), float(u @ q), chart.third_moments
+    c = q - a * one - b * u
+    beside, along = m[0] * a + m[1] * b, m[2] * a + m[3] * b
+    mixed = np.outer(one, (m[1] * a + m[2] * b) * u + m[0] * c) + m[1] * np.outer(u, c)
+    return np.asarray(beside * np.eye(len(q)) + (along - beside) * np.outer(u, u) + mixed + mixed.T)
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:

@@ -118,6 +118,7 @@ _SIGNAL = (
 )
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
 _TOO_WIDE = 0.15  # of their expected length: white features that are shorter shrink the whitening
+_LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are told: chosen
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
 _FACTORS = np.geomspace(1 / 16, 16, 9)
@@ -373,9 +374,10 @@ def next_map(
         return ResidualMap(white, *reach, robust=robust, stride=stride if robust else 1)
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
-    loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu)
+    loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu, last=last)
     chart = NewtonMap(_whitening(at, at.spread), loss, robust=last)
     radius = newton_radius(count, mu, len(at.mean), chart.mean_curvature, loss.gradient_bound)
+    radius *= _LAST_RADIUS if last else 1.0
     radius = float(rounded(np.array(min(radius, LARGEST_RADIUS))))
     return replace(chart, whitening=_whitening(at, _not_too_long(at, radius)), radius=radius)
 
@@ -387,7 +389,7 @@ def _whitening(at: Belief, spread: FloatArray) -> Whitening:
     return Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
 
 
-def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
+def _loss_of_counts(at: Belief, count: int, mu: float, *, last: bool) -> PoissonNewton:
     """Bound the slopes of counts by what is believed of their rates, not by the largest count.
 
     The noise of Σp grows with G, and what is cut falls with it. G is at least the rate at two
@@ -395,7 +397,8 @@ def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
     that rate, as widely dispersed as the residuals of the line. It is at most the largest count,
     until ψ is 10⁴: from there on that grows with ψ^{1/3}, so that in the end nothing is cut. H, of
     which the noise of Σp does not depend at τ = G/H, is the rate at four standard deviations, or G.
-    (Two, three, four, 0.25 and 10⁴ were chosen on generated counts.)
+    The `last` wave, whose errors are told, takes 4.5 for three if counts are dispersed more widely
+    than Poisson's. (All were chosen on generated counts.)
     """
     assert at.count_bound is not None
     beta, most = at.coefficients[1:], at.count_bound
@@ -406,7 +409,8 @@ def _loss_of_counts(at: Belief, count: int, mu: float) -> PoissonNewton:
     two, four = (math.exp(min(centre + k * deviation, LARGEST_LOG_RATE)) for k in (2, 4))
     dispersion = (at.scale * most / 2) ** 2 / math.exp(min(centre + variance / 2, LARGEST_LOG_RATE))
     spread = math.sqrt(max(dispersion, 1.0) * min(two, limit))
-    gradient = min(max(two, max(3.0, 0.25 * root) * spread), limit)
+    times = _LAST_BOUND if last and dispersion > 1.5 else 3.0
+    gradient = min(max(two, max(times, 0.25 * root) * spread), limit)
     curvature, gradient = rounded(np.array([min(four, gradient), gradient])).tolist()
     return PoissonNewton.of(most, curvature, gradient)
 

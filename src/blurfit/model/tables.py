@@ -34,7 +34,7 @@ from blurfit.learning.denoise import Components, Correlations, components, corre
 from blurfit.learning.inference import infer
 from blurfit.learning.sums import Blurred, JointSums
 from blurfit.learning.synthesis import joint_law
-from blurfit.learning.tables import Answer, Levels, Test
+from blurfit.learning.tables import Answer, Levels
 from blurfit.model.answers import Answers
 from blurfit.model.fitting import in_units
 from blurfit.optional import optional
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 NOT_PEOPLE = "Drawn from a release, nobody is in them: no standard errors from these rows."
 Shares = Literal["counts", "total", "row", "column"]
+NO_POWER = "The noise is most of the test's spread, so it could hardly have found anything."
 POOLED = "Errors of means take the same spread within every level, as an analysis of variance does."
 BOUNDED = "Errors of means allow for the largest spread that each mean leaves possible."
 EVEN = "Within a band people are taken as evenly spread; intervals allow for what that can be off."
@@ -76,33 +77,296 @@ class Asked:
         """How much people count on average, where they have weights."""
         return ""
 
-    def describe(self, **options: Any) -> Answers:
-        """Return every question's mean or shares, with errors: `describe`."""
-        return describe(self, **options)
+    def describe(self, confidence: float = 0.95) -> Answers:
+        """Return each question's mean, or the share of each of its levels, with errors."""
+        sums, rows, parts = self.joint, [], []
+        for one in self.agreement.questions:
+            if isinstance(one, Curve | Poly | Product):
+                continue  # which are for models
+            if isinstance(one, Numeric):
+                rows.append((one.name, "mean"))
+                parts.append(_overall(sums, one))
+            else:
+                levels = levels_of(sums, one)
+                rows += [(one.name, name) for name in levels.names]
+                parts.append(tables.shares(tables.counts(sums, levels)))
+        return Answers(
+            "Every question: means, and shares of levels",
+            ("question", "level"),
+            tuple(rows),
+            _stacked(parts),
+            promise_of(self),
+            confidence,
+        )
 
-    def mean(self, name: str, by: str | None = None, **options: Any) -> Answers:
-        """Return a mean, overall or at each level of a question: `mean`."""
-        return mean(self, name, by, **options)
+    def mean(
+        self,
+        name: str,
+        by: str | None = None,
+        *,
+        spread: Literal["pooled", "bounded"] = "pooled",
+        confidence: float = 0.95,
+    ) -> Answers:
+        """Return the mean of a number, or the share of a yes, overall or at each level of another.
 
-    def table(self, name: str, other: str | None = None, **options: Any) -> Answers:
-        """Return shares or counts of one or two questions: `table`."""
-        return table(self, name, other, **options)
+        Args:
+            name: the question whose mean is asked for.
+            by: a question with levels.
+            spread: of a number by level: one for all levels, or the largest that is possible.
+            confidence: of the intervals.
+        """
+        one_of(("pooled", "bounded"), spread=spread)
+        sums, schema = self.joint, self.agreement.schema
+        one = schema.question(name)
+        title = f"Mean of {name}" + ("" if by is None else f" by {by}")
+        if isinstance(one, Curve | Product):
+            raise InvalidValueError(f"Expected a number or a yes/no, and {name!r} is for models.")
+        if isinstance(one, Categorical):
+            raise InvalidValueError(
+                f"Expected a number or a yes/no, and {name!r} has levels: ask for "
+                f"moments.table({name!r}" + (")." if by is None else f", {by!r}).")
+            )
+        if by is None:
+            rows: tuple[tuple[str, ...], ...] = ((name,),)
+            found = (
+                _overall(sums, one) if isinstance(one, Numeric) else _share_of_yes(sums, one, None)
+            )
+            within = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
+            return Answers(title, ("question",), rows, found, promise_of(self), confidence, within)
+        levels = levels_of(sums, schema.question(by))
+        rows = tuple((level,) for level in levels.names)
+        if not isinstance(one, Numeric):
+            found, limits, notes = _share_of_yes(sums, one, levels), (0.0, 1.0), []
+        else:
+            found = _means(sums, one, levels, bounded=spread == "bounded")
+            notes = [POOLED if spread == "pooled" else BOUNDED]
+            limits = (one.lower, one.upper)
+        hidden = [
+            level
+            for level, value in zip(levels.names, found.values, strict=True)
+            if np.isnan(value)
+        ]
+        if hidden:
+            notes.append(f"The noise hides how many there are of: {', '.join(hidden)}.")
+        test = None
+        if len(levels) - len(hidden) > 1:
+            freedom = sums.count - len(levels)
+            test = tables.equal(found, f"{name} is equal at all levels of {by}", freedom)
+        return Answers(
+            title,
+            (by,),
+            rows,
+            found,
+            promise_of(self),
+            confidence,
+            limits=limits,
+            assumes=tuple(notes),
+            hypothesis=test,
+        )
 
-    def quantile(self, name: str, share: float = 0.5, **options: Any) -> Answers:
-        """Return a quantile of a number that has bands: `quantile`."""
-        return quantile(self, name, share, **options)
+    def table(
+        self,
+        name: str,
+        other: str | None = None,
+        *,
+        shares: Shares = "total",
+        confidence: float = 0.95,
+    ) -> Answers:
+        """Return how many people there are at each level, or at each pair of levels of two.
 
-    def odds_ratio(self, name: str, other: str, **options: Any) -> Answers:
-        """Return the odds ratio of two questions: `odds_ratio`."""
-        return odds_ratio(self, name, other, **options)
+        `shares` says whether as counts, or as shares of all, of a row or of a column.
+        """
+        one_of(("counts", "total", "row", "column"), shares=shares)
+        sums, schema = self.joint, self.agreement.schema
+        one = levels_of(sums, schema.question(name))
+        if other is None:
+            if shares in ("row", "column"):
+                raise InvalidValueError(f"Expected two questions with shares={shares!r}.")
+            blurred, test = tables.counts(sums, one), None
+            rows: tuple[tuple[str, ...], ...] = tuple((level,) for level in one.names)
+            keys: tuple[str, ...] = (name,)
+        else:
+            if other == name:
+                raise InvalidValueError(
+                    f"Expected two different questions, and got {name!r} twice."
+                )
+            two = levels_of(sums, schema.question(other))
+            blurred = tables.table(sums, one, two)
+            rows = tuple((level, second) for level in one.names for second in two.names)
+            keys = (name, other)
+            test = tables.independent(
+                blurred, (len(one), len(two)), sums.count, f"{name} and {other} are independent"
+            )
+            if test.share_of_noise > 0.9 and test.p_value > 0.05:
+                test = replace(test, notes=(NO_POWER,))
+        found = tables.shares(blurred)
+        shown = tables.on_simplex(found.values)
+        limits = (0.0, 1.0)
+        if shares == "counts":
+            found, shown, limits = found.scaled(sums.count), shown * sums.count, (0.0, sums.count)
+            found = Answer(found.values, found.sampling, blurred.noise)
+        elif shares != "total" and other is not None:
+            row, column = np.arange(len(one)), np.arange(len(two))
+            place = np.repeat(row, len(two)) if shares == "row" else np.tile(column, len(one))
+            groups = np.eye(place.max() + 1)[:, place]
+            found = tables.within(found, groups)
+            shown = shown / np.maximum(groups.T @ (groups @ shown), np.finfo(float).tiny)
+        what = {"counts": "People", "total": "Shares"}.get(shares, f"Shares of each {shares}")
+        return Answers(
+            f"{what}: " + " × ".join(keys),
+            keys,
+            rows,
+            found,
+            promise_of(self),
+            confidence,
+            limits=limits,
+            shown=shown,
+            hypothesis=test,
+        )
 
-    def calibrate(self, totals: Any) -> "Calibrated":
-        """Weight the release to a known population: `calibrate`."""
-        return calibrate(self, totals)
+    def quantile(
+        self,
+        name: str,
+        share: float = 0.5,
+        by: str | None = None,
+        *,
+        confidence: float = 0.95,
+    ) -> Answers:
+        """Return the value below which this share of the people lies, from a number's bands.
 
-    def synthesise(self, count: int, **options: Any) -> Any:
-        """Draw rows, without errors, for other tools, as a DataFrame: `synthesise`."""
-        return synthesise(self, count, **options)
+        Within a band the density f is taken as even, which is off by at most
+        (h/8)·max|f_{k±1} − f_k|/f_k where it is nearly linear, h the band's width; intervals have
+        that added on either side.
+        """
+        inside_unit_interval(share=share)
+        schema, sums = self.agreement.schema, self.joint
+        source = schema.question(name)
+        declared = (one for one in schema.features if isinstance(one, Bands) and one.of == (name,))
+        bands = next(declared, None)
+        if bands is None or not isinstance(source, Numeric):
+            raise InvalidValueError(
+                f"Expected bands of {name!r} in the schema: declare Bands({name!r}, edges=…) "
+                "before anything is collected."
+            )
+        own = levels_of(sums, bands)
+        edges = np.array([source.lower, *bands.edges, source.upper])
+        if by is None:
+            rows: tuple[tuple[str, ...], ...] = ((name,),)
+            groups = [tables.shares(tables.counts(sums, own))]
+        else:
+            levels = levels_of(sums, schema.question(by))
+            whole = tables.shares(tables.table(sums, levels, own))
+            place = np.repeat(np.arange(len(levels)), len(own))
+            split = tables.within(whole, np.eye(len(levels))[:, place])
+            groups, rows = [], tuple((level,) for level in levels.names)
+            for at in range(len(levels)):
+                groups.append(split.taken(np.flatnonzero(place == at)))
+        found = [tables.quantile(one, edges, share) for one in groups]
+        return Answers(
+            f"Quantile {share:g} of {name}" + ("" if by is None else f" by {by}"),
+            ("question",) if by is None else (by,),
+            rows,
+            _stacked([one for one, _ in found]),
+            promise_of(self),
+            confidence,
+            limits=(source.lower, source.upper),
+            beyond=np.array([wide for _, wide in found]),
+            assumes=(EVEN,),
+        )
+
+    def odds_ratio(
+        self,
+        name: str,
+        other: str,
+        *,
+        levels: tuple[str, str] | None = None,
+        others: tuple[str, str] | None = None,
+        confidence: float = 0.95,
+    ) -> Answers:
+        """Return the odds ratio of two yes/no questions, or of two levels of each; its interval is
+        that of the logarithm.
+        """
+        sums, schema = self.joint, self.agreement.schema
+        one, two = (levels_of(sums, schema.question(each)) for each in (name, other))
+        chosen = []
+        for part, asked in ((one, levels), (two, others)):
+            names = asked or part.names[:2]
+            if len(names) != 2 or len(set(names)) != 2 or not set(names) <= set(part.names):
+                raise InvalidValueError(f"Expected two of {listed(part.names)}, and got {names!r}.")
+            if asked is None and len(part) > 2:
+                raise InvalidValueError(
+                    f"Expected two levels of {part.question!r} to be named, of "
+                    f"{listed(part.names)}."
+                )
+            chosen.append([part.names.index(each) for each in names])
+        cells = [row * len(two) + column for row in chosen[0] for column in chosen[1]]
+        whole = tables.table(sums, one, two)
+        four = Blurred(whole.values[cells], whole.noise[np.ix_(cells, cells)])
+        return Answers(
+            f"Odds ratio of {name} and {other}",
+            ("questions",),
+            ((f"{name} × {other}",),),
+            tables.log_odds_ratio(four),
+            promise_of(self),
+            confidence,
+            curve="exponential",
+        )
+
+    def calibrate(self, totals: Mapping[str, Any] | str | Path) -> "Calibrated":
+        """Weight a release to a population whose shares and means are known from elsewhere.
+
+        Args:
+            totals: for a question with levels the population's count or share at each, for a number
+                its mean, for a yes/no the share of yes; or a file with that: JSON, or CSV with the
+                columns question, level (empty for a number or a yes/no) and value.
+        """
+        if isinstance(totals, str | Path):
+            totals = _read_totals(Path(totals))
+        if not isinstance(totals, Mapping) or not totals:
+            raise InvalidValueError(
+                "Expected the population's totals by the name of each question."
+            )
+        schema = self.agreement.schema
+        known: dict[str, float] = {}
+        for name, given in totals.items():
+            known |= _known_of(schema.question(name), given)
+        return Calibrated(self, tuple(totals), known)
+
+    def synthesise(
+        self,
+        count: int,
+        questions: Sequence[str] | None = None,
+        *,
+        seed: int | None = None,
+    ) -> Any:
+        """Draw rows whose tables of two are the release's: a DataFrame, for tools that want rows.
+
+        No standard errors can be computed from them (`blurfit.learning.synthesis`): so says
+        `attrs["warning"]`, and the first line of what `blurfit.model.answers.save_frame` writes.
+
+        Args:
+            count: how many rows.
+            questions: those with levels that are wanted (default: all of them).
+            seed: for the same rows again; nothing private rests on it.
+        """
+        whole(count=count)
+        sums, schema = self.joint, self.agreement.schema
+        asked = [one for one in self.agreement.questions if not isinstance(one, Numeric | Curve)]
+        chosen = asked if questions is None else [schema.question(name) for name in questions]
+        if not chosen:
+            raise InvalidValueError("Expected a question with levels: numbers are not drawn.")
+        levels = [levels_of(sums, one) for one in chosen]
+        law = joint_law(sums, levels)
+        places = np.random.default_rng(seed).choice(law.size, size=count, p=law.ravel())
+        each = np.unravel_index(places, law.shape)
+        found = optional("pandas").DataFrame(
+            {
+                one.question: [one.names[place] for place in place_of]
+                for one, place_of in zip(levels, each, strict=True)
+            }
+        )
+        found.attrs["warning"] = NOT_PEOPLE
+        return found
 
     def correlations(self) -> Correlations:
         """Between all columns, with what the noise leaves uncertain."""
@@ -111,241 +375,6 @@ class Asked:
     def principal_components(self, count: int | None = None) -> Components:
         """Directions in which people differ most, of the standardised columns."""
         return components(self.joint, count)
-
-
-def describe(moments: Asked, confidence: float = 0.95) -> Answers:
-    """Return each question's mean, or the share of each of its levels, with errors."""
-    sums, rows, parts = moments.joint, [], []
-    for one in moments.agreement.questions:
-        if isinstance(one, Curve | Poly | Product):
-            continue  # which are for models
-        if isinstance(one, Numeric):
-            rows.append((one.name, "mean"))
-            parts.append(_overall(sums, one))
-        else:
-            levels = levels_of(sums, one)
-            rows += [(one.name, name) for name in levels.names]
-            parts.append(tables.shares(tables.counts(sums, levels)))
-    return Answers(
-        "Every question: means, and shares of levels",
-        ("question", "level"),
-        tuple(rows),
-        _stacked(parts),
-        promise_of(moments),
-        confidence,
-    )
-
-
-def mean(
-    moments: Asked,
-    name: str,
-    by: str | None = None,
-    *,
-    spread: Literal["pooled", "bounded"] = "pooled",
-    confidence: float = 0.95,
-) -> Answers:
-    """Return the mean of a number, or the share of a yes, overall or at each level of a question.
-
-    Args:
-        moments: the release.
-        name: the question whose mean is asked for.
-        by: a question with levels.
-        spread: of a number by level: one for all levels, or the largest that is possible.
-        confidence: of the intervals.
-    """
-    one_of(("pooled", "bounded"), spread=spread)
-    sums, schema = moments.joint, moments.agreement.schema
-    one = schema.question(name)
-    title = f"Mean of {name}" + ("" if by is None else f" by {by}")
-    if isinstance(one, Curve | Product):
-        raise InvalidValueError(f"Expected a number or a yes/no, and {name!r} is for models.")
-    if isinstance(one, Categorical):
-        raise InvalidValueError(
-            f"Expected a number or a yes/no, and {name!r} has levels: ask for "
-            f"moments.table({name!r}" + (")." if by is None else f", {by!r}).")
-        )
-    if by is None:
-        rows: tuple[tuple[str, ...], ...] = ((name,),)
-        found = _overall(sums, one) if isinstance(one, Numeric) else _share_of_yes(sums, one, None)
-        within = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
-        return Answers(title, ("question",), rows, found, promise_of(moments), confidence, within)
-    levels = levels_of(sums, schema.question(by))
-    rows = tuple((level,) for level in levels.names)
-    if not isinstance(one, Numeric):
-        found, limits, notes = _share_of_yes(sums, one, levels), (0.0, 1.0), []
-    else:
-        found = _means(sums, one, levels, bounded=spread == "bounded")
-        notes = [POOLED if spread == "pooled" else BOUNDED]
-        limits = (one.lower, one.upper)
-    hidden = [
-        level for level, value in zip(levels.names, found.values, strict=True) if np.isnan(value)
-    ]
-    if hidden:
-        notes.append(f"The noise hides how many there are of: {', '.join(hidden)}.")
-    test = None
-    if len(levels) - len(hidden) > 1:
-        freedom = sums.count - len(levels)
-        test = tables.equal(found, f"{name} is equal at all levels of {by}", freedom)
-    return Answers(
-        title,
-        (by,),
-        rows,
-        found,
-        promise_of(moments),
-        confidence,
-        limits=limits,
-        assumes=tuple(notes),
-        hypothesis=test,
-    )
-
-
-def table(
-    moments: Asked,
-    name: str,
-    other: str | None = None,
-    *,
-    shares: Shares = "total",
-    confidence: float = 0.95,
-) -> Answers:
-    """Return how many people there are at each level, or at each pair of levels of two questions.
-
-    `shares` says whether as counts, or as shares of all, of a row or of a column.
-    """
-    one_of(("counts", "total", "row", "column"), shares=shares)
-    sums, schema = moments.joint, moments.agreement.schema
-    one = levels_of(sums, schema.question(name))
-    if other is None:
-        if shares in ("row", "column"):
-            raise InvalidValueError(f"Expected two questions with shares={shares!r}.")
-        blurred, test = tables.counts(sums, one), None
-        rows: tuple[tuple[str, ...], ...] = tuple((level,) for level in one.names)
-        keys: tuple[str, ...] = (name,)
-    else:
-        if other == name:
-            raise InvalidValueError(f"Expected two different questions, and got {name!r} twice.")
-        two = levels_of(sums, schema.question(other))
-        blurred = tables.table(sums, one, two)
-        rows = tuple((level, second) for level in one.names for second in two.names)
-        keys = (name, other)
-        test = tables.independent(
-            blurred, (len(one), len(two)), sums.count, f"{name} and {other} are independent"
-        )
-        if test.share_of_noise > 0.9 and test.p_value > 0.05:
-            note = "The noise is most of the test's spread, so it could hardly have found anything."
-            test = Test(**{**vars(test), "notes": (note,)})
-    found = tables.shares(blurred)
-    shown = tables.on_simplex(found.values)
-    limits = (0.0, 1.0)
-    if shares == "counts":
-        found, shown, limits = found.scaled(sums.count), shown * sums.count, (0.0, sums.count)
-        found = Answer(found.values, found.sampling, blurred.noise)
-    elif shares != "total" and other is not None:
-        row, column = np.arange(len(one)), np.arange(len(two))
-        place = np.repeat(row, len(two)) if shares == "row" else np.tile(column, len(one))
-        groups = np.eye(place.max() + 1)[:, place]
-        found = tables.within(found, groups)
-        shown = shown / np.maximum(groups.T @ (groups @ shown), np.finfo(float).tiny)
-    what = {"counts": "People", "total": "Shares"}.get(shares, f"Shares of each {shares}")
-    return Answers(
-        f"{what}: " + " × ".join(keys),
-        keys,
-        rows,
-        found,
-        promise_of(moments),
-        confidence,
-        limits=limits,
-        shown=shown,
-        hypothesis=test,
-    )
-
-
-def quantile(
-    moments: Asked,
-    name: str,
-    share: float = 0.5,
-    by: str | None = None,
-    *,
-    confidence: float = 0.95,
-) -> Answers:
-    """Return the value below which this share of the people lies, from a number's bands.
-
-    Within a band the density is taken as even, which is off by at most (h/8)·max|f_{k±1} − f_k|/f_k
-    where it is nearly linear, h the band's width and f the density; intervals have that added on
-    either side.
-    """
-    inside_unit_interval(share=share)
-    schema, sums = moments.agreement.schema, moments.joint
-    source = schema.question(name)
-    declared = (one for one in schema.features if isinstance(one, Bands) and one.of == (name,))
-    bands = next(declared, None)
-    if bands is None or not isinstance(source, Numeric):
-        raise InvalidValueError(
-            f"Expected bands of {name!r} in the schema: declare Bands({name!r}, edges=…) before "
-            "anything is collected."
-        )
-    own = levels_of(sums, bands)
-    edges = np.array([source.lower, *bands.edges, source.upper])
-    if by is None:
-        rows: tuple[tuple[str, ...], ...] = ((name,),)
-        groups = [tables.shares(tables.counts(sums, own))]
-    else:
-        levels = levels_of(sums, schema.question(by))
-        whole = tables.shares(tables.table(sums, levels, own))
-        place = np.repeat(np.arange(len(levels)), len(own))
-        split = tables.within(whole, np.eye(len(levels))[:, place])
-        groups, rows = [], tuple((level,) for level in levels.names)
-        for at in range(len(levels)):
-            groups.append(split.taken(np.flatnonzero(place == at)))
-    found = [tables.quantile(one, edges, share) for one in groups]
-    return Answers(
-        f"Quantile {share:g} of {name}" + ("" if by is None else f" by {by}"),
-        ("question",) if by is None else (by,),
-        rows,
-        _stacked([one for one, _ in found]),
-        promise_of(moments),
-        confidence,
-        limits=(source.lower, source.upper),
-        beyond=np.array([wide for _, wide in found]),
-        assumes=(EVEN,),
-    )
-
-
-def odds_ratio(
-    moments: Asked,
-    name: str,
-    other: str,
-    *,
-    levels: tuple[str, str] | None = None,
-    others: tuple[str, str] | None = None,
-    confidence: float = 0.95,
-) -> Answers:
-    """Return the odds ratio of two yes/no questions, or of two levels of each, with its interval,
-    which is that of the logarithm.
-    """
-    sums, schema = moments.joint, moments.agreement.schema
-    one, two = (levels_of(sums, schema.question(each)) for each in (name, other))
-    chosen = []
-    for part, asked in ((one, levels), (two, others)):
-        names = asked or part.names[:2]
-        if len(names) != 2 or len(set(names)) != 2 or not set(names) <= set(part.names):
-            raise InvalidValueError(f"Expected two of {listed(part.names)}, and got {names!r}.")
-        if asked is None and len(part) > 2:
-            raise InvalidValueError(
-                f"Expected two levels of {part.question!r} to be named, of {listed(part.names)}."
-            )
-        chosen.append([part.names.index(each) for each in names])
-    cells = [row * len(two) + column for row in chosen[0] for column in chosen[1]]
-    whole = tables.table(sums, one, two)
-    four = Blurred(whole.values[cells], whole.noise[np.ix_(cells, cells)])
-    return Answers(
-        f"Odds ratio of {name} and {other}",
-        ("questions",),
-        ((f"{name} × {other}",),),
-        tables.log_odds_ratio(four),
-        promise_of(moments),
-        confidence,
-        curve="exponential",
-    )
 
 
 # ---- a known population
@@ -427,26 +456,6 @@ class Calibrated:
         return model
 
 
-def calibrate(moments: Asked, totals: Mapping[str, Any] | str | Path) -> Calibrated:
-    """Weight a release to a population whose shares and means are known from elsewhere.
-
-    Args:
-        moments: the release.
-        totals: for a question with levels the population's count or share at each, for a number
-            its mean, for a yes/no the share of yes; or a file with that: JSON, or CSV with the
-            columns question, level (empty for a number or a yes/no) and value.
-    """
-    if isinstance(totals, str | Path):
-        totals = _read_totals(Path(totals))
-    if not isinstance(totals, Mapping) or not totals:
-        raise InvalidValueError("Expected the population's totals by the name of each question.")
-    schema = moments.agreement.schema
-    known: dict[str, float] = {}
-    for name, given in totals.items():
-        known |= _known_of(schema.question(name), given)
-    return Calibrated(moments, tuple(totals), known)
-
-
 def _read_totals(path: Path) -> Any:
     """Read what is known of a population."""
     text = path.read_text(encoding="utf-8-sig")
@@ -492,44 +501,6 @@ def _known_of(one: Question, given: Any) -> dict[str, float]:
 
 
 # ---- rows
-
-
-def synthesise(
-    moments: Asked,
-    count: int,
-    questions: Sequence[str] | None = None,
-    *,
-    seed: int | None = None,
-) -> Any:
-    """Draw rows whose tables of two are the release's, for tools that want rows, as a DataFrame.
-
-    No standard errors can be computed from them (`blurfit.learning.synthesis`): `attrs["warning"]`
-    says so, and so does the first line of the file that `blurfit.model.answers.save_frame` writes.
-
-    Args:
-        moments: the release.
-        count: how many rows.
-        questions: those with levels that are wanted (default: all of them).
-        seed: for the same rows again; nothing private rests on it.
-    """
-    whole(count=count)
-    sums, schema = moments.joint, moments.agreement.schema
-    asked = [one for one in moments.agreement.questions if not isinstance(one, Numeric | Curve)]
-    chosen = asked if questions is None else [schema.question(name) for name in questions]
-    if not chosen:
-        raise InvalidValueError("Expected a question with levels: numbers are not drawn.")
-    levels = [levels_of(sums, one) for one in chosen]
-    law = joint_law(sums, levels)
-    places = np.random.default_rng(seed).choice(law.size, size=count, p=law.ravel())
-    each = np.unravel_index(places, law.shape)
-    found = optional("pandas").DataFrame(
-        {
-            one.question: [one.names[place] for place in place_of]
-            for one, place_of in zip(levels, each, strict=True)
-        }
-    )
-    found.attrs["warning"] = NOT_PEOPLE
-    return found
 
 
 # ---- reading

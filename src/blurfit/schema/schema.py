@@ -10,6 +10,11 @@ In a file, for `Schema.from_toml`:
     lower = 0
     upper = 100
     optional = true      # people may prefer not to say; if left out, they may not
+    [[features]]
+    name = "curve(age)"  # what is computed from answers: `blurfit.schema.derived`
+    kind = "curve"       # bands (edges), curve (knots), poly (degree), condition, cross, product
+    of = "age"           # two questions for the last two; asked in [[sources]], if only for this
+    knots = [0, 30, 60, 100]
     [target]
     name = "income"
     kind = "numeric"     # numeric, binary, categorical, or exit (time, horizon, bands)
@@ -29,10 +34,11 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -248,8 +254,11 @@ class Schema:
         )
 
     @cached_property
-    def _by_name(self) -> dict[str, Question]:
-        return {one.name: one for one in (*self.questions, *self.sources)}
+    def _by_name(self) -> Mapping[str, Question]:
+        return MappingProxyType({one.name: one for one in (*self.questions, *self.sources)})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # nothing that is kept
 
     def asked_for(self, features: Collection[str]) -> tuple[Question, ...]:
         """Return the questions that have to be answered for some features."""

@@ -659,16 +659,17 @@ class NewtonMap:
         return gaussian_mean(lambda t: self.loss.slopes(t, 0.0)[1], *self._scores)
 
     @property
-    def skewness(self) -> float:
-        """E[h']/E[h] of these scores: 1 for counts, and for labels h' = h(1 − 2σ)."""
-        if isinstance(self.loss, PoissonNewton):
-            return 1.0
+    def third_moments(self) -> FloatArray:
+        """E[h'(t)·zᵏ] for k = 0, …, 3, z being these scores, standardised: h' = h for counts, and
+        h(1 − 2σ) for labels.
+        """
+        mean, deviation = self._scores
 
-        def third(t: FloatArray) -> FloatArray:
-            g, h = self.loss.slopes(t, -1.0)
-            return h * (1 - 2 * g)
+        def third(z: FloatArray) -> FloatArray:
+            g, h = self.loss.slopes(mean + deviation * z, -1.0)
+            return h if isinstance(self.loss, PoissonNewton) else h * (1 - 2 * g)
 
-        return gaussian_mean(third, *self._scores) / self.mean_curvature
+        return np.array([float(_WEIGHTS @ (third(_NODES) * _NODES**k)) for k in range(4)])
 
     @cached_property
     def _scores(self) -> tuple[float, float]:

@@ -26,6 +26,7 @@ let mu;
 let blurred = null; // {key, record, sent}: drawn once for the same answers
 let typed = {}; // what stands in the form
 let form; // its pages
+let diary = null; // diary.js, where people may keep several entries
 let name; // {secret, identifier}: what will be sent is under this, and can be withdrawn by it
 
 ledger.showLedger();
@@ -80,6 +81,7 @@ async function start() {
   const invited = status.invited ? await outbox.stateOf(agreement, invitation()) : "good";
   if (invited !== "good") return say(t(`invitation.${invited}`), t(`invitation.${invited}.how`));
   name = await newName();
+  if (agreement.diaries && !agreement.wave) diary = await import("./diary.js");
   begin();
 }
 
@@ -140,13 +142,17 @@ const PREVIEW = "preview";
 function begin() {
   const warning = ledger.again(agreement);
   if (warning) show("message", warning);
-  const draft = draftOf(fingerprint);
+  build(draftOf(fingerprint));
+  addEventListener("popstate", ({ state }) => blurred !== undefined && showStep(state?.at ?? 0, true));
+  showStep(history.state?.at ?? 0, false);
+}
+
+/** The form, with what a draft kept. */
+function build(draft) {
   ({ typed, blurred } = draft);
   form = survey(askedOf(agreement.schema), draft, {
-    finish: (record) => {
-      blur(record);
-      turn(PREVIEW);
-    },
+    finish: diary ? keepEntry : finish,
+    label: t(diary ? "diary.keep" : "blur"),
     changed: (now) => {
       typed = now;
       keepDraft();
@@ -158,8 +164,25 @@ function begin() {
       location.reload();
     },
   });
-  addEventListener("popstate", ({ state }) => blurred !== undefined && showStep(state?.at ?? 0, true));
-  showStep(history.state?.at ?? 0, false);
+}
+
+/** Blur a record, or all entries of a diary, and show what would leave. */
+function finish(record) {
+  blur(record);
+  turn(PREVIEW);
+}
+
+/** One more entry of a diary; the form is empty again. */
+function keepEntry(record) {
+  try {
+    diary.addEntry(fingerprint, record);
+  } catch (error) {
+    show("message", alarmOf(error, t("diary.lost")));
+    return;
+  }
+  eraseDraft(fingerprint);
+  build({ typed: {}, blurred: null });
+  showStep(0, true);
 }
 
 /** To another page of the form, or the preview: as if it were another address. */
@@ -171,6 +194,7 @@ function turn(at) {
 function showStep(at, isMove) {
   if (at === PREVIEW && blurred !== null) return preview();
   place("preview").hidden = true;
+  diary?.showDiary(fingerprint, askedOf(agreement.schema), finish);
   form.turnTo(at === PREVIEW ? form.pages.length - 1 : at);
   if (!isMove) return;
   const page = form.pages.find((one) => !one.hidden);
@@ -189,6 +213,7 @@ const keepDraft = () => saveDraft(fingerprint, { typed, blurred });
 
 function preview() {
   place("answers").hidden = true;
+  place("diary").hidden = true;
   const bytes = toBytes(fingerprint, blurred.sent);
   const change = () => turn(0);
   showPreview(agreement, mu, { ...blurred, bytes }, { send: keepAndSend, change });
@@ -217,6 +242,7 @@ async function keepAndSend(buttons) {
   }
   blurred = undefined; // the answers are not needed any more
   eraseDraft(fingerprint);
+  diary?.eraseDiary(fingerprint);
   history.replaceState(null, "");
   place("message").hidden = true;
   place("answers").replaceChildren();

@@ -19,10 +19,9 @@ let made = 0;
 export function field(column) {
   const id = `field-${++made}`;
   const error = h("p.wrong", { id: `${id}-wrong`, hidden: true });
-  const hint =
-    column.hint === undefined
-      ? null
-      : h("span.hint", { id: `${id}-help`, ...attributes(column.hint) }, inWords(column.hint));
+  const told = column.hint === undefined ? {} : attributes(column.hint);
+  const help = column.hint === undefined ? column.isUntil && t("exit.until") : inWords(column.hint);
+  const hint = help ? h("span.hint", { id: `${id}-help`, ...told }, help) : null;
   const described = [hint?.id, error.id].filter(Boolean).join(" ");
   const [legend, parts] = [h(hasOptions(column) ? "legend" : "label", words(column, id)), []];
   legend.append(questionOf(column));

@@ -7,11 +7,18 @@ import { formOf, valuesOf } from "./forms.js";
 import { inSteps, LEAST_RATIO, MOST_RATIO, partsOf } from "./grid.js";
 import { discreteGaussian, fractionOf, newIdentifier, uniformBits } from "./noise.js";
 
-/** A function from records to the numbers that each would send without any noise. */
+/** A function from records to the numbers that each would send without any noise: of several entries
+ * of one person their mean, where the agreement allows that. */
 export function exactly(agreement) {
-  const { schema } = agreement;
+  const { schema, diaries, wave } = agreement;
   const form = formOf(agreement);
-  return (record) => form.products(valuesOf(schema, record));
+  const products = (record) => form.products(valuesOf(schema, record));
+  return (record) => {
+    if (!Array.isArray(record)) return products(record);
+    if (!diaries || wave !== null || record.length === 0) throw new RangeError("Expected one entry.");
+    const each = record.map(products);
+    return each[0].map((_, i) => each.reduce((sum, one) => sum + one[i], 0) / each.length);
+  };
 }
 
 /** What will be blurred, in whole steps of the grid. */

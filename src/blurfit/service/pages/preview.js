@@ -18,10 +18,10 @@ export function showPreview(agreement, mu, { record, sent, bytes }, { send, chan
   const back = h("button", { type: "button", click: change }, t("preview.change"));
   sending.addEventListener("click", () => send([sending, back]));
   const heading = h("h2", { tabindex: "-1" }, t("preview.label"));
-  const found = beliefs(agreement, record, sent);
+  const found = Array.isArray(record) ? [] : beliefs(agreement, record, sent); // or a diary
   show("preview",
     heading,
-    h("p", isShared(agreement) ? t("preview.what.two", names(agreement)) : t("preview.what")),
+    h("p", whatOf(agreement, record)),
     h("div.beliefs", found.map((one) => beliefPicture(one, record, t(isShared(agreement) ? "belief.from.two" : "belief.from.one")))),
     risk(agreement, mu, found),
     veryNumbers(agreement, sent, bytes),
@@ -30,16 +30,25 @@ export function showPreview(agreement, mu, { record, sent, bytes }, { send, chan
   heading.focus();
 }
 
+/** What was done, in a sentence: a diary's entries are told together. */
+function whatOf(agreement, record) {
+  if (Array.isArray(record)) return t("diary.preview", { count: record.length });
+  return isShared(agreement) ? t("preview.what.two", names(agreement)) : t("preview.what");
+}
+
 /** What follows from the pictures, and never less than the worst case of the noise. */
 function risk(agreement, mu, found) {
   const shared = isShared(agreement);
   const read = found.filter(isRead).map(({ column }) => t("quoted", { words: headingOf(column) }));
   const strength = read.length ? "weak" : strengthOf(mu);
-  const told = read.length ? t("preview.read", { read: read.join(", ") }) : t(`preview.${strength}`);
+  // of a diary there are no pictures, so the worst case speaks
+  const open = t(`${found.length ? "preview" : "local"}.${strength}`);
+  const told = read.length ? t("preview.read", { read: read.join(", ") }) : open;
+  const together = found.length ? t(read.length ? "preview.together" : "preview.together.open") : t(`together.${strength}`);
   const range = found.some((one) => typeof one.candidates[0] === "number" && isRead(one));
   return h("div", { class: `note ${shared ? "strong" : strength}` },
     h("strong", shared ? eitherInWords(agreement) : told),
-    shared ? h("p", `${conditionInWords(agreement)} ${t(read.length ? "preview.together" : "preview.together.open")}`) : null,
+    shared ? h("p", `${conditionInWords(agreement)} ${together}`) : null,
     shared || strength === "strong" ? null : h("p", `${range ? `${t("preview.range")} ` : ""}${t("preview.sum")}`),
     agreement.proofs ? h("p", proofInWords(agreement)) : null,
     h("p",

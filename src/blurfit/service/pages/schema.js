@@ -21,7 +21,9 @@ export function questionsOf(schema) {
 /** What people are asked: everything but what is computed from other answers, and what is asked
  * only for that. */
 export function askedOf({ features, target, sources = [] }) {
-  return [...sources, ...features.filter((one) => !isDerived(one)), target];
+  const asked = features.filter((one) => !isDerived(one));
+  const until = (one) => (one.name === target.time ? { ...one, isUntil: true } : one);
+  return [...sources, ...asked.map(until), target];
 }
 
 export const isDerived = (column) => column?.of !== undefined;

@@ -22,7 +22,7 @@ function sectionsOf(columns) {
  * `turn` the page that is to be shown; `clear` forgets everything.
  * Returns {turnTo, pages}.
  */
-export function survey(columns, { typed: kept, written }, { finish, changed, turn, clear }) {
+export function survey(columns, { typed: kept, written }, { finish, changed, turn, clear, label = t("blur") }) {
   const sections = sectionsOf(columns);
   const pages = sections.map(({ section, columns: asked }, place) =>
     h("div.page", { hidden: place > 0 },
@@ -32,7 +32,7 @@ export function survey(columns, { typed: kept, written }, { finish, changed, tur
   );
   const back = h("button", { type: "button", click: () => turn(at - 1) }, t("previous"));
   const next = h("button.primary", { type: "button" }, t("next"));
-  const last = h("button.primary", t("blur"));
+  const last = h("button.primary", label);
   const hint = h("p.hint", t("nothingYet"));
   const forget = h("button.quiet", { type: "button", click: clear }, t("clear"));
   const form = h("form", { novalidate: true, autocomplete: "off" },

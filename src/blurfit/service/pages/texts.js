@@ -45,6 +45,7 @@ export function answerOf(column, value, digits) {
   if (column.labels !== undefined && Object.hasOwn(column.labels, word)) {
     return inWords(column.labels[word]);
   }
+  if (value === false && column.kind === "exit") return t("exit.notYet");
   return typeof value === "boolean" ? t(word) : word;
 }
 
