@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "gallery").glob("*.ipynb"))
@@ -26,7 +27,7 @@ def test_it_runs(notebook: Path) -> None:
     for number, cell in enumerate(one for one in cells(notebook) if one["cell_type"] == "code"):
         tree = ast.parse("".join(cell["source"]))
         exec(compile(tree, f"{notebook.name}, cell {number}", "exec"), space)
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)

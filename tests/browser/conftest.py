@@ -393,11 +393,6 @@ def verdicts(run: Callable[..., Any]) -> Callable[[list[dict[str, Any]]], list[s
     return lambda documents: run("verify checks", VERDICTS, documents)
 
 
-def blurred(page: Page) -> None:
-    page.get_by_role("button", name="Blur my answers").click()
-    expect(page.get_by_role("heading", name="What will leave this device")).to_be_visible()
-
-
 def send(page: Page) -> None:
     """Send what is blurred, and wait until it has arrived."""
     page.get_by_role("button", name="Send the blurred numbers").click()

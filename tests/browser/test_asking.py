@@ -103,8 +103,8 @@ def test_the_preview_says_what_its_numbers_say(visit, service, survey, quorum, d
     read = []
     for one in page.locator(".belief").all():
         words = one.inner_text()
-        shares = [float(share) for share in re.findall(r"(\d+) %", words)]
-        is_read = "> 99 %" in words or max(shares, default=0) >= 90
+        shares = [float(share) for share in re.findall(r"(\d+)\s%", words)]
+        is_read = "> 99" in words or max(shares, default=0) >= 90
         if found := re.search(r"most likely ([\d,]+) to ([\d,]+)", words):
             low, high = (float(end.replace(",", "")) for end in found.groups())
             column = next(c for c in agreement.schema.asked if words.startswith(c.name))

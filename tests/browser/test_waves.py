@@ -118,11 +118,17 @@ def test_what_is_blurred_is_pythons_to_the_last_bit(run, agreements) -> None:
     body = """
         const agreement = JSON.parse(given.agreement);
         await verify.verify(agreement, agreement.fingerprint);
-        return given.records.map((one) =>
-          [perturb.exactly(agreement)(one), perturb.onGrid(agreement, one)]);"""
+        const blurred = given.records.map((one) =>
+          [perturb.exactly(agreement)(one), perturb.onGrid(agreement, one)]);
+        return [blurred, grid.partsOf(agreement)];"""
     for name, agreement in agreements.items():
         given = records(agreement.schema, 60)
-        answers = run("verify perturb", body, {"agreement": agreement.to_json(), "records": given})
+        asked = {"agreement": agreement.to_json(), "records": given}
+        answers, (shown,) = run("verify perturb grid", body, asked)
+        (part,) = agreement.parts
+        assert shown["deviations"] == pytest.approx(part.deviations.tolist(), rel=1e-15)
+        assert (shown["step"], shown["end"]) == (part.step, agreement.width)
+        assert shown["bound"] == pytest.approx(part.bound, rel=1e-13)
         exact, whole = map(list, zip(*answers, strict=True))
         bound, table = agreement.form.bound, table_of(given)
         assert np.allclose(exact, agreement.exact(table), rtol=1e-9, atol=1e-12 * bound), name
@@ -130,19 +136,6 @@ def test_what_is_blurred_is_pythons_to_the_last_bit(run, agreements) -> None:
         assert whole[0] == (on_grid(agreement, given[0]) / steps(agreement)).tolist(), name
         norms = np.sqrt(np.square(exact) @ agreement.form.counts)
         assert norms.max() <= bound * (1 + 1e-12), name
-
-
-def test_parts_are_pythons(run, agreements) -> None:
-    body = """
-        const agreement = JSON.parse(given);
-        await verify.verify(agreement, agreement.fingerprint);
-        return grid.partsOf(agreement);"""
-    for agreement in agreements.values():
-        (shown,) = run("verify grid", body, agreement.to_json())
-        (part,) = agreement.parts
-        assert shown["deviations"] == pytest.approx(part.deviations.tolist(), rel=1e-15)
-        assert shown["end"] == agreement.width
-        assert (shown["step"], shown["bound"]) == (part.step, pytest.approx(part.bound, rel=1e-13))
 
 
 def test_the_map_is_total(run, agreements) -> None:

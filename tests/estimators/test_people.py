@@ -277,14 +277,16 @@ def test_differences_of_people_who_vary_more_than_is_stated_fit_in() -> None:
 
 
 @seeded
-def test_rows_that_are_independent_count() -> None:
-    X, y, whose = confounded(people=1000)
-    settings = {"epsilon": 8.0, "effects": "within", "waves": 4, "random_state": 1}
-    one = regressor(**settings).fit(X, y, groups=whose).estimates()[1]
-    all_of_them = regressor(rows_each=6, **settings).fit(X, y, groups=whose).estimates()[1]
-    assert all_of_them.value == one.value
-    assert all_of_them.sampling_error == pytest.approx(one.sampling_error / np.sqrt(5))
-    assert all_of_them.privacy_error == one.privacy_error
+def test_errors_are_clustered_by_person() -> None:
+    """Rows that stand there twice tell no more than once, and independent ones all tell."""
+    X, y, whose = confounded(people=3000, rows=8)
+    plain = regressor(epsilon=50.0, effects="within", random_state=1)
+    told = plain.fit(X, y, groups=whose).estimates()[2].sampling_error
+    twins, copied = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    again = plain.fit(twins, copied, groups=np.repeat(whose, 2)).estimates()[2].sampling_error
+    assert again == pytest.approx(told, rel=0.2)
+    right = 0.05 / np.sqrt(3000 * 7) / X[:, 1].std()
+    assert 0.9 * right < told < 1.6 * right  # one row each would be √7 = 2.6 times as much
 
 
 @pytest.mark.parametrize(
@@ -294,10 +296,8 @@ def test_rows_that_are_independent_count() -> None:
         ({"effects": "fixed"}, True, "effects='fixed'"),
         ({"effects": "within", "family": "poisson"}, True, "family='linear'"),
         ({"effects": "between", "per_record": True}, True, "no per_record"),
-        ({"rows_each": 3}, True, "effects='within'"),
         ({"spread": 0.5}, True, "effects='within'"),
         ({"effects": "within", "spread": 0.0}, True, "from 0.01 to 1"),
-        ({"effects": "within", "rows_each": 1}, True, "at least 2"),
     ],
 )
 def test_effects_that_cannot_be_had_are_refused(parameters, grouped, words) -> None:

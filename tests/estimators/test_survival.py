@@ -233,3 +233,15 @@ def test_two_databases_without_proofs() -> None:
 def test_schemas_whose_time_is_something_else_are_refused(features) -> None:
     with pytest.raises(InvalidValueError):
         Schema(features, TimeToEvent("months", "left", 24))
+
+
+def test_no_forecast_is_made_up_for_exits() -> None:
+    from blurfit.forecast.population import Population
+    from blurfit.forecast.sweep import forecast_agreement
+
+    frame, y, _ = stays(200)
+    table = {name: frame[name].to_numpy() for name in frame}
+    table |= {"months": np.minimum(y["months"], 24), "left": y["left"]}
+    with pytest.raises(InfeasibleError, match="nothing is forecast yet"):
+        people = Population.of_table(KINDS, table)
+        forecast_agreement(agreement(), people, contributors=[2000])

@@ -154,6 +154,11 @@ def test_curves_of_labels_have_odds_ratios_probabilities_and_marginal_effects() 
     score += beta[2] * (rows["region"] == "s") + beta[3] * (rows["region"] == "w")
     slope = beta[1] * np.mean(expit(score) * (1 - expit(score)))
     assert effects["estimate"][0] == pytest.approx(slope, rel=1e-4)
+    bent = release().fit("member ~ curve(age) + region", public=rows).effect("age")
+    told = bent.to_dict()
+    truth = expit(-2 + 0.03 * bent.line)
+    assert len(bent.line) > 40  # between knots probabilities are no straight line
+    assert np.mean((np.array(told["lower"]) < truth) & (truth < np.array(told["upper"]))) > 0.9
     base = beta[0] + beta[1] * rows["age"]
     change = np.mean(expit(base + beta[2]) - expit(base))
     assert effects["estimate"][1] == pytest.approx(change, rel=1e-6)

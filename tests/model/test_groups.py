@@ -201,6 +201,8 @@ def test_what_cannot_be_asked_is_refused_with_a_remedy() -> None:
     groups = moments.by_group()
     with pytest.raises(InvalidValueError, match="one of the groups"):
         groups["nobody"]
+    with pytest.raises(InvalidValueError, match="two different groups"):
+        groups.decompose(FORMULA, "male", "male")
     with pytest.raises(InvalidValueError, match="the same for everybody"):
         groups.fit("pay ~ age + sex")
     with pytest.raises(InvalidValueError, match="Condition"):
@@ -215,6 +217,19 @@ def test_what_cannot_be_asked_is_refused_with_a_remedy() -> None:
     exact = exact_totals(plain, people(300, 9))
     with pytest.raises(InfeasibleError, match="groups='region'"):
         moments_of(plain, sampler_for(plain, exact).draw(np.random.default_rng(0))).by_group()
+
+
+def test_a_number_by_groups_needs_no_other_question() -> None:
+    generator = np.random.default_rng(1)
+    schema = Schema([Categorical("k", ["a", "b"])], Numeric("y", 0, 1))
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=2000, groups="k")
+    k, y = generator.integers(0, 2, 2000), generator.random(2000)
+    table = {"k": np.array(["a", "b"])[k], "y": (y + k) / 2}
+    totals = sampler_for(agreement, exact_totals(agreement, table)).draw(generator)
+    found = moments_of(agreement, totals).by_group().mean("y").to_frame()
+    assert (abs(found["estimate"] - [0.25, 0.75]) < 4 * found["standard_error"]).all()
+    assert found["standard_error"].max() < 0.02
+    assert learn(agreement, totals).features == ()
 
 
 def test_the_model_of_a_collection_is_that_of_everybody() -> None:

@@ -13,7 +13,9 @@ from blurfit import Agreement, Binary, Categorical, Numeric, Schema
 from blurfit.agreement.plan import Plan
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.derived import Bands, Condition, Cross, Curve, Poly, Product
+from blurfit.schema.imports import to_table_schema
 from blurfit.schema.schema import INTERCEPT, to_toml
+from blurfit.schema.table_files import TableFile
 from blurfit.schema.vectors import joint_form, values
 
 SCHEMA = Schema(
@@ -245,3 +247,13 @@ def test_where_derived_columns_cannot_be() -> None:
         Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20_000, mechanism="input")
     with pytest.raises(InvalidValueError, match="to be asked"):
         Schema([A], Bands("a", edges=[5]))
+
+
+def test_files_are_read_by_what_is_asked(tmp_path) -> None:
+    """A source is a number with a decimal comma like any other, though it is no column."""
+    schema = Schema([Curve("a", knots=[0, 5, 10]), B], Binary("y"), sources=[A])
+    (tmp_path / "people.csv").write_text("a;b;y\n2,5;x;1\n10,0;y;0\n")
+    (part,) = TableFile(tmp_path / "people.csv", schema).chunks()
+    expected = [[0.5, 0.5, 0, 1, 0, 1], [0, 0, 1, 0, 1, -1]]
+    np.testing.assert_array_equal(values(schema, part), expected)
+    assert [one["name"] for one in to_table_schema(schema)["fields"]] == ["a", "b", "y"]

@@ -146,11 +146,11 @@ def test_no_text_becomes_html() -> None:
 
 
 def test_only_some_scripts_keep_anything_on_the_device() -> None:
-    """What was sent, and the ledger of it, stays; answers and the language live with the tab."""
+    """What was sent, its ledger and a diary stay; answers and the language live with the tab."""
     for name, text in scripts().items():
         assert not re.search(r"indexedDB|\.cookie", text), name
         if "localStorage" in text:
-            assert name in {"outbox.js", "ledger.js", "waves.js"}
+            assert name in {"outbox.js", "ledger.js", "waves.js", "diary.js"}
         if "sessionStorage" in text:
             assert name in {"survey.js", "language.js"}
 

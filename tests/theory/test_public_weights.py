@@ -5,6 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from blurfit.errors import InvalidValueError
+from blurfit.theory.coded import Code, CodedForm
+from blurfit.theory.forms import JointColumn, JointForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.planning import excess_risks, information, public_weights
 
@@ -80,7 +82,19 @@ def test_the_risk_depends_on_psi(psi: float) -> None:
     assert information(10**7, psi * 400**1.5 / 10**7, 400) == pytest.approx(psi)
 
 
-@pytest.mark.parametrize("features", [(), ("label",), (1,), (True,)])
+@pytest.mark.parametrize("features", [("label",), (1,), (True,)])
 def test_unknown_kinds_are_refused(features) -> None:
     with pytest.raises(InvalidValueError, match="features"):
         public_weights(features, 100, 1.0)
+
+
+def test_without_features_the_noise_of_means_is_least() -> None:
+    found = public_weights((), 100, 1.0)
+    assert (found.constant, found.features, found.target) == (1.0, (), 1.0)
+
+    def noise(c: float) -> float:
+        inner = JointForm(c, (JointColumn("y", 1.0),), counted=False)
+        form = CodedForm(inner, (0,), Code.overlapping(2), (1, 2), labels=("a", "b"))
+        return form.reach("replace").sums / c
+
+    assert noise(1.0) <= min(noise(0.8), noise(1.25))

@@ -25,6 +25,6 @@ def test_hazards_are_those_of_the_slopes() -> None:
 def test_a_cell_of_each() -> None:
     found = diaries([2048], [8.0], 4)
     assert (found["ratio"] > 1).all()
-    assert (found["coverage, default"] >= found["coverage, rows_each"]).all()
+    assert (found["coverage"] > 0.5).all()
     one = survival([4096], [8.0], 4).iloc[0]
     assert one["privacy adds"] < one["without privacy"]

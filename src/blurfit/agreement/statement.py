@@ -479,7 +479,7 @@ def as_html(agreement: "Agreement") -> str:
         (_who_sees(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
     ]
     rows = [
-        ("asked", ", ".join(one.name for one in agreement.schema.questions)),
+        ("asked", ", ".join(one.name for one in agreement.schema.asked)),
         ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
         *coded_in_words(agreement).items(),
         *([("nothing is promised", " ".join(caveats))] if caveats else promised),

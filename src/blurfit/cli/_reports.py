@@ -68,6 +68,13 @@ def calibration_report(calibration: Calibration) -> RenderableType:
     )
 
 
+DIARIES = (
+    "Diaries: a person may have several rows, and sends their mean, with the noise of one row. "
+    "Many rows lessen the sampling error and not the noise: where the forecast of one row of each "
+    "person is far above the error without privacy, they add next to nothing. Ask more people then."
+)
+
+
 def agreement_report(agreement: "bf.Agreement") -> RenderableType:
     """Show what is asked, what leaves each person, and what is promised to whom."""
     calibration = agreement.calibration
@@ -77,7 +84,9 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
     )
     layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
     sent = ("sent", f"{agreement.width:,}", f"numbers per person, once: {layout.size:,} bytes")
-    asked = ", ".join(asked_in_words(one) for one in agreement.schema.questions)
+    asked = ", ".join(asked_in_words(one) for one in agreement.schema.asked)
+    if derived := [one.name for one in agreement.schema.features if one.of]:
+        asked += f". Computed from answers: {', '.join(derived)}"
     parts: list[RenderableType] = [
         *(Text(line) for line in about_lines(agreement.schema.about)),
         Text(f"Asked: {asked}."),
@@ -100,6 +109,8 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
     parts += [Text(f"{k.capitalize()}: {v}.") for k, v in coded_in_words(agreement).items()]
+    if agreement.diaries:
+        parts.append(Text(DIARIES))
     if agreement.public_rows is not None:
         parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
     if agreement.signing_keys:
@@ -158,7 +169,7 @@ def moments_report(moments: "bf.PublishedMoments") -> str:
     least = f" (at least {moments.agreement.quorum:,} were required) answered"
     facts = (
         f"{promise.counted}{' of' if moments.held else least} "
-        f"{', '.join(asked_in_words(one) for one in moments.agreement.schema.questions)}.",
+        f"{', '.join(asked_in_words(one) for one in moments.agreement.schema.asked)}.",
         f"{kind}, blurred together. {promise.in_words}",
         f"{promise.seen} {promise.condition}" if promise.private else "",
         f"May be predicted: {', '.join(moments.agreement.targets)}.",

@@ -70,7 +70,7 @@ from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration
-from blurfit.theory.planning import Stages, choose_shares, public_weights
+from blurfit.theory.planning import Stage, StageKind, Stages, choose_shares, public_weights
 from blurfit.validate import whole
 
 # How far a score reaches, in units of √m: a number's from one end of its range to the other; a
@@ -79,6 +79,15 @@ REACH_OF_NUMBER, REACH_OF_LABEL = 1.0, 3.0
 # η is as long as that from n·μ/m^{3/2} = 256 on, and falls with its fourth root below.
 WHOLE_BALL = 256.0
 DEFAULT_SPLIT = 0.2  # J's share of ε
+# Differences have no mean to find, and a person's vary little together: one map is enough before
+# the last. (Chosen on generated diaries.)
+SHARES_OF_DIFFERENCES: tuple[tuple[StageKind, float], ...] = (
+    ("joint", 0.06),
+    ("gauge", 0.02),
+    ("residual", 0.12),
+    ("gauge", 0.05),
+    ("residual", 0.75),
+)
 
 
 def public_ball(dimension: int, rows: int, epsilon: float, delta: float, *, label: bool) -> float:
@@ -207,7 +216,9 @@ def clean_input_totals(agreement: Agreement, sums: JointTotals, count: int, targ
     return input_totals(agreement, clean)
 
 
-def stages_for(schema: Schema, rows: int, waves: Any, *, counts: bool, mu: float) -> Stages | None:
+def stages_for(
+    schema: Schema, rows: int, waves: Any, *, counts: bool, mu: float, differences: bool = False
+) -> Stages | None:
     """The waves of a fit to this many rows, from public facts alone; None where there is only one.
 
     Args:
@@ -217,6 +228,7 @@ def stages_for(schema: Schema, rows: int, waves: Any, *, counts: bool, mu: float
         counts: whether the target counts something; then only waves that end with Newton's will
             do, as nothing else gives the logarithm of a rate.
         mu: of all waves together.
+        differences: whether rows are differences within people (`blurfit.estimators.people`).
     """
     if not isinstance(waves, str):
         whole(waves=waves)
@@ -228,6 +240,8 @@ def stages_for(schema: Schema, rows: int, waves: Any, *, counts: bool, mu: float
     task, asked = task_of(schema, counts=counts), None if waves == "auto" else int(waves)
     facts: dict[str, Any] = {"coefficients": len(kept_columns(schema)), "count": rows, "mu": mu}
     found = choose_shares(task, waves=asked, **facts)
+    if differences and asked is None and len(found.stages) > 1:
+        return Stages(task, tuple(Stage(*one) for one in SHARES_OF_DIFFERENCES))
     if counts and waves == "auto" and "newton" not in found.kinds:  # the curve is what is asked for
         found = choose_shares(task, waves=3, **facts)
     if counts and "newton" not in found.kinds:
@@ -278,7 +292,8 @@ class MomentPerturbation(PerturbationEstimator):
         calibration = in_all.calibration
         assert isinstance(calibration, MomentCalibration)
         counts, mu = self._family() == "poisson", mu_of(self.epsilon, calibration.model.delta)
-        stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu)
+        within = getattr(self, "effects", "pooled") == "within"
+        stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu, differences=within)
         if stages is None:
             return None
         local = self.local_epsilon, self.local_delta

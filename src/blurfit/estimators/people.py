@@ -12,14 +12,16 @@ person's rows, their number included, are replaced by any others. So the number 
 and the number of rows is not. A wave that reads every k-th person takes them in the order of their
 labels, which does not depend on what is in the rows.
 
-**Errors.** With s_i = (1/m)Σz_te_t the score of person i and Z_i = (1/m)Σz_tz_tᵀ, for every a
+**Errors.** With s_i = (1/m)Σz_te_t the score of person i, Σs_is_iᵀ is what sampling adds, however
+the rows of one person depend on each other. The last wave of numbers sends it
+(`blurfit.theory.maps`): errors that are robust, and clustered by person. Elsewhere, with
+Z_i = (1/m)Σz_tz_tᵀ, for every a
 
-    (a·s_i)² ≤ (aᵀZ_ia)·(1/m)Σe_t²      (Cauchy and Schwarz).
+    (a·s_i)² ≤ (aᵀZ_ia)·(1/m)Σe_t²      (Cauchy and Schwarz),
 
-So the sampling part of an estimate, however the rows of one person depend on each other, is at most
-what the same formula gives where each person has one row with the mean of their squared errors,
-which is what it is given. Intervals are then no shorter than they should be, and up to √m times
-wider for rows that are independent. (As always there: if the spread is unrelated to z.)
+so what the usual formula gives, each person having one row with the mean of their squared errors,
+is no less: intervals are no shorter than they should be, if the spread is unrelated to z, and up to
+√m times wider.
 
 **Effects.** `effects="pooled"` compares rows, whoever they are of. Where people differ in what
 nobody recorded, that mixes two questions, which can be asked apart:
@@ -39,14 +41,10 @@ the noise of a row is made, whatever c is. Later waves cut a person's rows toget
 are. So fixed effects are learned like any rows with bounds ± w/2, of which single ones are not cut
 there. Where people are known to vary less than bounds allow, a stated `spread` makes all of that
 tighter: differences of a person whose root mean square exceeds ± spread·w/2 in some column are
-divided by what makes it fit, the target's among them, so it should concern few. A person with one
-row counts, without adding anything. The constant differs from person to person, and none is
-learned.
-
-*Rows that are independent* of each other, given the features, make a person's score of differences
-vary by σ²W/m, W = (1/m)Σ(v_t − v̄)(v_t − v̄)ᵀ, and the mean square of residuals σ²(m − 1)/m. So the
-variance is 1/(m − 1) of what the bound above gives, and that is what `rows_each=m` tells, where m
-is the same for everyone and public.
+divided by what makes it fit. Where a feature asks for that, it weights people by their features
+alone, which biases nothing if the mean is linear; where the target does, it biases, so it should
+concern few. A person with one row counts, without adding anything. The constant differs from person
+to person, and none is learned.
 
 **Without `groups`** a row is taken for a person. Where that is visibly wrong, a warning says what
 is not promised: an index that repeats, or a column with a name like "patient" whose values repeat.
@@ -150,7 +148,7 @@ def arranged(
     """Return each person's differences from their own mean, or that mean, as rows with bounds.
 
     Differences of people who vary by more than the share `spread` of what bounds allow are made
-    smaller, all of a person alike.
+    smaller: by the features all of a person alike, and then by the target its own.
     """
     if effects == "within" and people.rows_of_each.max() < 2:
         raise InfeasibleError(
@@ -173,7 +171,11 @@ def arranged(
             Numeric(one.name, -spread * one.width / 2, spread * one.width / 2) for one in bounds
         ]
         sizes = np.sqrt(people.means(rows**2)) / [one.upper for one in bounds]
-        rows /= np.maximum(1.0, sizes.max(axis=1))[people.codes, None]
+        shrunk = np.maximum(
+            1.0, sizes[:, :-1].max(axis=1)
+        )  # by features alone: that biases nothing
+        rows /= shrunk[people.codes, None]
+        rows[:, -1] /= np.maximum(1.0, sizes[:, -1] / shrunk)[people.codes]
         people = People(people.codes, people.count, 2.0 / spread)
     return rows[:, :-1], tuple(bounds[:-1]), bounds[-1], rows[:, -1], people
 

@@ -1,6 +1,6 @@
 """Linear regression by either mechanism, and counts by sums alone, learned from blurred sums."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from blurfit.learning.public_features import Family
 from blurfit.model.model import PublishedModel, predicted
 from blurfit.schema.columns import Feature, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.validate import one_of, whole
+from blurfit.validate import one_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -126,9 +126,6 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         spread: with "within", how much a person's own rows vary at most, as a share of what the
             bounds allow (from one end to the other in turn is 1). People who vary more count less.
             Public, never the data's: 0.5, say, for numbers that nobody moves across their range.
-        rows_each: with "within", how many rows everyone has, if that is public and they are
-            independent of each other given the features: errors then count them all. None counts
-            a person once, however their rows depend on each other.
         formula: what predicts y, as in R: "income ~ curve(age) + C(region)*sex", for a DataFrame
             with bounds by name. Curves, polynomials, bands and interactions are derived before
             anything is blurred (`blurfit.schema.formulas`); `fit(people)` finds y in it.
@@ -170,7 +167,6 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
 
     family: Family = "linear"
     effects: Effects = "pooled"
-    rows_each: int | None = None
     spread: float = 1.0
 
     def _family(self) -> Family:
@@ -182,8 +178,6 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         """
         one_of(("linear", "poisson"), family=self.family)
         one_of(EFFECTS, effects=self.effects)
-        if self.rows_each is not None:
-            whole(rows_each=self.rows_each)
         if self.effects != "pooled" and (
             groups is None
             or self.family != "linear"
@@ -198,10 +192,6 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         if not 0.01 <= self.spread <= 1 or (self.spread < 1 and self.effects != "within"):
             raise InvalidValueError(
                 f"Expected spread={self.spread!r} from 0.01 to 1, and effects='within' with less."
-            )
-        if self.rows_each is not None and (self.effects != "within" or self.rows_each < 2):
-            raise InvalidValueError(
-                f"Expected rows_each={self.rows_each!r} to be at least 2, and effects='within'."
             )
         if self.effects != "pooled" and sample_weight is not None:
             raise InvalidValueError("Expected effects='pooled' with sample_weight.")
@@ -222,15 +212,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             self.effects, people, values, columns, target, signal.answers, self.spread
         )
         signal = Signal(target, answers, people.reach)
-        models = super()._fit(values, columns, signal, people)
-        if self.rows_each is None:
-            return models
-        (model,) = models
-        told = [
-            replace(one, sampling=one.sampling / (self.rows_each - 1)) for one in model.inference
-        ]
-        self.model_ = replace(model, inference=tuple(told))
-        return [self.model_]
+        return super()._fit(values, columns, signal, people)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

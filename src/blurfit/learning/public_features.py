@@ -238,8 +238,8 @@ def _free_products(sums: Submodel) -> IntArray:
     i, j = np.triu_indices(len(sums.features))
     noise = sums.feature_noise.variance[1:, 1:]
     free = noise[i, j] > 0
-    level = np.array([column.kind == "level" for column in sums.features])
-    free &= ~((i == j) & level[i])  # a level's square is the level itself
+    share = np.array([column.is_share for column in sums.features])
+    free &= ~((i == j) & share[i])  # a level's square is the level, a hat's follows from the others
     return np.stack([i[free], j[free]]).astype(np.int64)
 
 

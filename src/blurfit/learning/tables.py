@@ -208,7 +208,7 @@ def within(found: Answer, groups: FloatArray) -> Answer:
     `groups` has a row of 0 and 1 for each group, and each cell is in one of them.
     """
     sizes = groups @ found.values
-    errors = np.sqrt(np.diag(groups @ found.privacy @ groups.T))
+    errors = np.sqrt(np.maximum(np.diag(groups @ found.privacy @ groups.T), 0.0))
     of_cell = groups.T @ np.where(clear(sizes, errors, "a share of it"), sizes, np.nan)
     values = found.values / of_cell
     change = (np.eye(len(values)) - values[:, None] * (groups.T @ groups)) / of_cell[:, None]

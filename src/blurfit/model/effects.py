@@ -203,7 +203,7 @@ class ModelQuestions:
             curves = [each for each in map(schema.question, self.features) if question in each.of]
             knots = {knot for each in curves if isinstance(each, Curve) for knot in each.knots}
             even = np.linspace(one.lower, one.upper, POINTS).tolist()
-            straight = all(isinstance(each, Curve) for each in curves)
+            straight = self.link == "linear" and all(isinstance(each, Curve) for each in curves)
             points = sorted(knots | {one.lower, one.upper} if straight else {*knots, *even})
         rows = self.rows_of(
             {name: [value] * len(points) for name, value in held.items()} | {question: points},

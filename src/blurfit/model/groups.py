@@ -174,6 +174,8 @@ class ByGroup:
         different answers, by each question and in all, and how much is left (Oaxaca and Blinder).
         """
         asked = self.moments.formula(formula)
+        if one == other:
+            raise InvalidValueError(f"Expected two different groups, and got {one!r} twice.")
         fitted, told, places, hidden = self._fitted(asked, (one, other))
         if hidden:
             raise InfeasibleError(f"{listed(hidden)}: {next(iter(hidden.values()))}")
@@ -457,20 +459,19 @@ def _left_open(cells: FloatArray, edges: FloatArray) -> FloatArray:
     """Return how far the share of the first group in each quarter may be off because people are
     taken as evenly spread within a band.
 
-    Where a density f is nearly linear, the people below a point are off by at most
-    (h/8)·max|f_{k±1} − f_k| of its band, h its width; and a quarter's end by that over f, of both
-    groups together.
+    Where a density f is nearly linear, the people below a point are off by at most (h/8)·|f_j −
+    f_k|, h the width of its band k and j a neighbour. That moves the end of a quarter by as much of
+    the density w of both groups, over w_k, which takes back what they have in common. So what is
+    left is (h/8)·max_j|f_j − f_k·w_j/w_k|.
     """
-    counts = np.maximum(cells, 1e-9).reshape(2, -1)
-    first, both, widths = counts[0], counts.sum(axis=0), np.diff(edges)
-    below = np.concatenate([[0.0], np.cumsum(both)])
+    counts, widths = np.maximum(cells, 1e-9).reshape(2, -1), np.diff(edges)
+    f, w = counts[0] / widths, counts.sum(axis=0) / widths
+    below = np.concatenate([[0.0], np.cumsum(counts.sum(axis=0))])
     ends = np.searchsorted(below, np.array([0.25, 0.5, 0.75]) * below[-1], side="right") - 1
-    f, whole = first / widths, both / widths
-
-    def bend(density: FloatArray, k: int) -> float:
-        return float(widths[k] / 8 * np.abs(density[max(k - 1, 0) : k + 2] - density[k]).max())
-
-    off = [bend(f, k) + f[k] * bend(whole, k) / whole[k] for k in ends]
+    off = [
+        float(widths[k] / 8 * np.abs((f - f[k] * w / w[k])[max(k - 1, 0) : k + 2]).max())
+        for k in ends
+    ]
     return np.array([off[0], off[0] + off[1], off[1] + off[2], off[2]]) * (4 / float(below[-1]))
 
 

@@ -183,7 +183,7 @@ def to_table_schema(schema: Schema) -> dict[str, Any]:
     own["target"] = schema.target.name
     return {
         "$schema": "https://datapackage.org/profiles/1.0/tableschema.json",
-        "fields": [_field(one) for one in schema.questions],
+        "fields": [_field(one) for one in schema.asked],
         "missingValues": [""],
         OWN: own,
     }

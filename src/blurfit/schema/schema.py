@@ -10,6 +10,11 @@ In a file, for `Schema.from_toml`:
     lower = 0
     upper = 100
     optional = true      # people may prefer not to say; if left out, they may not
+    [[features]]
+    name = "curve(age)"  # what is computed from answers: `blurfit.schema.derived`
+    kind = "curve"       # bands (edges), curve (knots), poly (degree), condition, cross, product
+    of = "age"           # two questions for the last two; asked in [[sources]], if only for this
+    knots = [0, 30, 60, 100]
     [target]
     name = "income"
     kind = "numeric"     # numeric, binary, categorical, or exit (time, horizon, bands)

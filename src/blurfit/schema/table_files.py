@@ -139,7 +139,7 @@ class TableFile:
         """Tell whether decimals have a comma; refuse a file in which nobody could tell."""
         if self.path.suffix.lower() in WORKBOOKS or self._separator == ",":
             return False
-        kinds = {one.name: one for one in self.schema.questions}
+        kinds = {one.name: one for one in self.schema.asked}
         words = Binary | Categorical | None
         numeric = [name for name in self.names if not isinstance(kinds.get(name), words)]
         grouped = plain = False
@@ -169,7 +169,7 @@ class TableFile:
                     f"Expected {width} values in each row of {self.path.name!r}, as in its "
                     f"heading, and row {first + row + _FIRST_ROW} has {len(line)}."
                 )
-        kinds = {one.name: one for one in self.schema.questions}
+        kinds = {one.name: one for one in self.schema.asked}
         readers = [self._reader(kinds.get(name)) for name in self.names]
         return {
             name: [None if line[place] == "" else read(line[place]) for line in lines]

@@ -358,7 +358,8 @@ class Reading:
         Anyone may ask for as many as there are pairs of questions, so each is paid for by how many
         numbers it is computed from, and nothing is read for a question that there is not.
         """
-        of, by = (request.query_params.get(name) for name in ("of", "by"))
+        of = request.query_params.get("of")
+        by = None if of is None else request.query_params.get("by")
         wave = await run_in_threadpool(self.store.collection, fingerprint_in(request))
         for name in filter(None, (of, by)):
             wave.agreement.schema.question(name)

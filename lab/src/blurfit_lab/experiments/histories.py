@@ -79,15 +79,10 @@ def diaries(
                         refused += 1
                         continue
                     miss = np.array([one.value for one in told]) - truth
-                    sampling, privacy = (
-                        np.array([getattr(one, f"{part}_error") for one in told]) ** 2
-                        for part in ("sampling", "privacy")
-                    )
-                    ways = sampling / (ROWS - 1) + privacy, sampling + privacy
-                    inside.append([np.abs(miss) < 1.96 * np.sqrt(one) for one in ways])
+                    error = np.array([one.standard_error for one in told])
+                    inside.append(np.abs(miss) < 1.96 * error)
                     errors.append(miss)
                     progress(trial, trials)
-                covered = np.mean(inside, axis=(0, 2)) if inside else (np.nan, np.nan)
                 found.append(
                     {
                         "AR": serial,
@@ -98,8 +93,7 @@ def diaries(
                         "without privacy": _size(plain),
                         "private": _size(errors),
                         "ratio": _size(errors) / _size(plain),
-                        "coverage, rows_each": covered[0],
-                        "coverage, default": covered[1],
+                        "coverage": np.mean(inside) if inside else np.nan,
                         "refused": refused,
                     }
                 )

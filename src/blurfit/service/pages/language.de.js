@@ -6,7 +6,7 @@ export default {
   and: " und ",
   any: "beliebig",
   bounds: "{lower} bis {upper}",
-  percent: "{shown} %",
+  percent: "{shown}\u00a0%",
   quoted: "„{words}“",
   points: "{points} Prozentpunkte",
   promise: "ε = {epsilon}, δ = {delta}",

@@ -6,7 +6,7 @@ export default {
   and: " and ",
   any: "any",
   bounds: "{lower} to {upper}",
-  percent: "{shown} %",
+  percent: "{shown}\u00a0%",
   quoted: "“{words}”",
   points: "{points} percentage points",
   promise: "ε = {epsilon}, δ = {delta}",

@@ -41,11 +41,14 @@ function risk(agreement, mu, found) {
   const shared = isShared(agreement);
   const read = found.filter(isRead).map(({ column }) => t("quoted", { words: headingOf(column) }));
   const strength = read.length ? "weak" : strengthOf(mu);
-  const told = read.length ? t("preview.read", { read: read.join(", ") }) : t(`preview.${strength}`);
+  // of a diary there are no pictures, so the worst case speaks
+  const open = t(`${found.length ? "preview" : "local"}.${strength}`);
+  const told = read.length ? t("preview.read", { read: read.join(", ") }) : open;
+  const together = found.length ? t(read.length ? "preview.together" : "preview.together.open") : t(`together.${strength}`);
   const range = found.some((one) => typeof one.candidates[0] === "number" && isRead(one));
   return h("div", { class: `note ${shared ? "strong" : strength}` },
     h("strong", shared ? eitherInWords(agreement) : told),
-    shared ? h("p", `${conditionInWords(agreement)} ${t(read.length ? "preview.together" : "preview.together.open")}`) : null,
+    shared ? h("p", `${conditionInWords(agreement)} ${together}`) : null,
     shared || strength === "strong" ? null : h("p", `${range ? `${t("preview.range")} ` : ""}${t("preview.sum")}`),
     agreement.proofs ? h("p", proofInWords(agreement)) : null,
     h("p",

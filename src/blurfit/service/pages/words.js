@@ -270,8 +270,8 @@ export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
   const [quorum, all] = [quorumOf(agreement), peopleOf(agreement)];
   if (weights === null) return t("noise.later");
-  if (agreement.groups || agreement.weighting) return t("noise.apart");
   const { target } = schema;
+  if (agreement.groups || agreement.weighting || "horizon" in target) return t("noise.apart");
   // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.numbers.moment_parts`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
   // with noise of the databases themselves: `blurfit.theory.moments`
