@@ -43,7 +43,7 @@ def run(typed: list[list[str]], folder: Path, home: Path) -> str:
 def test_the_readme_can_be_pasted(tmp_path) -> None:
     typed = [line for line in commands(ROOT / "README.md") if line != ["blurfit", "demo"]]
     said = run(typed, tmp_path, tmp_path / "home")
-    assert said.startswith("owns_home ~ age + income\n")
+    assert said.startswith("Shares: owns_home × marital\n")
     assert ["blurfit", "demo"] in commands(ROOT / "README.md")  # test_demo.py runs it
 
 

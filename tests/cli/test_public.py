@@ -89,8 +89,7 @@ def test_only_the_agreed_file_is_taken(blurfit, folder, agreed) -> None:
     ("typed", "message"),
     [
         (["--family", "poisson"], "Expected --public FILE with --family"),
-        (["--plot", "balance.png"], "Expected --public FILE with --family or --plot"),
-        (["--public", "rows.csv", "--ridge", "1"], "no --ridge, --lasso or --uneven"),
+        (["--public", "rows.csv", "--ridge", "1"], "no --ridge, --lasso, --uneven"),
         (["--public", "rows.txt"], ".csv, .xlsx or .parquet"),
         (["--public", "few.csv"], "Expected the columns income in 'few.csv'"),
         (["--public", "wrong.csv"], "of 'wrong.csv' (the heading is row 1)"),

@@ -153,7 +153,7 @@ def test_an_agreement_that_promises_too_much_is_refused_before_anything_is_compu
 def test_no_seed_can_be_passed() -> None:
     for function in (module.perturb, module.perturb_table, module.share):
         # a secret names the submission, and nothing of the noise follows from it
-        allowed = {"agreement", "records", "table", "allow_unproved", "secret"}
+        allowed = {"agreement", "records", "table", "people", "allow_unproved", "secret"}
         assert set(inspect.signature(function).parameters) <= allowed
 
 

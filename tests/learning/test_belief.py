@@ -55,10 +55,12 @@ def test_lines_of_counts_are_not_too_long_for_rare_answers() -> None:
     assert np.allclose(on_curve(levels).coefficients[1:], 2 * beta[1:], atol=0.15)
 
 
-def test_rare_answers_are_inside_of_the_radius_for_counts() -> None:
+@pytest.mark.parametrize("task", ["number", "label", "count"])
+def test_rare_answers_are_inside_of_the_radius(task) -> None:
     v, y, _ = rare_counts()
-    belief = replace(belief_of(v, 2 * y / 40 - 1, "count", 40.0), kinds=("sign",) * 3)
-    for kind in ("residual", "newton"):
+    y = np.where(y > 3, 1.0, -1.0) if task == "label" else 2 * y / 40 - 1
+    belief = replace(belief_of(v, y, task, 40.0), kinds=("sign",) * 3)
+    for kind in ("residual", "newton")[: 1 + (task != "number")]:
         chart = next_map(belief, kind, 2000, 0.1)
         yes = np.abs(chart.whitening.features(2 * np.eye(3) - 1))
         assert np.linalg.norm(yes, axis=1).max() < 1.1 * chart.radius * math.sqrt(3)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from blurfit import Binary, Categorical, Cross, Curve, Numeric, Schema
 from blurfit.errors import InvalidValueError
 from blurfit.schema.formulas import Formula, parsed
 from support.joint_release import SCHEMA
@@ -45,6 +46,17 @@ def test_what_can_be_asked(text, expected) -> None:
 def test_what_cannot(text, words) -> None:
     with pytest.raises(InvalidValueError, match=words):
         parsed(text, SCHEMA)
+
+
+def test_a_source_is_no_column() -> None:
+    source, curve = Numeric("a", 0, 9), Curve("a", knots=[0, 5, 9])
+    choice = Categorical("b", ["x", "y"])
+    schema = Schema([curve, Cross("b", "c")], Binary("y"), sources=[source, choice, Binary("c")])
+    assert parsed("y ~ .", schema).features == ("curve(a)", "b:c")
+    assert parsed("y ~ curve(a) + b:c", schema).features == ("curve(a)", "b:c")
+    for text in ("y ~ a", "y ~ C(b)"):
+        with pytest.raises(InvalidValueError, match="asked only for what is derived"):
+            parsed(text, schema)
 
 
 def test_only_agreed_targets() -> None:

@@ -68,6 +68,13 @@ def calibration_report(calibration: Calibration) -> RenderableType:
     )
 
 
+DIARIES = (
+    "Diaries: a person may have several rows, and sends their mean, with the noise of one row. "
+    "Many rows lessen the sampling error and not the noise: where the forecast of one row of each "
+    "person is far above the error without privacy, they add next to nothing. Ask more people then."
+)
+
+
 def agreement_report(agreement: "bf.Agreement") -> RenderableType:
     """Show what is asked, what leaves each person, and what is promised to whom."""
     calibration = agreement.calibration
@@ -102,6 +109,8 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
     parts += [Text(f"{k.capitalize()}: {v}.") for k, v in coded_in_words(agreement).items()]
+    if agreement.diaries:
+        parts.append(Text(DIARIES))
     if agreement.public_rows is not None:
         parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
     if agreement.signing_keys:

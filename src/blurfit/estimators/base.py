@@ -13,6 +13,7 @@ own contributor would; what is released has the same distribution.
 """
 
 import math
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -308,7 +309,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         self.model_ = models if len(models) > 1 else models[0]
         self.guarantee_ = FitGuarantee.of(models[0], len(getattr(self, "releases_", "1")))
         for caveat in caveats:
-            warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
+            warn_caller(caveat)
         return models
 
     def _admit(self, values: AnyArray, columns: tuple[Feature, ...]) -> None:
@@ -474,3 +475,11 @@ def free_name(given: object, taken: Sequence[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def warn_caller(caveat: str) -> None:
+    """Warn where `fit` was called, however many functions of this room lie in between."""
+    frame, level, room = sys._getframe(1), 2, __name__.rpartition(".")[0]
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(room):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(caveat, NotPrivateWarning, stacklevel=level)

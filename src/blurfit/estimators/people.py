@@ -41,9 +41,10 @@ the noise of a row is made, whatever c is. Later waves cut a person's rows toget
 are. So fixed effects are learned like any rows with bounds ± w/2, of which single ones are not cut
 there. Where people are known to vary less than bounds allow, a stated `spread` makes all of that
 tighter: differences of a person whose root mean square exceeds ± spread·w/2 in some column are
-divided by what makes it fit, the target's among them, so it should concern few. A person with one
-row counts, without adding anything. The constant differs from person to person, and none is
-learned.
+divided by what makes it fit. Where a feature asks for that, it weights people by their features
+alone, which biases nothing if the mean is linear; where the target does, it biases, so it should
+concern few. A person with one row counts, without adding anything. The constant differs from person
+to person, and none is learned.
 
 **Without `groups`** a row is taken for a person. Where that is visibly wrong, a warning says what
 is not promised: an index that repeats, or a column with a name like "patient" whose values repeat.
@@ -147,7 +148,7 @@ def arranged(
     """Return each person's differences from their own mean, or that mean, as rows with bounds.
 
     Differences of people who vary by more than the share `spread` of what bounds allow are made
-    smaller, all of a person alike.
+    smaller: by the features all of a person alike, and then by the target its own.
     """
     if effects == "within" and people.rows_of_each.max() < 2:
         raise InfeasibleError(
@@ -170,7 +171,11 @@ def arranged(
             Numeric(one.name, -spread * one.width / 2, spread * one.width / 2) for one in bounds
         ]
         sizes = np.sqrt(people.means(rows**2)) / [one.upper for one in bounds]
-        rows /= np.maximum(1.0, sizes.max(axis=1))[people.codes, None]
+        shrunk = np.maximum(
+            1.0, sizes[:, :-1].max(axis=1)
+        )  # by features alone: that biases nothing
+        rows /= shrunk[people.codes, None]
+        rows[:, -1] /= np.maximum(1.0, sizes[:, -1] / shrunk)[people.codes]
         people = People(people.codes, people.count, 2.0 / spread)
     return rows[:, :-1], tuple(bounds[:-1]), bounds[-1], rows[:, -1], people
 

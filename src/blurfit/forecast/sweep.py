@@ -32,6 +32,7 @@ from blurfit.forecast.population import CollectionSums, Population, Samples
 from blurfit.notebook import html_table
 from blurfit.optional import optional
 from blurfit.progress import Progress, silent
+from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.sampler import sampler_for, totals_of_products, weights_of
 from blurfit.validate import positive, whole
@@ -379,6 +380,11 @@ def _under(
 
 def fitting(schema: Schema, population: Population) -> Population:
     """Return the population, or refuse one that is not of this schema."""
+    if isinstance(schema.target, TimeToEvent):
+        raise InfeasibleError(
+            "Expected a number, a label or classes to forecast: of a time to an event nothing is "
+            "forecast yet. Simulate with MomentPerturbationSurvival on generated people."
+        )
     columns = [name for one in schema.questions for name in one.columns]
     numeric = isinstance(schema.target, Numeric)
     if (population.columns, population.is_label) != (len(columns), not numeric):

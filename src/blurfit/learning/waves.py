@@ -423,7 +423,7 @@ def _not_too_long(belief: Belief, radius: float) -> FloatArray:
     rarer one is white features' whole length r√p, at least. As r grows with ψ the limit vanishes.
     """
     known = known_of(belief)
-    if belief.task == "label" or not known.any():
+    if not known.any():
         return belief.spread
     mean = belief.mean
     level = np.array([kind == "level" for kind in belief.kinds])

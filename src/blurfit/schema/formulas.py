@@ -230,21 +230,23 @@ def _columns(term: Term, text: str, schema: Schema) -> list[tuple[str, str | Non
             f"Expected {term.of[0]!r} in {term.text!r} to be categorical in the schema: its levels "
             "had to be named before anything was collected."
         )
-    if term.call in ("", "C") and len(of) == 1 and term.of[0] in known:
-        return [(term.of[0], term.more)]
-    kinds: dict[str, Any] = {"curve": Curve, "bands": Bands, "": Cross | Product}
-    degrees = _degrees(term, text) if term.call == "poly" else ()
-    found = [
-        one.name
-        for one in schema.features
-        if set(one.of) == set(term.of)
-        and (isinstance(one, Poly) and one.degree in degrees if degrees else
-             isinstance(one, kinds[term.call or ""]))
-    ]  # fmt: skip
-    if degrees and len(found) == len(degrees) and term.of[0] in known:
-        return [(name, None) for name in (term.of[0], *found)]
-    if not degrees and found:
-        return [(found[0], None)]
+    if term.call in ("", "C") and len(of) == 1:
+        if term.of[0] in known:
+            return [(term.of[0], term.more)]
+        raise InvalidValueError(
+            f"Expected a column of the release in {text!r}, and {term.of[0]!r} was asked only for "
+            f"what is derived from it: there are {listed(known)}."
+        )
+    derived = [one for one in schema.features if sorted(one.of) == sorted(term.of)]
+    if term.call == "poly":
+        degrees = _degrees(term, text)
+        found = [one.name for one in derived if isinstance(one, Poly) and one.degree in degrees]
+        if len(found) == len(degrees) and term.of[0] in known:
+            return [(name, None) for name in (term.of[0], *found)]
+    else:
+        kinds: dict[str, Any] = {"curve": Curve, "bands": Bands, "": Cross | Product}
+        if found := [one.name for one in derived if isinstance(one, kinds[term.call])]:
+            return [(found[0], None)]
     declare = {"curve": "Curve", "bands": "Bands", "poly": "Poly, one for each degree"}
     what = f"the interaction {term.text!r}" if len(term.of) > 1 else repr(term.text)
     raise InvalidValueError(

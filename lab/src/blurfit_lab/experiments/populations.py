@@ -247,6 +247,45 @@ def _towns(d: int, constants: Generator) -> Draw:
     return draw
 
 
+def _visits(d: int, constants: Generator) -> Draw:
+    """Counts of visits, most of them 0, of people who go everywhere or nowhere."""
+    rate, slope = constants.uniform(0.1, 2, d), constants.normal(size=d)
+
+    def draw(n: int, generator: Generator) -> Columns:
+        habit = generator.gamma(0.7, 1 / 0.7, size=(n, 1))
+        X = np.clip(generator.poisson(habit * rate, (n, d)), 0, 20) / 10 - 1
+        return Columns(X, X @ slope)
+
+    return draw
+
+
+def _sensors(d: int, constants: Generator) -> Draw:
+    """Neighbouring columns of correlation 0.9, anywhere in bounds four times too wide."""
+    centre, slope = constants.uniform(-0.6, 0.6, d), constants.normal(size=d)
+
+    def draw(n: int, generator: Generator) -> Columns:
+        white = generator.normal(size=(n, d))
+        for place in range(1, d):
+            white[:, place] = 0.9 * white[:, place - 1] + np.sqrt(0.19) * white[:, place]
+        return Columns(centre + 0.08 * white, white @ slope + 0.3 * white[:, 0] ** 2)
+
+    return draw
+
+
+def _trades(d: int, constants: Generator) -> Draw:
+    """Skills of three trades, some with long tails, and rare certificates of 0 or 1."""
+    centre, slope = constants.uniform(-0.4, 0.4, (3, d)), constants.normal(size=d)
+    share, rare = constants.dirichlet([4, 2, 1]), np.arange(d) % 3 == 0
+
+    def draw(n: int, generator: Generator) -> Columns:
+        trade = generator.choice(3, n, p=share)
+        X = centre[trade] + 0.1 * generator.standard_t(4, (n, d))
+        X[:, rare] = generator.random((n, int(rare.sum()))) < 0.04
+        return Columns(np.clip(X, -1, 1), np.clip(X, -1, 1) @ slope)
+
+    return draw
+
+
 # ---- answers
 
 
@@ -375,6 +414,9 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         "seasons": Recipe(_seasons, _seasonal),
         "cohorts": Recipe(_cohorts, _number(0.6, 0.12, -0.3)),
         "towns": Recipe(_towns, _bills),
+        "visits": Recipe(_visits, _bills),
+        "sensors": Recipe(_sensors, _number(0.7, 0.08, 0.3)),
+        "trades": Recipe(_trades, _uneven),
     },
     "label": {
         "panel": Recipe(_panel, _step(0.3, 0.9, -0.5)),
