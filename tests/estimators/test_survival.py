@@ -301,11 +301,11 @@ def test_no_event_so_far_leaves_a_curve_uncertain() -> None:
 
 @seeded
 def test_a_group_that_may_be_empty_has_no_curve() -> None:
-    """Seen before: of noise alone a curve was drawn, wherever it happened to be above 0."""
+    """Seen before, with these seeds: a curve of noise alone, once with the interval from 1 to 1."""
     frame, y, _ = stays(20_000)
     bounds = {**BOUNDS, "region": [*BOUNDS["region"], "nobody's"]}
-    for seed in range(4):
-        model = MomentPerturbationSurvival(bounds=bounds, horizon=24, random_state=seed)
+    for seed in (2, 11):
+        model = MomentPerturbationSurvival(bounds=bounds, horizon=24, bands=2, random_state=seed)
         with suppress(InfeasibleError):  # the release stands
             model.fit(frame, y)
         with pytest.raises(InfeasibleError, match="in every band"):
