@@ -428,6 +428,7 @@ def test_what_is_blurred_is_pythons_to_the_last_bit(run, agreements) -> None:
 
 def test_exits_are_pythons_to_the_last_bit(run) -> None:
     features = [Numeric("age", 18, 80), Binary("married"), Categorical("region", ["a", "b", "c"])]
+    features.append(Curve("age", knots=[18, 30, 50, 80]))
     body = """
         const agreement = JSON.parse(given.agreement);
         await verify.verify(agreement, given.fingerprint);

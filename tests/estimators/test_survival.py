@@ -1,16 +1,21 @@
 """Time to event: what is promised, what comes out, and what is refused."""
 
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from blurfit import Agreement, Binary, Budget, Categorical, InvalidValueError, Numeric, Schema
-from blurfit.errors import InfeasibleError, NotCertifiedError
+from blurfit.budget import BudgetExceededError
+from blurfit.errors import InfeasibleError, NotCertifiedError, NotPrivateWarning
 from blurfit.estimators import MomentPerturbationSurvival
+from blurfit.learning.hazards import Curve
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import Release
 from blurfit.model.statement import as_markdown
 from blurfit.schema.columns import TimeToEvent
+from blurfit.schema.derived import Curve as DerivedCurve
 
 seeded = pytest.mark.filterwarnings("ignore:NOT PRIVATE:blurfit.errors.NotPrivateWarning")
 BOUNDS = {"age": (20, 60), "remote": (0, 1), "region": ["north", "south", "west"]}
@@ -233,6 +238,78 @@ def test_two_databases_without_proofs() -> None:
 def test_schemas_whose_time_is_something_else_are_refused(features) -> None:
     with pytest.raises(InvalidValueError):
         Schema(features, TimeToEvent("months", "left", 24))
+
+
+def test_a_fit_in_another_process_than_its_budget_is_refused() -> None:
+    """Seen before: survival fits that were sent to a worker were counted by nobody."""
+    frame, y, _ = stays(300)
+    model = MomentPerturbationSurvival(bounds=KINDS)
+    with Budget(epsilon=1.0, delta=1e-6):
+        state = model.__getstate__()
+    model.__setstate__({**state, "_sent_from": 1})
+    with pytest.raises(BudgetExceededError, match="another process"):
+        model.fit(frame, y)
+    assert not hasattr(model, "moments_")
+
+
+def test_rows_of_one_person_are_warned_of_and_single_rows_are_not_blurred() -> None:
+    frame, y, _ = stays(20_000)
+    frame.index = np.arange(len(frame)) // 2
+    with pytest.warns(NotPrivateWarning, match="The index repeats"):
+        MomentPerturbationSurvival(bounds=KINDS, epsilon=5.0).fit(frame, y)
+    with pytest.raises(InvalidValueError, match="per_record=False"):
+        MomentPerturbationSurvival(bounds=KINDS, per_record=True).fit(frame, y)
+
+
+@seeded
+def test_hazards_along_a_curve_are_told() -> None:
+    """Seen before: all hats of a curve were taken, which sum to 1, and every fit was refused."""
+    frame, y, _ = stays()
+    schema = Schema(
+        [DerivedCurve("age", knots=[20, 40, 60])],
+        TimeToEvent("months", "left", horizon=24, bands=8),
+        sources=[Numeric("age", 20, 60)],
+    )
+    found = MomentPerturbationSurvival(bounds=schema, random_state=0).fit(frame[["age"]], y)
+    truth = [0.01, 0.02]  # beside the first knot, 0.0005 a year
+    assert len(found.coef_) == 2
+    for one, true in zip(found.estimates(), truth, strict=True):
+        assert abs(one.value - true) < 4 * one.standard_error < 0.01
+
+
+@seeded
+def test_what_was_paid_for_stands_where_coefficients_are_refused() -> None:
+    frame, y, _ = stays(300)
+    model = MomentPerturbationSurvival(bounds=KINDS, random_state=0)
+    with pytest.raises(InfeasibleError, match=r"events and more.*stands as moments_"):
+        model.fit(frame, y)
+    assert model.moments_.count == 300
+    with pytest.raises(InfeasibleError, match=r"estimates\(\)"):
+        model.results()
+
+
+def test_no_event_so_far_leaves_a_curve_uncertain() -> None:
+    """Seen before: a hazard that noise had made 0 had the interval from 1 to 1."""
+    variance = np.array([0.0, 1e-4, 1e-4])
+    none = np.zeros(3)
+    curve = Curve(np.linspace(0, 1, 3), np.array([1.0, 1.0, 0.5]), variance, none, none, none)
+    lower, upper = curve.interval()
+    np.testing.assert_allclose(lower[:2], [1.0, np.exp(-0.0196)], rtol=1e-4)
+    np.testing.assert_allclose(upper[:2], 1.0)
+    assert lower[2] < 0.5 < upper[2] < 0.52
+
+
+@seeded
+def test_a_group_that_may_be_empty_has_no_curve() -> None:
+    """Seen before: of noise alone a curve was drawn, wherever it happened to be above 0."""
+    frame, y, _ = stays(20_000)
+    bounds = {**BOUNDS, "region": [*BOUNDS["region"], "nobody's"]}
+    for seed in range(4):
+        model = MomentPerturbationSurvival(bounds=bounds, horizon=24, random_state=seed)
+        with suppress(InfeasibleError):  # the release stands
+            model.fit(frame, y)
+        with pytest.raises(InfeasibleError, match="in every band"):
+            model.model_.curve(by="region")
 
 
 def test_no_forecast_is_made_up_for_exits() -> None:

@@ -116,8 +116,9 @@ def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[
     ]
     if releases > 1:
         sentences.append(
-            f"A row can be in each of the {releases} releases, which share what is spent: the "
-            "promise holds for all of `releases_` together, and each of them by itself keeps more."
+            f"A {'person' if diaries else 'row'} can be in each of the {releases} releases, which "
+            "share what is spent: the promise holds for all of `releases_` together, and each of "
+            "them by itself keeps more."
         )
     if by_moment:
         sentences.append("Further models of `moments_` are free.")
@@ -297,16 +298,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         `caveats` are the reasons for which the promise does not hold, where there are any;
         `people` say whose row is whose, where each person may have several.
         """
-        refuse_elsewhere(getattr(self, _SENT_FROM, None))
-        for place, column in enumerate(columns):
-            refuse_outside(values[:, place], column)
+        self._admit(values, columns)
         for signal in signals:
             refuse_outside(signal.answers, signal.target)
-        if self.per_record and self.random_state is not None:
-            raise InvalidValueError(
-                f"Expected random_state={self.random_state!r} to be None with per_record=True: "
-                "contributors take no seed. Leave per_record=False for experiments."
-            )
         if self.random_state is not None:
             caveats = [SEEDED, *caveats]
         models = self._learn(values, columns, signals, tuple(caveats), people)
@@ -317,6 +311,19 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         for caveat in caveats:
             warn_caller(caveat)
         return models
+
+    def _admit(self, values: AnyArray, columns: tuple[Feature, ...]) -> None:
+        """Refuse, before anything is spent, a fit where no budget hears of it, values that the
+        schema refuses, and a seed for contributors.
+        """
+        refuse_elsewhere(getattr(self, _SENT_FROM, None))
+        for place, column in enumerate(columns):
+            refuse_outside(values[:, place], column)
+        if self.per_record and self.random_state is not None:
+            raise InvalidValueError(
+                f"Expected random_state={self.random_state!r} to be None with per_record=True: "
+                "contributors take no seed. Leave per_record=False for experiments."
+            )
 
     def _target_name(self, y: Any) -> Any:
         """What the target is called, if anybody says."""

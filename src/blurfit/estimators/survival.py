@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError, NotPrivateWarning
+from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.base import (
     SEEDED,
     FitGuarantee,
@@ -26,11 +26,12 @@ from blurfit.estimators.base import (
     blurred,
     require_room,
 )
-from blurfit.estimators.rows import read_rows, records, refuse_outside, refuse_unless_binary
+from blurfit.estimators.people import warn_if_repeated
+from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
-from blurfit.model.summary import Summary
+from blurfit.model.summary import Results, Summary
 from blurfit.model.survival import SurvivalModel
 from blurfit.schema.columns import Feature, TimeToEvent
 from blurfit.schema.schema import Schema
@@ -90,8 +91,10 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         schema = self._schema(columns)
         target = schema.target
         assert isinstance(target, TimeToEvent)
-        for place, column in enumerate(columns):
-            refuse_outside(values[:, place], column)
+        if self.per_record:
+            raise InvalidValueError("Expected per_record=False: exits are blurred as sums here.")
+        self._admit(values, columns)
+        warn_if_repeated(X, None)  # a person leaves once
         event, time = event & (time <= target.horizon), np.minimum(time, target.horizon)
         table = {**records(values, columns), target.time: time, target.name: event}
         agreement = self.agreement_for(schema, len(values))
@@ -110,9 +113,15 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         self.model_ = model  # type: ignore[assignment]
         self.guarantee_ = FitGuarantee.of(self.moments_)
         self.times_ = model.times
-        self.coef_ = np.array([one.value for one in model.estimates()])
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=2)
+        try:
+            self.coef_ = np.array([one.value for one in model.estimates()])
+        except InfeasibleError as error:
+            raise InfeasibleError(
+                f"{error} The release has been made and stands as moments_; model_ has the curves "
+                "and tests that it can tell."
+            ) from error
         return self
 
     def agreement_for(self, schema: Schema, rows: int) -> Agreement:
@@ -132,6 +141,25 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         """Coefficients, the curve and the promise, as text, Markdown or HTML."""
         del errors
         return self._survival().summary(confidence)
+
+    def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
+        """Refuse: hazards have no results in statsmodels' shape."""
+        del output, errors
+        raise InfeasibleError(
+            "Expected estimates() or summary() of hazards, which have no results."
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        output: str | None = None,
+        confidence: float = 0.95,
+        by: str | None = None,
+    ) -> Any:
+        """Draw the survival curve, or that of each answer to a question, by matplotlib."""
+        del output
+        return self._survival().plot(ax, by, confidence)
 
     def predict(self, X: Any) -> FloatArray:
         """Return `X·coef_`, in whose order people are at risk: the highest leave first."""

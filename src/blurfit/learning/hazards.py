@@ -26,7 +26,8 @@ follow from the release, so that everybody who has it finds the same errors.
 
 **Curves** of everybody, or of those in a group that some column tells: their exposure and events
 are combinations of E_k and D_k, and S = exp(−Σ_k D_k/(K·E_k)) at the ends of bands. The variance of
-its logarithm is ΣD_k/(K·E_k)² and the privacy part; intervals are made of the logarithm of −ln S.
+its logarithm is ΣD_k/(K·E_k)² and the privacy part; intervals are made of the logarithm of −ln S,
+or of −ln S itself where that may be 0.
 
 **Log-rank test** of groups g that a column tells: with π_kg = E_kg/E_k0, U_g = Σ(D_kg − D_k0π_kg)
 has the covariance ΣD_k0(diag π_k − π_kπ_kᵀ) if all have the same hazard, and the privacy part.
@@ -76,9 +77,11 @@ class Curve:
         inside_unit_interval(confidence=confidence)
         hazard = -np.log(self.survival)
         reach = float(ndtri((1 + confidence) / 2)) * np.sqrt(self.variance)
-        reach = reach / np.maximum(hazard, 1e-12)
-        spread = np.exp(np.minimum(reach, 700.0))
-        return np.exp(-hazard * spread), np.exp(-hazard / spread)
+        unclear = reach >= hazard  # of hazards that may be 0, no logarithm is told
+        spread = np.exp(np.divide(reach, hazard, out=np.zeros_like(reach), where=~unclear))
+        most = np.where(unclear, hazard + reach, hazard * spread)
+        least = np.where(unclear, 0.0, hazard / spread)
+        return np.exp(-most), np.exp(-least)
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class EventSums:
         seen: set[str | None] = {None}
         used = []
         for place, column in enumerate(form.inner.columns):
-            if column.kind != "level" or column.group in seen:
+            if not column.is_share or column.group in seen:
                 used.append(place)
             seen.add(column.group)
         self.used = used
@@ -167,7 +170,7 @@ class EventSums:
         combination = np.eye(1 + len(self.form.kept))[0] if group is None else group
         each = np.array([_exposure(one[2] @ combination, K) for one in self._draws])
         at_risk, events = each[0]
-        if not (at_risk > 0).all():
+        if not (at_risk >= LEAST_AT_RISK * each[1:, 0].std(axis=0)).all():
             raise InfeasibleError(
                 "Expected people of the group who are observed in every band, and there are too "
                 "few to tell from the noise: take fewer bands, or compare larger groups."

@@ -21,7 +21,8 @@ h = 0.16/K (near the least variances for K from 4 to 24), the standard deviation
 
 **What is sent.** (α·T·xxᵀ, β·d·xxᵀ, w·a(T, d) ⊗ (c, x)) with α² + β² = 1. The first is for the
 coefficients, the last for coefficients and curves, and the middle one only for the sampling error;
-α = 0.95 costs 5 % of noise. Zeros between two levels of one question are known, and not sent.
+α = 0.95 costs 5 % of noise. Zeros between two levels of one question are known, and not sent;
+neighbouring hats of a curve have products, which are.
 
 **Sensitivity, exactly.** With u = (αT, βd) (for this paragraph), U = u·u, and g_ij = a_i·a_j,
 
@@ -56,7 +57,7 @@ import numpy as np
 
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
-from blurfit.theory.forms import Form, IndexArray, JointForm
+from blurfit.theory.forms import Form, IndexArray, JointForm, public_zeros
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.moments import NUDGE, Reach
 from blurfit.validate import one_of, positive, whole
@@ -202,8 +203,7 @@ class EventForm(Form):
     def _pairs(self) -> tuple[IndexArray, IndexArray]:
         """The places of the products of two columns that are sent."""
         rows, columns = np.triu_indices(len(self.kept))
-        groups = np.array([column.group for column in self.inner.columns], dtype=object)
-        known = (rows != columns) & (groups[rows] == groups[columns]) & (groups[rows] != None)  # noqa: E711
+        known = public_zeros(self.inner.columns)[rows + 1, columns + 1]
         return fixed(rows[~known]), fixed(columns[~known])
 
     @cached_property

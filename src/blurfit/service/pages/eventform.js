@@ -43,7 +43,11 @@ export function eventForm(agreement, { constant, columns }) {
   const pairs = [];
   own.forEach((one, row) => {
     for (let column = row; column < own.length; column++) {
-      const isKnown = column !== row && one.group !== null && one.group === own[column].group;
+      const isKnown =
+        column !== row &&
+        one.group !== null &&
+        one.group === own[column].group &&
+        !(one.kind === "hat" && column === row + 1);
       if (!isKnown) pairs.push([row, column]);
     }
   });
