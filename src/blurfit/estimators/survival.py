@@ -45,7 +45,7 @@ _AT_ONCE = 2**14  # rows
 class MomentPerturbationSurvival(PerturbationEstimator):
     """Additive hazards from blurred exits: who left when, promised to each of them.
 
-    The hazard in band k is baseline_k + X·coef_, events per unit of time (Lin and Ying's model with
+    The hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin and Ying's model with
     a piecewise constant baseline, by least squares). Censoring must not look ahead. Everybody is
     observed from time 0 on: late entry and competing events are refused.
 
@@ -162,7 +162,7 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         return self._survival().plot(ax, by, confidence)
 
     def predict(self, X: Any) -> FloatArray:
-        """Return X·coef_, in whose order people are at risk: the highest leave first."""
+        """Return `X·coef_`, in whose order people are at risk: the highest leave first."""
         return np.asarray(self.predict_hazard(X).mean(axis=1))
 
     def predict_hazard(self, X: Any) -> FloatArray:
