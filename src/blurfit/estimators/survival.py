@@ -45,9 +45,9 @@ _AT_ONCE = 2**14  # rows
 class MomentPerturbationSurvival(PerturbationEstimator):
     """Additive hazards from blurred exits: who left when, promised to each of them.
 
-    The hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin and Ying's model with
-    a piecewise constant baseline, by least squares). Censoring must not look ahead. Everybody is
-    observed from time 0 on: late entry and competing events are refused.
+    The hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin and Ying's model
+    with a piecewise constant baseline, by least squares). Censoring must not look ahead. Everybody
+    is observed from time 0 on: late entry and competing events are refused.
 
     Args:
         epsilon: ε of everything that a fit releases.
