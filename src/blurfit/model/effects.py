@@ -131,6 +131,8 @@ class ModelQuestions:
 
     def compare(self, other: "ModelQuestions", output: str | None = None) -> Comparison:
         """Compare two models of one target of which one is within the other."""
+        if not isinstance(other, ModelQuestions):
+            raise InvalidValueError(f"Expected another model, and got a {type(other).__name__}.")
         same = (self.fingerprint, self.target, self.link, self.count)
         if same != (other.fingerprint, other.target, other.link, other.count):
             raise InvalidValueError(

@@ -458,9 +458,14 @@ class Calibrated:
 
 def _read_totals(path: Path) -> Any:
     """Read what is known of a population."""
-    text = path.read_text(encoding="utf-8-sig")
-    if path.suffix.lower() != ".csv":
-        return json.loads(text)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if path.suffix.lower() != ".csv":
+            return json.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidValueError(
+            f"Expected {str(path)!r} to be a file of known totals, in JSON or CSV: {error}."
+        ) from error
     found: dict[str, Any] = {}
     for line, row in enumerate(csv.DictReader(text.splitlines()), start=2):
         try:

@@ -183,6 +183,7 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
+MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
 ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
 RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
 
@@ -461,7 +462,8 @@ def choose_shares(
     rich = psi >= RICH_INFORMATION and reach >= RICH_REACH
     alone = mean_alone(psi, coefficients)
     if waves is None:
-        waves = 1 if count < FEWEST else 4 if rich or alone else 7
+        long = alone and coefficients > MOST_FOR_MEANS
+        waves = 1 if count < FEWEST or long else 4 if rich or alone else 7
     whole(waves=waves)
     if waves == 1:
         return Stages(task, (Stage("joint", 1.0),))
