@@ -162,7 +162,7 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     multiple=True,
     metavar="KEY",
     help="With two databases: the public key to which the shares for each are sealed, as `blurfit "
-    "serve --share-key-file` prints it. Give it twice, in the order of --database.",
+    "serve --share-key-file` prints it. Use it twice, in the order of --database.",
 )
 @click.option("--counts", is_flag=True, help="With --waves: the target is a count.")
 @common.with_default(
