@@ -107,6 +107,8 @@ def test_what_cannot_be_compared() -> None:
         one.compare(one)
     with pytest.raises(InvalidValueError, match="one target"):
         one.compare(release().fit("hours ~ age"))
+    with pytest.raises(InvalidValueError, match="another model, and got a str"):
+        one.compare("pay ~ age")
 
 
 def test_mean_responses_and_effects_have_the_errors_of_a_combination() -> None:

@@ -196,6 +196,7 @@ def test_quantiles_come_from_bands_and_interactions_from_crossings() -> None:
         (lambda m: m.table("income"), "is a number"),
         (lambda m: m.describe().test(), "no test"),
         (lambda m: m.calibrate({}), "totals"),
+        (lambda m: m.calibrate("no-such-file.json"), "to be a file of known totals"),
         (lambda m: m.calibrate({"region": {"north": 1}}), "each of"),
         (lambda m: m.calibrate({"age": 200}), "between 18 and 90"),
         (lambda m: m.calibrate({"age": 40}).mean("age"), "another question"),

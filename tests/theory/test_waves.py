@@ -157,6 +157,15 @@ def test_where_only_a_mean_can_be_learned() -> None:
     assert many == public_weights(["numeric"] * 9, 10**5, 0.1)
 
 
+def test_a_mean_is_not_looked_for_in_rounds_with_very_many_columns() -> None:
+    few, many = (
+        choose_shares("number", coefficients=columns, count=2**14, mu=0.1).kinds
+        for columns in (200, 201)
+    )
+    assert "mean" in few
+    assert many == ("joint",)
+
+
 def test_slopes_wait_for_the_mean_where_little_can_be_learned() -> None:
     """By public facts: the mean alone, then the mean before slopes, then slopes at once."""
 
