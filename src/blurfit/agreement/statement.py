@@ -56,9 +56,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from blurfit.agreement.numbers import DISCRETE_SHARE, LATTICE_SHARE, promised_in_all
-from blurfit.arrays import FloatArray
-from blurfit.notebook import html_table
-from blurfit.optional import axes
+from blurfit.data import FloatArray, html_table
+from blurfit.errors import axes
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.guarantees import (
     LocalGuarantee,

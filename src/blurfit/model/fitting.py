@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from blurfit.agreement.proving import push_of_liars
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, nonnegative, whole
 from blurfit.learning.denoise import denoise
 from blurfit.learning.inference import Inference, Pull, infer
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
@@ -35,7 +35,6 @@ from blurfit.schema.formulas import Formula
 from blurfit.schema.schema import Categorical
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import Units, units, values
-from blurfit.validate import nonnegative, whole
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from blurfit.data import html_table
+from blurfit.errors import axes, optional
 from blurfit.learning.inference import Estimate
-from blurfit.notebook import html_table
-from blurfit.optional import axes, optional
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import title_of, titles
 
