@@ -167,6 +167,15 @@ class Promise:
         return found if self.models == 1 else f"{found} for all {self.models} models of one fit"
 
     @property
+    def protects(self) -> str:
+        """What of one person is protected, and against what change: the neighbours, in words."""
+        each = "all rows of each person" if self.unit == "person" else f"each {self.unit}"
+        they = "they" if self.unit == "person" else "it"
+        if self.neighbours == "zero-out":
+            return f"{each}, were {they} left blank"
+        return f"{each}, were {they} replaced by any other{'s' if they == 'they' else ''}"
+
+    @property
     def in_words(self) -> str:
         """What is promised to everyone who reads what is published."""
         if self.epsilon is None or self.delta is None:

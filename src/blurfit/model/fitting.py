@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 
 _METHODS: dict[Reading, str] = {
-    "linear-bayes": "shrunk by linear Bayes",
-    "posterior-mean": "shrunk to the posterior mean",
+    "linear-bayes": "least squares; shrunk for prediction, by linear Bayes",
+    "posterior-mean": "least squares; shrunk for prediction, to the posterior mean",
     "mean": "the mean alone: more cannot be told from the noise",
 }
 

@@ -99,7 +99,7 @@ class Summary:
         number, whom = promise.counted.split(" ")
         facts = [(whom, f"{number}{least}"), ("privacy", promise.numbers)]
         if promise.private:
-            facts.append(("neighbours", f"{promise.neighbours} one {promise.unit}"))
+            facts.append(("protects", promise.protects))
         facts.append(("method", model.method))
         notes = (
             [PROBABILITY] if model.link == "linear" and not isinstance(model.aim, Numeric) else []

@@ -190,7 +190,7 @@ class SurvivalModel:
         whom = promise.counted.split(" ")
         facts = [(whom[-1], whom[0]), ("privacy", promise.numbers)]
         if promise.private:
-            facts.append(("neighbours", f"{promise.neighbours} one {promise.unit}"))
+            facts.append(("protects", promise.protects))
         notes.append(
             f"{promise.seen} {promise.condition}" if self.moments.held else promise.condition
         )
