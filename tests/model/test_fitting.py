@@ -66,7 +66,7 @@ def test_a_class_is_told_for_each_level_and_a_reason_stands_for_all() -> None:
 
 
 def test_methods_are_told_by_their_names() -> None:
-    assert fit(CLEAR, ALL).method.startswith("shrunk ")
+    assert fit(CLEAR, ALL).method.startswith("least squares; shrunk ")
     assert fit(CLEAR, ALL, ridge=0.0).method == "least squares"
     assert fit(CLEAR, ALL, ridge=0.5, lasso=0.25).method == "ridge 0.5 and lasso 0.25"
     for penalty in ({"ridge": -1.0}, {"lasso": float("nan")}):

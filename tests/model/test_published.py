@@ -7,10 +7,10 @@ import pytest
 
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
+from blurfit.data import software
 from blurfit.errors import BlurfitError
 from blurfit.model.model import PublishedModel
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.version import software
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 NAMES = ("age", "married", "sex")

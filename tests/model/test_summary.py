@@ -13,7 +13,7 @@ def test_the_table_has_every_coefficient_and_says_what_it_promises() -> None:
     text = str(MOMENTS.fit("income ~ age + C(region)").summary(0.9))
     for word in ("age", "region=west", "90 % interval", "of it privacy", "ε = 1, δ = 1e-06"):
         assert word in text
-    assert "replace one record" in text
+    assert "each record, were it replaced by any other" in text
     assert "20,000" in text
     assert "R²" in text
 

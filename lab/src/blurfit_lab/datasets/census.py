@@ -39,7 +39,7 @@ from pathlib import Path
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Numeric
 from blurfit.simulation.census import Census, census_schema
