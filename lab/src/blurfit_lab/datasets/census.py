@@ -42,7 +42,7 @@ from pathlib import Path
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Numeric
 from blurfit.schema.schema import Schema

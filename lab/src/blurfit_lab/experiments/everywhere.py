@@ -55,9 +55,8 @@ from blurfit import (
     NotPrivateWarning,
     Plan,
 )
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.progress import Progress, silent
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import BlurfitError, InvalidValueError, Progress, silent
 from blurfit.schema.vectors import values as encoded
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.gaussian import mu_of

@@ -25,7 +25,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import expit
 
 from blurfit import Binary, Categorical, Numeric, Schema
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.data import AnyArray, FloatArray
 from blurfit_lab.datasets import UCI_SETS, load_acs, load_adult, load_fulton, load_uci
 
 Task = Literal["number", "label", "count"]
