@@ -12,8 +12,8 @@ from scipy.stats import chi2, chi2_contingency, chisquare
 from sqlalchemy import event
 
 from blurfit import Agreement, PublishedModel, PublishedMoments
-from blurfit.arrays import ByteArray
 from blurfit.contributor.blur import SharedRecords, perturb_table, proved_with, share
+from blurfit.data import ByteArray
 from blurfit.errors import (
     BelowQuorumError,
     BetweenWavesError,
@@ -976,17 +976,6 @@ def test_sums_come_with_what_follows_them_or_with_a_checked_end(plan, state) -> 
             ["fixed", "planned"] if told == "before" else ["released", "collecting"]
         )
         plan.lead()
-    plan.check()
-
-
-def test_held_after_closing_no_sum_is_told(plan) -> None:
-    plan.send(FIRST)
-    plan.peer.close(plan.first.collection(PLAN.first().fingerprint))
-    plan.second.hold(plan.name)
-    with pytest.raises(InfeasibleError, match="University holds the plan"):
-        plan.lead()
-    plan.second.resume(plan.name)
-    plan.lead()
     plan.check()
 
 

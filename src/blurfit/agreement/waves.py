@@ -46,7 +46,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from blurfit.errors import InvalidValueError, OtherGroupError
+from blurfit.errors import InvalidValueError, OtherGroupError, whole
 from blurfit.schema.columns import Categorical, Numeric, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import independent
@@ -55,7 +55,6 @@ from blurfit.theory.forms import WaveForm
 from blurfit.theory.hazards import HazardMap
 from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton
 from blurfit.theory.planning import StageKind, Task
-from blurfit.validate import whole
 
 _BITS = 64  # of u: a group's probability is right to within 2⁻⁶⁴
 

@@ -20,8 +20,15 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import HeldWaves
 from blurfit.agreement.waves import kept_columns
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotPrivateWarning,
+    one_of,
+    positive,
+    whole,
+)
 from blurfit.estimators.base import (
     SEEDED,
     FitGuarantee,
@@ -43,7 +50,6 @@ from blurfit.schema.columns import Feature, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import choose_shares
-from blurfit.validate import one_of, positive, whole
 
 _AT_ONCE = 2**14  # rows
 

@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.hazards import EventSums
 from blurfit.learning.inference import Inference

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InvalidValueError, one_of
 from blurfit.theory.forms import GaugeForm, WaveForm
 from blurfit.theory.hazards import HazardForm, HazardMap
 from blurfit.theory.maps import (
@@ -15,7 +15,6 @@ from blurfit.theory.maps import (
     WaveMap,
     Whitening,
 )
-from blurfit.validate import one_of
 
 Announced = WaveMap | GaugeMap | HazardMap
 _COMMON = {"kind", "mean", "whitening", "coefficients", "intercept"}

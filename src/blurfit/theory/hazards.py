@@ -85,8 +85,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from blurfit.arrays import BoolArray, FloatArray, fixed
-from blurfit.errors import InvalidValueError
+from blurfit.data import BoolArray, FloatArray, fixed
+from blurfit.errors import InvalidValueError, one_of
 from blurfit.theory.events import LEAST_BANDS, MOST_BANDS
 from blurfit.theory.forms import WaveForm, places
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
@@ -101,7 +101,6 @@ from blurfit.theory.maps import (
     within,
 )
 from blurfit.theory.moments import NUDGE
-from blurfit.validate import one_of
 
 BAND = math.sqrt(0.3)  # ω
 FEATURES = math.sqrt(0.7)  # b
