@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blurfit.contributor import noise
+from blurfit.randomness import noise
 from blurfit.simulation.sampler import operating_system_generator
 from support import processes
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import InvalidValueError
-from blurfit.messages.shares import expand, sum_of_masks
+from blurfit.messages.submissions import expand, sum_of_masks
 
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema
-from blurfit.messages.shares import ShareLayout, Shares
+from blurfit.messages.submissions import ShareLayout, Shares
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
