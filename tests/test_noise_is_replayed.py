@@ -16,7 +16,7 @@ NOISY = """
 import numpy as np
 import pytest
 from blurfit import Agreement, Numeric, Schema, perturb_table
-from blurfit.contributor import noise
+from blurfit.randomness import noise
 from blurfit.contributor import blur
 from blurfit.simulation.sampler import operating_system_generator
 
