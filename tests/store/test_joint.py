@@ -980,17 +980,6 @@ def test_sums_come_with_what_follows_them_or_with_a_checked_end(plan, state) -> 
     plan.check()
 
 
-def test_held_after_closing_no_sum_is_told(plan) -> None:
-    plan.send(FIRST)
-    plan.peer.close(plan.first.collection(PLAN.first().fingerprint))
-    plan.second.hold(plan.name)
-    with pytest.raises(InfeasibleError, match="University holds the plan"):
-        plan.lead()
-    plan.second.resume(plan.name)
-    plan.lead()
-    plan.check()
-
-
 # ---- what is told late, or while it changes
 
 
