@@ -140,6 +140,7 @@ class Plan(Fingerprinted):
 
     CALLED = "a plan"
     release: ClassVar = "at quorum"
+    differences: ClassVar = False  # contributors send rows
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
     DOCUMENT = PlanDocument
 
@@ -463,11 +464,13 @@ class HeldWaves:
         in_all: the agreement of the fit, which all waves together keep.
         stages: what each wave sends, and its share of μ².
         local: (ε, δ) of each blurred record, over all waves, where that is asked for.
+        differences: whether rows are differences within people.
     """
 
     in_all: Agreement
     stages: Stages
     local: tuple[float, float] | None = None
+    differences: bool = False
 
     def __len__(self) -> int:
         return len(self.stages.stages)

@@ -297,7 +297,8 @@ class MomentPerturbation(PerturbationEstimator):
         if stages is None:
             return None
         local = self.local_epsilon, self.local_delta
-        return HeldWaves(in_all, stages, None if None in local else local)  # type: ignore[arg-type]
+        given: Any = None if None in local else local
+        return HeldWaves(in_all, stages, given, differences=within)
 
     def _spent_in_words(self) -> tuple[str, ...]:
         if self.public_X is not None or isinstance(self._one_model().aim, Categorical):

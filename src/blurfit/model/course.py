@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -256,7 +257,8 @@ def _first(plan: Waves, release: PublishedMoments) -> Belief:
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
-    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, mean=mean)
+    facts: dict[str, Any] = {"mean": mean, "differences": plan.differences}
+    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 
 
 def _chart_of(release: PublishedMoments) -> Announced:
