@@ -53,6 +53,13 @@ noise, which serves predictions; an interval must not miss by what nobody counts
 bins were counted, the last r is one at which the law, with all that the gauge saw, has E[1 − w] no
 larger than the noise of a share: nobody who was seen weighs less.
 
+**Differences within people** (`differences`). The root mean squares of a person's differences are
+much alike, as each is of many numbers. So their gauge has bins a twelfth wide from half to 2.8
+times the usual, and one beyond four times it: by the former r and R reach hardly farther than the
+farthest person, and the latter tells with the noise of one bin whether anybody is far out. Two
+histograms are counted, of which bins stand as cells do above. Nobody's differences have a mean that
+a cut could shift, so that R need not allow for skewed errors.
+
 Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, 1.5 of unseen people, 2.5
 and 1.5 of tails, η = ψ/500 between 0.1 and 1, and that R is at least one deviation of s·g, below
 which what passes the cut is known too badly to divide by it, and two from ψ = 10 on, for the sake

@@ -39,6 +39,9 @@ could have noticed:
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
 
+Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
+instead of 0.7: then one fit in a thousand is refused by chance.
+
 Then wave 1's errors are told, or none. 1.5, four, 0.7, one in a hundred, 3, twice and 3.5 were
 chosen on generated populations; people without anybody far out are refused by chance, one time in
 ten or so.

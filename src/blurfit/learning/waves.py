@@ -196,7 +196,10 @@ class Seen:
 
     def residual(self, chart: ResidualMap) -> tuple[float, float]:
         """Return E[g²], and the standard deviation of the noise on it."""
-        r = np.append(-start_of(chart), 1.0) / chart.scale
+        return self.square(np.append(-start_of(chart), 1.0) / chart.scale)
+
+    def square(self, r: FloatArray) -> tuple[float, float]:
+        """Return E[(r·(1, v, y))²], and the standard deviation of the noise on it."""
         return self._form(np.outer(r, r), slice(None))
 
     def _form(self, by: FloatArray, part: slice) -> tuple[float, float]:
