@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blurfit.agreement.plan import Plan
-from blurfit.dates import instant
+from blurfit.errors import instant
 from blurfit.model.course import learn_plan
 from blurfit.model.model import PublishedModel
 from blurfit.protocol import tokens

@@ -12,8 +12,8 @@ from scipy.stats import chi2, chi2_contingency, chisquare
 from sqlalchemy import event
 
 from blurfit import Agreement, PublishedModel, PublishedMoments
-from blurfit.arrays import ByteArray
 from blurfit.contributor.blur import SharedRecords, perturb_table, proved_with, share
+from blurfit.data import ByteArray
 from blurfit.errors import (
     BelowQuorumError,
     BetweenWavesError,

@@ -46,14 +46,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from blurfit.errors import InvalidValueError, OtherGroupError
+from blurfit.errors import InvalidValueError, OtherGroupError, whole
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import independent
 from blurfit.theory.forms import WaveForm, wave_form
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, map_from_dict
 from blurfit.theory.planning import StageKind, Task
-from blurfit.validate import whole
 
 _BITS = 64  # of u: a group's probability is right to within 2⁻⁶⁴
 

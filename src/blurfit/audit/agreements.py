@@ -31,14 +31,13 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
 from blurfit.audit import CONFIDENCE, TRIALS
 from blurfit.audit.examination import Finding, Findings, Score, along, examine
 from blurfit.contributor.blur import blur
 from blurfit.contributor.noise import to_grid
-from blurfit.errors import InfeasibleError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.learning.sums import Statistics, Totals
-from blurfit.progress import Progress, silent
 from blurfit.randomness import database
 from blurfit.simulation.sampler import input_totals, sampler_for, weights_of
 from blurfit.theory import forms

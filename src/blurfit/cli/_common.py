@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 import blurfit as bf
-from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
-from blurfit.progress import Progress
+from blurfit.errors import InvalidValueError, Progress, optional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from blurfit.agreement.plan import Agreed
-    from blurfit.arrays import FloatArray
+    from blurfit.data import FloatArray
     from blurfit.model.course import Course
 
 

@@ -11,8 +11,7 @@ from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer
 from blurfit.cli.administer import read
-from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
+from blurfit.errors import InvalidValueError, optional
 
 
 @common.command(

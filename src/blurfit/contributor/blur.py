@@ -44,8 +44,8 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import ByteArray, FloatArray, IntArray, WordArray
 from blurfit.contributor import noise
+from blurfit.data import ByteArray, FloatArray, IntArray, WordArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.messages.shares import SEED_BYTES, SEED_WORDS, Shares, expand
 from blurfit.messages.signing import identifiers_of, secrets_of

@@ -54,10 +54,10 @@ from typing import Literal, Self
 import numpy as np
 
 from blurfit import private_files
-from blurfit.arrays import ByteArray
 from blurfit.contributor.blur import Messages
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
+from blurfit.data import ByteArray
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError
 from blurfit.randomness import bits
 

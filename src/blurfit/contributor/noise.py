@@ -20,11 +20,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from blurfit import validate
 from blurfit.agreement.numbers import LEAST_RATIO, MOST_RATIO
 from blurfit.agreement.waves import Lot
-from blurfit.arrays import ByteArray, FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import ByteArray, FloatArray
+from blurfit.errors import InvalidValueError, positive, whole
 from blurfit.randomness import bits
 from blurfit.randomness.discrete_gaussian import draw
 
@@ -140,7 +139,7 @@ def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
     >>> new_identifiers(3).shape
     (3, 16)
     """
-    validate.whole(count=count)
+    whole(count=count)
     return np.frombuffer(bits.octets(16 * count), dtype=np.uint8).reshape(count, 16)
 
 
@@ -178,7 +177,7 @@ def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:
 
 
 def _steps(values: FloatArray, step: float) -> FloatArray:
-    validate.positive(step=step)
+    positive(step=step)
     if math.frexp(step)[0] != 0.5 or not LEAST_STEP <= step <= MOST_STEP:
         raise InvalidValueError(
             f"Expected step={step!r} to be a power of two between 2**-256 and 2**256, such as "
@@ -204,7 +203,7 @@ def _ratios(scale: npt.ArrayLike, step: float, shape: tuple[int, ...]) -> FloatA
             f"along the last axis of values.shape={shape}."
         )
     for one in set(scales.ravel().tolist()):  # a table has many places and few different scales
-        validate.positive(scale=one)
+        positive(scale=one)
         if not LEAST_RATIO * step <= one <= MOST_RATIO * step:
             raise InvalidValueError(
                 f"Expected scale={one!r} to be between 2**-10 and 2**45 times step={step!r};"

@@ -27,8 +27,8 @@ import msgspec
 
 from blurfit import private_files
 from blurfit.agreement.agreement import Agreement
+from blurfit.data import read_json
 from blurfit.errors import BlurfitError, ClosedError, InvalidValueError, ServiceError, StorageError
-from blurfit.json_reader import read_json
 from blurfit.messages.shares import Role
 from blurfit.messages.signing import about_submissions, identifiers_of, is_signed, secrets_of
 from blurfit.messages.submissions import BATCH_MAGIC, rows_in

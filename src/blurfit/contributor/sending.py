@@ -32,21 +32,22 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
-from blurfit.arrays import ByteArray, IntArray
 from blurfit.contributor.account import Account, Entry
 from blurfit.contributor.blur import codes_of_people, messages_of, named
 from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.noise import new_groups
 from blurfit.contributor.receipt import Signatures
+from blurfit.data import ByteArray, IntArray
 from blurfit.errors import (
     ConflictError,
     InvalidValueError,
     NotInvitedError,
+    Progress,
     WaveClosedError,
+    silent,
 )
 from blurfit.messages.files import SUFFIXES, Writer, open_submissions, rows_at_once
 from blurfit.messages.submissions import Submissions
-from blurfit.progress import Progress, silent
 from blurfit.protocol.tokens import hashed
 from blurfit.schema.table_files import TableFile
 

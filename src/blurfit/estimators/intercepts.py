@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.plan import HeldWaves
-from blurfit.arrays import AnyArray
+from blurfit.data import AnyArray
 from blurfit.estimators.base import Signal, free_name
 from blurfit.estimators.mechanisms import released
 from blurfit.estimators.passes import Rows

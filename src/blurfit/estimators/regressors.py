@@ -8,8 +8,8 @@ from sklearn.base import RegressorMixin  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import HeldWaves
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError, one_of
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.intercepts import (
     between_and_within,
@@ -33,7 +33,6 @@ from blurfit.model.model import PublishedModel, predicted
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.columns import Feature, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.validate import one_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -32,7 +32,14 @@ from typing import TYPE_CHECKING, Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.errors import ConflictError, InfeasibleError, InvalidValueError, NotPublishedError
+from blurfit.errors import (
+    ConflictError,
+    InfeasibleError,
+    InvalidValueError,
+    NotPublishedError,
+    Progress,
+    silent,
+)
 from blurfit.files.engines import Engine
 from blurfit.files.receipts import Receipts
 from blurfit.files.scan import Identity, Stretch, agreed, find, identify, open_stream, tell_apart
@@ -42,7 +49,6 @@ from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import Release
-from blurfit.progress import Progress, silent
 from blurfit.randomness.database import blurred
 
 if TYPE_CHECKING:

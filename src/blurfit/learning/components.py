@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.learning.shrinkage import Shrunk, linear_bayes
 from blurfit.learning.sums import Submodel
 from blurfit.learning.waves import Seen

@@ -59,9 +59,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
-from blurfit import validate
-from blurfit.arrays import ByteArray, WordArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import ByteArray, WordArray
+from blurfit.errors import InvalidValueError, one_of
 from blurfit.messages.submissions import Layout, batch_of
 
 SEED_BYTES = 32
@@ -157,7 +156,7 @@ class ShareLayout(Layout):
     """Where things are in the bytes of one database's shares of submissions of so many numbers."""
 
     def __init__(self, fingerprint: str, numbers: int, kind: ShareKind, *proved: int) -> None:
-        validate.one_of(tuple(CODES), kind=kind)
+        one_of(tuple(CODES), kind=kind)
         widths = proved or (numbers, SEED_WORDS)
         width = widths[0] if kind == "masked" else widths[1]
         super().__init__(fingerprint, width, CODES[kind])

@@ -46,9 +46,8 @@ import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from blurfit.arrays import ByteArray
+from blurfit.data import ByteArray, canonical
 from blurfit.errors import InvalidValueError
-from blurfit.json_reader import canonical
 from blurfit.messages.shares import ROLES, Role
 
 

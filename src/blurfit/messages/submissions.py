@@ -35,9 +35,8 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from blurfit.arrays import AnyArray, ByteArray, FloatArray
+from blurfit.data import AnyArray, ByteArray, FloatArray, read_json
 from blurfit.errors import InvalidValueError
-from blurfit.json_reader import read_json
 
 FORMAT, VERSION = "blurfit-submission", 1
 MAGIC, BATCH_MAGIC = b"\x89BLUR\n", b"\x89BLURS"

@@ -57,7 +57,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import weight_scale
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray, read_json
 from blurfit.errors import (
     BelowQuorumError,
     BlurfitError,
@@ -65,7 +65,6 @@ from blurfit.errors import (
     InvalidValueError,
     NotCertifiedError,
 )
-from blurfit.json_reader import read_json
 from blurfit.learning.exact import enclose
 from blurfit.learning.solver import ElasticNet, minimise
 from blurfit.learning.sums import Statistics, Totals

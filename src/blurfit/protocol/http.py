@@ -25,8 +25,8 @@ from urllib.request import getproxies
 import httpx2 as httpx
 import msgspec
 
+from blurfit.data import read_json
 from blurfit.errors import TRY_AGAIN, BlurfitError, InvalidValueError, ServiceError
-from blurfit.json_reader import read_json
 from blurfit.protocol.problems import as_error
 from blurfit.randomness import bits
 

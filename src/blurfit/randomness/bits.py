@@ -10,7 +10,7 @@ import os
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from blurfit.arrays import WordArray
+from blurfit.data import WordArray
 
 
 def octets(count: int) -> bytes:

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import IntArray, WordArray
+from blurfit.data import IntArray, WordArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Screen, Totals, rows_that_add_exactly
 from blurfit.randomness.discrete_gaussian import draw

@@ -45,7 +45,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from blurfit.arrays import BoolArray, IntArray, WordArray
+from blurfit.data import BoolArray, IntArray, WordArray
 from blurfit.randomness import bits
 
 SLOTS = 2**16

@@ -16,8 +16,7 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.terms import Terms, require_together
-from blurfit.dates import instant
-from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError
+from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError, instant
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems

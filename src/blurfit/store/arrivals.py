@@ -67,7 +67,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
-from blurfit.arrays import ByteArray
+from blurfit.data import ByteArray
 from blurfit.errors import (
     BlurfitError,
     ClosedError,

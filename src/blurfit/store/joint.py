@@ -136,7 +136,7 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import DEVIATIONS, largest_steps
 from blurfit.agreement.mechanisms import largest_scale
-from blurfit.arrays import BoolArray, ByteArray, WordArray
+from blurfit.data import BoolArray, ByteArray, WordArray
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,

@@ -56,7 +56,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed
-from blurfit.arrays import ByteArray, WordArray
+from blurfit.data import ByteArray, WordArray
 from blurfit.errors import (
     BelowQuorumError,
     BlurfitError,
