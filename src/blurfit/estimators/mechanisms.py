@@ -306,7 +306,7 @@ class MomentPerturbation(PerturbationEstimator):
         if self.plan_ is None:
             return (
                 "The whole budget was spent on one release, `moments_`, which answers further "
-                "questions at no cost. waves='auto' spends it on this model where that improves it.",
+                "questions at no cost. waves='auto' spends it on this model if that improves it.",
             )
         first = self.plan_.stages.fractions[0]
         return (
