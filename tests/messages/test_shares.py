@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema
-from blurfit.messages.shares import ShareLayout, Shares, expand, sum_of_masks
+from blurfit.messages.submissions import ShareLayout, Shares, expand, sum_of_masks
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
