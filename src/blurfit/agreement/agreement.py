@@ -67,8 +67,7 @@ from blurfit.errors import (
     NotCertifiedError,
     one_of,
 )
-from blurfit.messages.shares import ShareKind, ShareLayout
-from blurfit.messages.submissions import Layout
+from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import Form

@@ -24,8 +24,9 @@ a group. Whoever makes invitations could look for one of a certain group, and wh
 could look at the group before choosing a person: they are trusted not to, as they are trusted to
 invite real people, each of them once.
 
-**Open to anyone.** A contributor's own program tosses a coin (`blurfit.contributor.noise`), and
-remembers it. Nobody can check a coin: whoever lies can choose their wave.
+**Open to anyone.** A contributor's own program tosses a coin
+(`blurfit.randomness.noise`), and remembers it. Nobody can check a coin: whoever lies
+can choose their wave.
 
 **The margin.** m_k people are waited for, and the noise is sized for n_k = ⌊(1 − c)·m_k⌋ of them,
 where c is the share of colluders that the plan covers. If at most c·m_k of a wave's people collude,
