@@ -123,7 +123,7 @@ def test_what_is_promised_is_promised_to_the_person() -> None:
     assert "number of people" in told
     summary = str(model.summary())
     assert "people:      300" in summary
-    assert "protects:    all rows of one person" in summary
+    assert "protects:    all rows" in summary
     statement = as_markdown(model.model_)
     assert "is one person, with all rows that they have" in statement
     assert "Each row is another person's" not in statement
