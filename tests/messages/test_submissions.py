@@ -446,8 +446,10 @@ class TestRowsOf:
 
     @pytest.mark.parametrize(
         "head",
-        [(BATCH_MAGIC, 2, 0, 2), (BATCH_MAGIC, 1, 1, 2), (BATCH_MAGIC, 1, 0, 3)]
-        + [(BATCH_MAGIC, 1, 0, 2**61), (BATCH_MAGIC, 1, 0, 0), (MAGIC, 1, 0, 2)],
+        [
+            *((BATCH_MAGIC, 2, 0, 2), (BATCH_MAGIC, 1, 1, 2), (BATCH_MAGIC, 1, 0, 3)),
+            *((BATCH_MAGIC, 1, 0, 2**61), (BATCH_MAGIC, 1, 0, 0), (MAGIC, 1, 0, 2)),
+        ],
     )
     def test_another_head_of_a_batch_does_not_fit(self, head):
         batch = many(2).to_bytes()
