@@ -38,12 +38,13 @@ from blurfit.theory.hazards import BAND, HazardMap
 
 _MISFIT = 0.25  # of the squared slope, of additive hazards that were turned into log-odds
 _LONGEST = 1.5  # standard deviation of the scores of a start
+LEAST_EVENTS = 8.0  # standard deviations of the noise on a count, of a start
 LEAST_SHARE = 0.1  # of the mean hazard, below which no band's is taken
 
 
 def belief_of_exits(sums: EventSums) -> Belief:
     """Return what a first wave's exits say of log-odds: bands, then slopes of the used columns."""
-    sums.require_events()
+    sums.require_events(LEAST_EVENTS)
     at_risk, mean, spread, rates = sums.at_risk()
     K, p = len(rates), len(mean)
     average = float(rates @ at_risk / at_risk.sum())
