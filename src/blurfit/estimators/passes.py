@@ -202,30 +202,29 @@ class Rows:
 
         found = [np.asarray(sum(parts)) for parts in zip(*self.in_parts(sums_of), strict=True)]
         sent = kind(form, self, folded).found(*found)
-        if form.is_newton or not form.chart.robust:
+        if not form.chart.robust or (form.is_newton and self.people is None):
             return sent
-        assert isinstance(form.chart, ResidualMap)
-        return np.append(sent, self.every(form.chart.stride)._squared_errors(form))
+        return np.append(sent, self.every(getattr(form.chart, "stride", 1))._squares(form))
 
-    def _squared_errors(self, form: WaveForm) -> FloatArray:
+    def _squares(self, form: WaveForm) -> FloatArray:
         """Σppᵀ as it is sent, p = g·x of each row, or its mean over the rows of each person."""
         p, folded, sizes = len(form.kept), self.folded(form.chart), None
-        if self.people is not None:
+        height = p + (1 if form.is_newton else 2)
+        if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
 
         def sums_of(part: slice) -> FloatArray:
             work, t = _Whitened(form, self, folded), self.targets[part, 0]
-            total = np.zeros((p + 2, p + 2), order="F")
-            each = np.empty((p + 2, 0 if sizes is None else len(t)))
+            total = np.zeros((height, height), order="F")
+            each = np.empty((height, 0 if self.people is None else len(t)))
             for rows, block in self.blocks(part, folded=folded):
                 own = None if sizes is None else sizes[:, part][:, rows]
-                x = work.residuals(block, t[rows], own)
-                x *= x[p] / form.chart.target_weight  # type: ignore[union-attr]
-                if sizes is None:
-                    total = add_products(total, x)
+                slopes = work.slopes_of(block, t[rows], own)
+                if self.people is None:
+                    total = add_products(total, slopes)
                 else:
-                    each[:, rows] = x
-            return symmetric(total) if sizes is None else each
+                    each[:, rows] = slopes
+            return symmetric(total) if self.people is None else each
 
         found = self.in_parts(sums_of)
         if self.people is None:
@@ -233,7 +232,7 @@ class Rows:
         else:
             means = self.people.means(np.hstack(found).T)
             total = means.T @ means
-        order = [p + 1, *range(p)]  # the constant comes first
+        order = [*range(p + 1)] if form.is_newton else [p + 1, *range(p)]  # where the constant is
         return form.take_squares(total[np.ix_(order, order)])
 
     def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
@@ -368,6 +367,7 @@ class _Whitened:
     def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
         chart = self.chart = form.chart
         self.form, self.everybody = form, reaches_all(chart, rows.encoder.reach)
+        self.by_row = chart.robust and rows.people is None  # squares of each row
         weight, self.constant = 1.0, 0.0
         if isinstance(chart, ResidualMap):
             weight, self.constant = chart.feature_scale, chart.constant
@@ -405,34 +405,49 @@ class _Whitened:
         `sizes` has the root mean squares of the features and errors of the person of each.
         """
         chart, p = self.chart, self.linear.p
-        x, *measured = self.measure(block, target)
-        f, score = x[:p], x[p]
         if isinstance(chart, NewtonMap):
-            if isinstance(chart.loss, PoissonNewton):
-                target = (target + 1) * (chart.loss.count_bound / 2)
-            g, h = chart.loss.slopes(score, target)
-            if not self.everybody:
-                weight = 1 / np.maximum(1.0, np.einsum("ij,ij->j", f, f) + self.constant**2)
-                g, h = g * weight, h * weight
-            x[p] = self.constant
+            x, g, h = self.newton(block, target)
             self.slopes -= np.dot(x, g if counted is None else g * counted)
             self._add(self.gram, x, np.sqrt(h), counted)
-            if chart.robust:
+            if self.by_row:
                 self._add(self.squares, x, g, counted)
             return
-        size, error = measured
+        x, size, error = self.measure(block, target)
         if isinstance(chart, GaugeMap):
             for places in chart.bins(size / math.sqrt(p), np.abs(error)):
                 self.counts += np.bincount(places, minlength=chart.width)
             return
         self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
 
-    def residuals(
+    def newton(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
+        """Return x, g and h of a block's rows, weighted."""
+        chart, p = self.chart, self.linear.p
+        assert isinstance(chart, NewtonMap)
+        (x,) = self.measure(block, target)
+        if isinstance(chart.loss, PoissonNewton):
+            target = (target + 1) * (chart.loss.count_bound / 2)
+        g, h = chart.loss.slopes(x[p], target)
+        if not self.everybody:
+            f = x[:p]
+            weight = 1 / np.maximum(1.0, np.einsum("ij,ij->j", f, f) + self.constant**2)
+            g, h = g * weight, h * weight
+        x[p] = self.constant
+        return x, g, h
+
+    def slopes_of(
         self, block: FloatArray, target: FloatArray, sizes: FloatArray | None
     ) -> FloatArray:
-        """Return z of a block's rows: features, error and constant."""
+        """Return g·x of a block's rows: of features, the score's place, and a residual's constant
+        last.
+        """
+        if isinstance(self.chart, NewtonMap):
+            x, g, _ = self.newton(block, target)
+            x *= g
+            return x
         x, size, error = self.measure(block, target)
-        return self._cut(x, size, error, sizes)
+        x = self._cut(x, size, error, sizes)
+        x *= x[self.linear.p] / self.chart.target_weight
+        return x
 
     def _cut(
         self, x: FloatArray, size: FloatArray, error: FloatArray, sizes: FloatArray | None
@@ -477,7 +492,7 @@ class _Whitened:
         if isinstance(self.chart, GaugeMap):
             return counts
         if isinstance(self.chart, NewtonMap):
-            return self.form.take(gram, slopes, squares if self.chart.robust else None)
+            return self.form.take(gram, slopes, squares if self.by_row else None)
         p = self.linear.p
         order = [p + 1, *range(p), p]  # the constant comes first, the error last
         return self.form.take(gram[np.ix_(order, order)])
