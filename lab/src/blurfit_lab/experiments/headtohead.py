@@ -198,10 +198,11 @@ def _open(task: Task, part: pd.DataFrame, mine: str, other: str) -> bool:
 
 
 def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -> pd.DataFrame:
-    """Return a row for each cell: the best of the others, how far behind, and the verdict.
+    """Return a row for each cell: whom it is judged against, how far behind, and the verdict.
 
-    `ratio` is of mean losses, of labels their difference; `sure` the least that is sure of it, and
-    `by` the rival that a losing cell surely loses to.
+    `against` is the best of those that a losing cell surely loses to, else the best of all;
+    `ratio` is of mean losses, of labels their difference, and `sure` the least that is sure of it;
+    `accuracy` is how far that of labels is behind.
     """
     wide, found = _wide(lines), []
     accuracy = _wide(lines, "accuracy") if task == "label" else None
@@ -209,23 +210,22 @@ def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) 
         known = [one for one in others if one in part and part[one].notna().any()]
         if method not in part or part[method].isna().all() or not known:
             continue
-        best = min(known, key=lambda one: part[one].mean())
-        mine = part[method].to_numpy()
+        right = None if accuracy is None else accuracy.loc[key]
         losing = [
             one
             for one in known
-            if _surely(_beyond(task, *_both(part, method, one)))
-            or (accuracy is not None and _surely(_gaps(accuracy.loc[key], method, one) - ACCURACY))
+            if surely(_beyond(task, *_both(part, method, one)))
+            or (right is not None and surely(_gaps(right, method, one) - ACCURACY))
         ]
-        gaps = _gaps(part, method, best)
-        verdict = "loses" if losing else "wins" if _surely(-gaps) else "even"
-        theirs = part[best].mean()
-        ratio = mine.mean() / theirs if task == "number" else mine.mean() - theirs
-        floor = gaps.mean() - _reach(gaps)
-        sure = 1 + floor / theirs if task == "number" else floor
-        by = min(losing, key=lambda one: part[one].mean()) if losing else ""
-        found.append([*key, best, ratio, sure, len(mine), verdict, by])
-    columns = [*CELL, "best", "ratio", "sure", "trials", "verdict", "by"]
+        against = min(losing or known, key=lambda one: part[one].mean())
+        mine, theirs = _both(part, method, against)
+        gaps, size = mine - theirs, theirs.mean() if task == "number" else 1.0
+        verdict = "loses" if losing else "wins" if surely(-gaps) else "even"
+        start = 1.0 if task == "number" else 0.0
+        ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - _reach(gaps)) / size
+        behind = math.nan if right is None else float(_gaps(right, method, against).mean())
+        found.append([*key, against, ratio, sure, behind, len(mine), verdict])
+    columns = [*CELL, "against", "ratio", "sure", "accuracy", "trials", "verdict"]
     return pd.DataFrame(found, columns=columns)
 
 
@@ -239,7 +239,8 @@ def _gaps(part: pd.DataFrame, mine: str, other: str) -> FloatArray:
     return np.asarray(first - second)
 
 
-def _surely(gaps: FloatArray) -> bool:
+def surely(gaps: FloatArray) -> bool:
+    """Tell whether the mean of paired gaps is above 0, at 99 %."""
     return bool(len(gaps) > 1 and gaps.mean() > _reach(gaps))
 
 
