@@ -1,7 +1,8 @@
 """Answers and refusals: their headers, what is kept as it is sent, which pages may read them, and
 how many have come, as strangers and Prometheus are told.
 
-**Refusals** are problem documents (`blurfit.protocol.problems`). An exception that nobody handles
+**Refusals** are problem documents (`blurfit.protocol.problems`), in the language that whoever asks
+accepts (`blurfit.service.translation`). An exception that nobody handles
 is answered 500 with a name, under which the log has its traceback. Neither addresses nor anything
 that was submitted is logged.
 
@@ -51,6 +52,7 @@ from blurfit.protocol import problems, tokens
 from blurfit.protocol.http import COLLECTIONS, INVITATION, JSON, PROBLEM
 from blurfit.protocol.problems import Kind, Problem, RequestError
 from blurfit.service.limits import LONG, InProgress, Reserve, Turns, cost_of
+from blurfit.service.translation import told
 from blurfit.store.collections import Status
 
 
@@ -66,13 +68,16 @@ def shown(count: int, quorum: int) -> int:
 
 
 def for_strangers(status: Status) -> Status:
-    """Round the counts of a state, but those of waves that are released."""
+    """Round the counts of a state, but those of waves that are released; in whose language they
+    ask.
+    """
     waves = [
         one if one.state == "released" else replace(one, count=shown(one.count, one.quorum))
         for one in status.waves
     ]
     newest = [one for one in waves if one.fingerprint is not None][-1]
-    return replace(status, count=newest.count, waves=tuple(waves))
+    reason = status.reason and told(status.reason)
+    return replace(status, count=newest.count, waves=tuple(waves), reason=reason)
 
 
 ACCEPTED = ("new", "again")
@@ -237,6 +242,7 @@ class Refusals:
             _log.error("%s", error)
         kind, problem = problems.of_error(error)
         self.metrics.refused(kind.name)
+        problem.title, problem.detail = told(problem.title), told(problem.detail)
         return kind, problem
 
 

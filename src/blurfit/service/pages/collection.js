@@ -98,7 +98,7 @@ function planAction({ fingerprint: own }, { waves: all, model, state, reason }) 
   const now = all.find((one) => one.state === "collecting")?.fingerprint;
   return [
     state === "held" ? h("p.hint", t("groups.held")) : null,
-    state === "ended" && reason ? h("p.hint", { lang: "en" }, reason) : null,
+    state === "ended" && reason ? h("p.hint", reason) : null,
     h("div.buttons",
       model ? h("a.button.primary", { href: `/m/${model}` }, t("seeModel")) : null,
       now && now !== own ? h("a.button", { href: `/collections/${now}` }, t("groups.now")) : null,
