@@ -13,9 +13,9 @@ one is made in turn (`blurfit.service.limits`), once for all who wait for it. `S
 many bytes, and forgets what was not asked for longest.
 
 **Other origins (CORS).** The page that a contributor sees comes from one database and sends a share
-to the other as well. A browser lets it do so only if the other service says that it may: for
-submissions, invitations and withdrawals alone, with the headers that they need, and for the two
-origins that the agreement names.
+to the other as well, and tells how many both have. A browser lets it do so only if the other
+service says that it may: for the state, submissions, invitations and withdrawals alone, with the
+headers that they need, and for the two origins that the agreement names.
 
 **Counts.** Whoever watches an exact count sees when each person sends, to the millisecond, and may
 know who was at her device then. So from a hundred on a count is told in two digits, rounded down:
@@ -356,6 +356,7 @@ class Shelf:
 # ---- other origins
 
 CROSSING = {  # the last part of a path: what a page of another origin may do there, with what
+    "": ("GET", "accept-language"),  # its state, in which counts are rounded as for anybody
     "submissions": ("POST", f"content-type, {INVITATION}"),
     "invitation": ("GET", INVITATION),
     "withdrawals": ("POST", "content-type"),

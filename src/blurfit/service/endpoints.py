@@ -48,6 +48,7 @@ from blurfit.service.answers import (
     for_strangers,
     shown,
 )
+from blurfit.service.intake import origins_in
 from blurfit.service.limits import document_in, held_by, run_in_daemon_thread
 from blurfit.service.operations import (
     OBJECT,
@@ -257,7 +258,8 @@ class Reading:
     def collection(self, request: Request) -> Response:
         """State, count and quorum of a collection and of its waves, or its page for a browser."""
         if website.wants_page(request):
-            return website.collection_page(request)
+            others = origins_in(self.store, fingerprint_in(request))
+            return website.collection_page(request, others)
         response = as_json(for_strangers(self.store.status(fingerprint_in(request))))
         response.headers["vary"] = "accept"
         return response

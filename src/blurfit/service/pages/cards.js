@@ -8,7 +8,7 @@ import { roleHere } from "./opening.js";
 import { ask, h, place, progress, show } from "./page.js";
 import { featuresInWords } from "./texts.js";
 import { progressInWords, waveInWords } from "./waves.js";
-import { countInWords, targetInWords, titleIn } from "./words.js";
+import { countInWords, sideInWords, targetInWords, titleIn } from "./words.js";
 
 const EVERY = 4000;
 const HOUR = 3_600_000;
@@ -85,8 +85,7 @@ function otherSide({ fingerprint }) {
   const [own, other] = [databases[at], databases[1 - at]];
   if (!own || !other || own.count === null) return null;
   if (other.count === null) return h("p.hint", t("side.silent", { name: other.name }));
-  const [more, values] = [other.count - own.count, { name: other.name, count: number(Math.abs(other.count - own.count)) }];
-  return h("p.hint", t(more > 0 ? "side.more" : more < 0 ? "side.fewer" : "side.same", values));
+  return h("p.hint", sideInWords(other.name, other.count, own.count));
 }
 
 /** Put the focus back onto the same button after the cards were made anew. */
