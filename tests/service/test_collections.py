@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from blurfit import Agreement, PublishedModel, PublishedMoments
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.contributor.blur import perturb, perturb_table
-from blurfit.dates import instant
+from blurfit.errors import instant
 from blurfit.model.course import follows, learn_plan
 from blurfit.protocol.http import JSON, path_of
 from blurfit.protocol.tokens import hashed

@@ -35,7 +35,7 @@ from blurfit.agreement.numbers import (
 )
 from blurfit.agreement.terms import LaterTerms, Mechanism, Terms, require_together
 from blurfit.agreement.waves import Wave
-from blurfit.arrays import FloatArray, IntArray
+from blurfit.data import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.schema.columns import Numeric, TimeToEvent
 from blurfit.schema.derived import Curve

@@ -58,8 +58,8 @@ from blurfit.agreement.waves import (
     refuse_repeats,
     task_of,
 )
-from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.json_reader import read_json
+from blurfit.data import read_json
+from blurfit.errors import InvalidValueError, NotCertifiedError, whole
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
@@ -75,7 +75,6 @@ from blurfit.theory.planning import (
     shared_mu,
     stride_of,
 )
-from blurfit.validate import whole
 
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (

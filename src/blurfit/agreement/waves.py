@@ -24,8 +24,9 @@ a group. Whoever makes invitations could look for one of a certain group, and wh
 could look at the group before choosing a person: they are trusted not to, as they are trusted to
 invite real people, each of them once.
 
-**Open to anyone.** A contributor's own program tosses a coin (`blurfit.contributor.noise`), and
-remembers it. Nobody can check a coin: whoever lies can choose their wave.
+**Open to anyone.** A contributor's own program tosses a coin
+(`blurfit.randomness.noise`), and remembers it. Nobody can check a coin: whoever lies
+can choose their wave.
 
 **The margin.** m_k people are waited for, and the noise is sized for n_k = ⌊(1 − c)·m_k⌋ of them,
 where c is the share of colluders that the plan covers. If at most c·m_k of a wave's people collude,
@@ -46,14 +47,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from blurfit.errors import InvalidValueError, OtherGroupError
+from blurfit.errors import InvalidValueError, OtherGroupError, whole
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import independent
 from blurfit.theory.forms import WaveForm, wave_form
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, map_from_dict
 from blurfit.theory.planning import StageKind, Task
-from blurfit.validate import whole
 
 _BITS = 64  # of u: a group's probability is right to within 2⁻⁶⁴
 

@@ -30,8 +30,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import HeldWaves
 from blurfit.agreement.waves import kept_columns, task_of
-from blurfit.arrays import AnyArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import AnyArray
+from blurfit.errors import InfeasibleError, InvalidValueError, whole
 from blurfit.estimators.base import (
     SAMPLE_WEIGHT,
     PerturbationEstimator,
@@ -71,7 +71,6 @@ from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import Stage, StageKind, Stages, choose_shares, public_weights
-from blurfit.validate import whole
 
 # How far a score reaches, in units of √m: a number's from one end of its range to the other; a
 # label's log-odds are twice the least-squares fit of ±1, which is itself longer than a number's.

@@ -49,7 +49,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.data import AnyArray, FloatArray
 from blurfit.estimators.blocks import Encoder
 from blurfit.estimators.people import People
 from blurfit.schema.columns import Feature

@@ -59,7 +59,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.data import AnyArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.rows import design
 from blurfit.schema.columns import Categorical, Feature, Numeric

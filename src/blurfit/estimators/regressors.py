@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin  # type: ignore[import-untyped]
 
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError, one_of
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
 from blurfit.estimators.people import EFFECTS, Effects, People, arranged
@@ -22,7 +22,6 @@ from blurfit.learning.public_features import Family
 from blurfit.model.model import PublishedModel, predicted
 from blurfit.schema.columns import Feature, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.validate import one_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

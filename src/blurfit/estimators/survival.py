@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning, positive
 from blurfit.estimators.base import (
     SEEDED,
     FitGuarantee,
@@ -36,7 +36,6 @@ from blurfit.model.survival import SurvivalModel
 from blurfit.schema.columns import Feature, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.moments import MomentCalibration
-from blurfit.validate import positive
 
 _AT_ONCE = 2**14  # rows
 

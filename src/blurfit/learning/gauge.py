@@ -66,7 +66,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammainc, ndtr
 
-from blurfit.arrays import BoolArray, FloatArray
+from blurfit.data import BoolArray, FloatArray
 from blurfit.theory.maps import GaugeMap, ResidualMap, Whitening
 from blurfit.theory.numerics import root_of_increasing
 from blurfit.theory.planning import information

@@ -45,11 +45,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, inside_unit_interval
 from blurfit.learning.inference import Inference
 from blurfit.theory.events import OF_TIME, EventForm, code_of
-from blurfit.validate import inside_unit_interval
 
 DRAWS = 200
 LEAST_EVENTS = 20.0  # standard deviations of the noise on a count

@@ -85,7 +85,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import expm
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.gauge import (
     LEAST_EXPECTED,

@@ -67,8 +67,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, gammainc, gammaincc
 
-from blurfit.arrays import BoolArray, FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import BoolArray, FloatArray
+from blurfit.errors import InvalidValueError, one_of, positive, whole
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
 from blurfit.learning.gauge import (
     MEAN,
@@ -111,7 +111,6 @@ from blurfit.theory.planning import (
     reach_of_numbers,
     residual_bound_of,
 )
-from blurfit.validate import one_of, positive, whole
 
 _SIGNAL = (
     0.4  # of the variance that a mean leaves, which slopes may explain: as public weights expect

@@ -28,7 +28,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, HeldWaves, Plan
 from blurfit.agreement.proving import push_of_liars
 from blurfit.agreement.waves import kept_columns, model_columns
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes

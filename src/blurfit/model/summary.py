@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from blurfit.data import html_table
+from blurfit.errors import axes, optional
 from blurfit.learning.inference import Estimate
-from blurfit.notebook import html_table
-from blurfit.optional import axes, optional
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import title_of, titles
 
@@ -99,7 +99,7 @@ class Summary:
         number, whom = promise.counted.split(" ")
         facts = [(whom, f"{number}{least}"), ("privacy", promise.numbers)]
         if promise.private:
-            facts.append(("neighbours", f"{promise.neighbours} one {promise.unit}"))
+            facts.append(("protects", promise.protects))
         facts.append(("method", model.method))
         notes = (
             [PROBABILITY] if model.link == "linear" and not isinstance(model.aim, Numeric) else []

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, axes
 from blurfit.learning.hazards import Curve, EventSums, LogRank
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.model.summary import Section, Summary, number, probability
-from blurfit.optional import axes
 from blurfit.schema.columns import Binary, Categorical, Question, TimeToEvent
 from blurfit.schema.schema import titles
 from blurfit.schema.vectors import values
@@ -191,7 +190,7 @@ class SurvivalModel:
         whom = promise.counted.split(" ")
         facts = [(whom[-1], whom[0]), ("privacy", promise.numbers)]
         if promise.private:
-            facts.append(("neighbours", f"{promise.neighbours} one {promise.unit}"))
+            facts.append(("protects", promise.protects))
         notes.append(
             f"{promise.seen} {promise.condition}" if self.moments.held else promise.condition
         )

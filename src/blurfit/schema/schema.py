@@ -43,9 +43,8 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from blurfit import validate
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError, one_of
 from blurfit.schema.columns import (
     OUTSIDE,
     Binary,
@@ -333,7 +332,7 @@ class Schema:
         allowed = ("intercept", "outside", "targets", "sources", "predictors", *ABOUT)
         refuse_keys(description, ("features", "target"), allowed)
         outside = description.get("outside", "clip")
-        validate.one_of(OUTSIDE, outside=outside)
+        one_of(OUTSIDE, outside=outside)
         parts: dict[str, list[Any]] = {}
         for part in ("features", "sources"):
             entries = description.get(part, [])

@@ -16,10 +16,9 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.terms import Terms, require_together
-from blurfit.dates import instant
-from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError
+from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError, instant
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
-from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
+from blurfit.messages.submissions import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
 from blurfit.protocol.http import (
     COLLECTIONS,
@@ -28,6 +27,8 @@ from blurfit.protocol.http import (
     OCTETS,
     ONE_COLLECTION,
     Acknowledgement,
+    counts_at,
+    refuse_if_uneven,
 )
 from blurfit.protocol.problems import RequestError
 from blurfit.schema.imports import from_xlsform
@@ -64,7 +65,6 @@ from blurfit.service.operations import (
     post,
     query,
 )
-from blurfit.service.remote import counts_at, refuse_if_uneven
 from blurfit.service.translation import told
 from blurfit.store.collections import Status
 from blurfit.store.halves import Comparison

@@ -86,8 +86,8 @@ class Service:
 
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peers.RemotePeer`. `share_key` is the private key to
-    which agreements seal this database's shares (`blurfit.messages.shares`), `signing_key` the one
-    with which it signs where agreements name it (`blurfit.service.signing`). `limiter`,
+    which agreements seal this database's shares (`blurfit.messages.submissions`), `signing_key` the
+    one with which it signs where agreements name it (`blurfit.service.signing`). `limiter`,
     `collection_limiter` and `metrics` are given where several processes have them in common
     (`blurfit.service.server`).
     """

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import AgreementDocument
 from blurfit.agreement.plan import PlanDocument
 from blurfit.errors import BlurfitError, StorageError
-from blurfit.messages.signing import identifiers_of
+from blurfit.messages.submissions import identifiers_of
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import MomentsDocument, PublishedMoments
 from blurfit.model.statement import as_html, as_markdown, as_yaml
@@ -94,7 +94,7 @@ class Invitation(Struct):
 
 
 class Secrets(Struct, forbid_unknown_fields=True):
-    """Of submissions that are to be withdrawn: `blurfit.messages.signing`."""
+    """Of submissions that are to be withdrawn: `blurfit.messages.submissions`."""
 
     secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 

@@ -28,8 +28,16 @@ from starlette.types import Receive, Scope, Send
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, StorageError
-from blurfit.messages.shares import OVERHEAD, Role, ShareLayout, public_key, unseal
-from blurfit.messages.submissions import Submission, Submissions, rows_of
+from blurfit.messages.submissions import (
+    OVERHEAD,
+    Role,
+    ShareLayout,
+    Submission,
+    Submissions,
+    public_key,
+    rows_of,
+    unseal,
+)
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.http import (
     BINARY,

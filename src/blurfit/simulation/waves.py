@@ -26,8 +26,8 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import FloatArray, IntArray
-from blurfit.errors import BelowQuorumError, InvalidValueError
+from blurfit.data import FloatArray, IntArray
+from blurfit.errors import BelowQuorumError, InvalidValueError, positive
 from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Totals
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
@@ -41,7 +41,6 @@ from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm
 from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.maps import Announced, GaugeMap, ResidualMap
 from blurfit.theory.planning import Kind, Stages, public_weights
-from blurfit.validate import positive
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
 

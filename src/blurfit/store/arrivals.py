@@ -23,12 +23,12 @@ does, test guesses of what the other one holds.
 
 Withdrawals
 -----------
-Whoever withdraws proves that she sent it (`blurfit.messages.signing`). In one transaction, which
-holds the course's row as publishing does, her row is taken out of its block, whose sums are added
-up anew from the rows that are left, and her identifier is written down as withdrawn. So, killed
-anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one comes
-first, and the other finds it done. To withdraw twice is to withdraw once. The sums are then those
-of the others, exactly.
+Whoever withdraws proves that she sent it (`blurfit.messages.submissions`). In one transaction,
+which holds the course's row as publishing does, her row is taken out of its block, whose sums are
+added up anew from the rows that are left, and her identifier is written down as withdrawn. So,
+killed anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one
+comes first, and the other finds it done. To withdraw twice is to withdraw once. The sums are then
+those of the others, exactly.
 
 **Many at once.** Rows of one receipt may be scattered over all blocks, each of which is some
 megabytes to write. A transaction takes out what is in `BLOCKS_AT_ONCE` of them, and others write
@@ -67,7 +67,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
-from blurfit.arrays import ByteArray
+from blurfit.data import ByteArray
 from blurfit.errors import (
     BlurfitError,
     ClosedError,

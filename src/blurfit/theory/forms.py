@@ -91,12 +91,11 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.arrays import FloatArray, fixed
-from blurfit.errors import InvalidValueError
+from blurfit.data import FloatArray, fixed
+from blurfit.errors import InvalidValueError, one_of, positive, whole
 from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
 from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensitivity
-from blurfit.validate import one_of, positive, whole
 
 IndexArray = npt.NDArray[np.intp]
 ColumnKind = Literal["numeric", "sign", "level", "hat"]

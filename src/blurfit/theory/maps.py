@@ -177,11 +177,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from blurfit.arrays import FloatArray, IntArray, fixed
-from blurfit.errors import InvalidValueError
+from blurfit.data import FloatArray, IntArray, fixed
+from blurfit.errors import InvalidValueError, finite, nonnegative, one_of, positive, whole
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.moments import NUDGE
-from blurfit.validate import finite, nonnegative, one_of, positive, whole
 
 FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ = 2/τ
 FREE_SQUARES = 4.5  # τ, up to which it is so with the squared slopes as well

@@ -234,7 +234,7 @@ function pause(milliseconds) {
 
 // ---- Withdraw what this browser sent, until the collection closes: every database that has it is asked.
 // With two, one that has withdrawn it is enough, whatever comes of the other; the first is asked
-// first (`blurfit.contributor.receipt`). Where the agreement names keys, an answer that is not
+// first (`blurfit.contributor.journal`). Where the agreement names keys, an answer that is not
 // signed is none: what was acknowledged with a signature cannot be unknown without one.
 
 /** {ok} if it is in no sum any more, or {problem} with the reason. */

@@ -1,5 +1,5 @@
 // Who signed what, and what proves that something is one's own: mirrors `blurfit.messages.signing`
-// and `blurfit.messages.signing`. Ed25519 by the browser itself; one that has none cannot check.
+// and `blurfit.messages.submissions`. Ed25519 by the browser itself; one that has none cannot check.
 
 import { canonical, demand, hexadecimal, isDigest, sha256 } from "./checks.js";
 

@@ -18,12 +18,12 @@ from blurfit.errors import (
     ServiceError,
     UnknownCollectionError,
 )
+from blurfit.protocol import http
+from blurfit.protocol.http import RemoteDatabase
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.service import remote
 from blurfit.service.administration import agreed_from
 from blurfit.service.app import Service
-from blurfit.service.remote import RemoteDatabase
 from blurfit.service.server import in_a_thread
 from blurfit.store.store import Store
 
@@ -142,7 +142,7 @@ def test_a_closed_collection_stays_closed_and_can_be_published(database, store) 
 def test_invitations_are_made_here_and_only_their_hashes_leave(
     database, store, wire, monkeypatch
 ) -> None:
-    monkeypatch.setattr(remote, "HASHES_AT_ONCE", 3)
+    monkeypatch.setattr(http, "HASHES_AT_ONCE", 3)
     assert database.open(INVITED)["invited"] is True
     tokens = database.invite(INVITED, 8)
     assert len(set(tokens)) == 8
