@@ -30,7 +30,7 @@ ENGLISH = re.compile(r"\b(the|of|and|is|are|were|that|with|from|not|which|they|h
 # What pages can be refused with, by where it is written; the rest is for programs and commands.
 SPOKEN = (
     "protocol/problems.py",
-    "validate.py",
+    "errors.py",
     "service/administration.py",
     "service/endpoints.py",
     "service/intake.py",

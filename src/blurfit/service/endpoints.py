@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from blurfit.agreement.agreement import AgreementDocument
 from blurfit.agreement.plan import PlanDocument
-from blurfit.errors import BlurfitError, StorageError
+from blurfit.errors import BlurfitError, StorageError, one_of
 from blurfit.messages.submissions import identifiers_of
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import MomentsDocument, PublishedMoments
@@ -70,7 +70,6 @@ from blurfit.service.signing import Document, Signatory
 from blurfit.service.translation import LANGUAGES, told
 from blurfit.store.collections import Status
 from blurfit.store.store import Bearer, Right, Store
-from blurfit.validate import one_of
 
 _log = logging.getLogger("blurfit.audit_log")
 
