@@ -39,6 +39,9 @@ could have noticed:
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
 
+Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
+instead of 0.7: then one fit in a thousand is refused by chance.
+
 Then wave 1's errors are told, or none. 1.5, four, 0.7, one in a hundred, 3, twice and 3.5 were
 chosen on generated populations; people without anybody far out are refused by chance, one time in
 ten or so.
@@ -120,6 +123,7 @@ MOST_NOISE = 0.6  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.7  # signs of people whom no wave saw
+SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
 LEAST_SHARP = 0.005  # the deviation of their share, above which nobody would notice them
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
@@ -221,7 +225,7 @@ def unseen(waves: Sequence[Collected]) -> bool:
     square, of_square = belief.seen.residual(chart)
     sign = share * math.sqrt(precision)
     sign += (energy - size) / of_energy + (square - spread) / of_square
-    return sign > math.sqrt(3) * SIGN
+    return sign > math.sqrt(3) * (SURE_SIGN if belief.differences else SIGN)
 
 
 def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float, float]]:

@@ -140,6 +140,7 @@ class Belief:
         law: Where people are, by the gauge before the next residual wave.
         seen: What wave 1 saw of everybody, without any cut, and its noise; not for labels.
         kinds: Of the features: whether they are numbers, signs or levels.
+        differences: Whether rows are differences within people, each of whom is cut as a whole.
     """
 
     task: Task
@@ -153,6 +154,7 @@ class Belief:
     law: Law | None = None
     seen: "Seen | None" = None
     kinds: tuple[ColumnKind, ...] = ()
+    differences: bool = False
 
     @property
     def explained(self) -> float:
@@ -193,7 +195,10 @@ class Seen:
 
     def residual(self, chart: ResidualMap) -> tuple[float, float]:
         """Return E[g²], and the standard deviation of the noise on it."""
-        r = np.append(-start_of(chart), 1.0) / chart.scale
+        return self.square(np.append(-start_of(chart), 1.0) / chart.scale)
+
+    def square(self, r: FloatArray) -> tuple[float, float]:
+        """Return E[(r·(1, v, y))²], and the standard deviation of the noise on it."""
         return self._form(np.outer(r, r), slice(None))
 
     def _form(self, by: FloatArray, part: slice) -> tuple[float, float]:
@@ -209,6 +214,7 @@ def first_belief(
     count_bound: float | None = None,
     *,
     mean: bool = False,
+    differences: bool = False,
 ) -> Belief:
     """Return what wave 1's joint sums say: the line of least squares, for every task, or its `mean`
     alone.
@@ -227,6 +233,7 @@ def first_belief(
         count_bound=count_bound,
         seen=None if task == "label" else Seen.of(sums),
         kinds=tuple(column.kind for column in sums.features),
+        differences=differences,
     )
     return _without_slopes(found, sums, variance) if mean else found
 
@@ -364,7 +371,7 @@ def next_map(
         white = _whitening(at, _not_too_long(at, far(count, mu, len(at.mean))))
         scale = float(rounded(np.array(at.scale)))
         if kind == "gauge":
-            return gauge_map(white, scale, count, mu)
+            return gauge_map(white, scale, count, mu, differences=at.differences)
         if kind == "mean":
             return ResidualMap(white, *_reach_of_mean(at, scale, count, mu), *MEAN)
         told = last and at.task == "number"
@@ -452,7 +459,8 @@ def _reach(
     if belief.seen is not None:
         square, _ = belief.seen.residual(ResidualMap(white, 1.0, scale, 1.0))
         law = completed(law, belief.seen.energy(white), square)
-    radius, bound = choose(law, count, mu, p, error, belief.law if last else None)
+    seen, differences = belief.law if last else None, belief.differences
+    radius, bound = choose(law, count, mu, p, error, seen, differences=differences)
     return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
 
 
@@ -634,7 +642,8 @@ class WaveSums:
 def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     """Return what is believed after a wave that was collected under `chart`, a map of `belief`."""
     if isinstance(chart, GaugeMap):
-        law = law_of(chart, sums.matrix[0], sums.count, sums.deviation)
+        facts = sums.matrix[0], sums.count, sums.deviation
+        law = law_of(chart, *facts, differences=belief.differences)
         return replace(belief, law=law)
     at = belief if isinstance(chart, ResidualMap) else on_curve(belief)
     cut = cut_of(belief, chart, sums) if isinstance(chart, ResidualMap) else None

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -140,7 +141,8 @@ class Course:
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
-        return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
+        found = self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
+        return _of_fit(found, self.agreed) if isinstance(self.agreed, HeldWaves) else found
 
     def best_model(self) -> tuple[PublishedModel | None, str | None]:
         """Return the model of as many waves as allow one, or why there is none."""
@@ -227,12 +229,44 @@ def _model(course: Course) -> PublishedModel:
     )
 
 
+def _of_fit(model: PublishedModel, plan: HeldWaves) -> PublishedModel:
+    """Return a fit's model under the promise of all of its releases, with the constant of people.
+
+    Of rows in which only a part k of each person's mean was kept, the constant is k times theirs;
+    slopes are the same. In units of the columns that is one coefficient divided by k.
+    """
+    if len(plan) == 1:
+        model = replace(model, agreement=plan.in_all)
+    if plan.kept in (0, 1):
+        return model
+    weights = np.array(model.weights)
+    weights[:, 0] /= plan.kept
+    told = units(plan.schema, model.target, model.features)
+    square = told.matrix[:, list(told.places)]
+    turn = square @ np.diag([1 / plan.kept, *np.ones(len(square) - 1)]) @ np.linalg.inv(square)
+
+    def turned(matrix: FloatArray) -> FloatArray:
+        return np.asarray(turn @ matrix @ turn.T)
+
+    found = tuple(
+        replace(
+            one,
+            coefficients=turn @ (one.coefficients - told.offset) + told.offset,
+            sampling=turned(one.sampling),
+            privacy=turned(one.privacy),
+            classical=None if one.classical is None else turned(one.classical),
+        )
+        for one in model.inference
+    )
+    return replace(model, weights=weights, inference=found)
+
+
 def _method(plan: Waves, waves: int) -> str:
     """What was done: kinds of waves, and where they share one μ, how much of μ² each had."""
     kinds = plan.kinds[:waves]
     if isinstance(plan, Plan):
         return f"waves: {', '.join(kinds)}"
-    shares = zip(kinds, plan.stages.fractions, strict=False)
+    shares = zip(kinds, plan.fractions, strict=False)
     told = ", ".join(f"{kind} {share:.0%}" for kind, share in shares)
     return f"waves of all rows, which share μ²: {told}"
 
@@ -256,7 +290,8 @@ def _first(plan: Waves, release: PublishedMoments) -> Belief:
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
-    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, mean=mean)
+    facts: dict[str, Any] = {"mean": mean, "differences": plan.kept < 1}
+    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 
 
 def _chart_of(release: PublishedMoments) -> Announced:
