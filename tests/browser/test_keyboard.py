@@ -1,4 +1,4 @@
-"""The keyboard alone suffices, on every page: Tab, Enter, Space, arrows, and a focus that is seen."""
+"""The keyboard alone suffices on every page: Tab, Enter, Space, arrows; the focus is seen."""
 
 from dataclasses import dataclass
 
