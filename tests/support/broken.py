@@ -24,8 +24,8 @@ from blurfit.audit.agreements import (
     submission_pairs,
 )
 from blurfit.audit.examination import Draw, Finding, Score, examine
-from blurfit.contributor.noise import to_grid
 from blurfit.data import FloatArray
+from blurfit.randomness.noise import to_grid
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment

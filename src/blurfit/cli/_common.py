@@ -179,7 +179,7 @@ class Administered:
     def database(self) -> Any:
         """Return the service as its administrator sees it."""
         from blurfit.protocol import tokens
-        from blurfit.service.remote import RemoteDatabase
+        from blurfit.protocol.http import RemoteDatabase
 
         token = None if self.token_file is None else tokens.read_token(self.token_file)
         return RemoteDatabase(self.url, token=token, patience=self.patience)

@@ -29,9 +29,9 @@ from blurfit.errors import InvalidValueError, in_words, optional
 
 if TYPE_CHECKING:
     from blurfit.agreement.plan import Agreed
-    from blurfit.messages.shares import Role
+    from blurfit.messages.submissions import Role
 
-FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.shares.ROLES`, without its numpy
+FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.submissions.ROLES`, without its numpy
 NEVER = "never"
 _WITH_INVITATIONS = (
     "Now give out invitations, one to each person: `blurfit invite`. The other database gives out "
@@ -153,7 +153,7 @@ def _publish_jointly(agreed: "Agreed", agreement: Path) -> str:
 )
 def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
-    from blurfit.service.remote import counts_at, refuse_if_uneven
+    from blurfit.protocol.http import counts_at, refuse_if_uneven
 
     agreed = common.load_agreed(agreement)
     if isinstance(agreed, bf.Plan):

@@ -29,7 +29,6 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import power_of_two_below
 from blurfit.agreement.terms import Mechanism
 from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
-from blurfit.contributor import noise
 from blurfit.contributor.blur import blur
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import (
@@ -47,6 +46,7 @@ from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.summary import Results, Summary
+from blurfit.randomness import noise
 from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema

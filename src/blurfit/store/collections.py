@@ -40,8 +40,8 @@ which a lot decides (`blurfit.agreement.waves`). One that was used is gone: whoe
 takes part once.
 
 **Roles.** A store that collects whole submissions has the role "whole". Of two databases the first
-gets the masked numbers and the second the seeds of the masks (`blurfit.messages.shares`). The role
-is written down when a course is opened, and never changed.
+gets the masked numbers and the second the seeds of the masks (`blurfit.messages.submissions`). The
+role is written down when a course is opened, and never changed.
 """
 
 import re
@@ -71,8 +71,7 @@ from blurfit.errors import (
     one_of,
 )
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
-from blurfit.messages.shares import KIND_OF, ROLES, Role, ShareLayout, sum_of_masks
-from blurfit.messages.submissions import Layout
+from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
 from blurfit.store import outbox, tables
 from blurfit.store.database import Transactions
 from blurfit.store.tables import Clock, courses, invitations, waves
