@@ -53,8 +53,9 @@ from blurfit.data import AnyArray, FloatArray
 from blurfit.estimators.blocks import Encoder
 from blurfit.estimators.people import People
 from blurfit.schema.columns import Feature
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")
 
