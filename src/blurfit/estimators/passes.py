@@ -17,6 +17,8 @@ left out. What was found in the first wave need not be found again:
 * If the map's radius reaches every record that the bounds allow, ‖ |W|(1 + |m|) ‖ ≤ r√p, then every
   weight s is 1, by public facts alone. The features' products of a residual map are then
   J·Σ(1, v)(1, v)ᵀ·Jᵀ, of z = J(1, v), and only the residuals are still to be read.
+* With many columns so are the products of all rows with ‖f‖ ≤ r√p, whose s is 1 too: Σ(1, v)(1, v)ᵀ
+  of the others is taken off (`_Residuals`). Which rows these are is told in single precision.
 
 **The ball is kept.** Encoded rows are finite and so are maps, so norms need no scaling. Weights are
 computed from the very numbers that they multiply, so the ball of `blurfit.theory.maps` is kept but
@@ -31,9 +33,21 @@ by R/(r√p) with f until it is cut, and |g|, h by ¼ and 0.1 with t. n times th
 nothing is folded. Gauges are never folded: a record at the end of a bin would go into another. Nor
 are counts, as e^t is steep.
 
-**No single precision.** In sums of m numbers it is wrong by up to m²·2⁻²⁴ (m·2⁻²⁴ of a sum of up to
-m), and another record may change how all the others are rounded: for blocks of 256 rows already
-2⁻⁸, where Δ keeps back 2⁻¹². In double precision that is 2⁻³⁷.
+**Known products are private, and so is their rounding.** A sum of up to N rows of a part, added up
+over n/N parts, is wrong by at most (N + n/N)·2⁻⁵³ of Σ|u||u|ᵀ, in whatever order; J makes of it at
+most n·L², L² = c² + (a·‖ |W|(1 + |m|) ‖/(r√p))², and adds 2p roundings. This is so for what is
+known and for what is taken off, with another record in the place of one as without it: two
+neighbours differ by 8(N + n/N + 2p)·2⁻⁵³·nL² besides what the record itself changes. If that is
+more than 2⁻¹⁴, rows are whitened one and all.
+
+**Single precision tells, and never adds.** Features that are computed with u = 2⁻²⁴ are off by at
+most (p + 4)u·(1 + 2c)·‖ |W|(1 + |m|) ‖ in length (c as above; p + 1 products, and the rounding of
+both factors), and their length by as much again at most. What is within this error of r√p, or of
+the end of a gauge's bin, is computed in double precision. So weights and bins are what they are in
+double precision, and depend on no other row. In *sums* of m numbers single precision is wrong by up
+to m²·2⁻²⁴ (m·2⁻²⁴ of a sum of up to m), and another record may change how all the others are
+rounded: for blocks of 256 rows already 2⁻⁸, where Δ keeps back 2⁻¹². In double precision that is
+2⁻³⁷.
 
 How the rows are parted depends on their number alone, and so does the rounding of the sums.
 """
