@@ -41,7 +41,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.schema.vectors import units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap
-from blurfit.theory.planning import stride_of_squares
+from blurfit.theory.planning import information, mean_alone, stride_of_squares
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
 
@@ -256,6 +256,9 @@ def _first(plan: Waves, release: PublishedMoments) -> Belief:
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
+    if isinstance(plan, Plan) and plan.task == "number":
+        psi = information(plan.honest[0], plan.mus[0], len(kept))
+        mean = mean_alone(psi, len(kept), followed=True)
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, mean=mean)
 
 
