@@ -36,7 +36,7 @@ from served import Served, free_port, watched
 from strangers import Target
 
 from blurfit import Agreement, Numeric, Schema, Store, perturb_table
-from blurfit.service.remote import RemoteDatabase
+from blurfit.protocol.http import RemoteDatabase
 
 GOAL_MEGABYTES, GOAL_RATIO = 300.0, 0.5
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

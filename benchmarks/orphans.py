@@ -19,9 +19,9 @@ from served import Served, free_port, watched
 
 from blurfit import Agreement, Numeric, Schema, Store
 from blurfit.contributor.blur import share
-from blurfit.messages.shares import Role, Shares
+from blurfit.messages.submissions import Role, Shares
 from blurfit.protocol import tokens
-from blurfit.service.remote import RemoteDatabase
+from blurfit.protocol.http import RemoteDatabase
 from blurfit.store.arrivals import Arrival
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

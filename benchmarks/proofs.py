@@ -15,7 +15,7 @@ from measure import best_times, table
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.contributor.blur import share
-from blurfit.messages.shares import sum_of_masks
+from blurfit.messages.submissions import sum_of_masks
 from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER
 

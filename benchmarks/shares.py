@@ -22,7 +22,7 @@ from served import running
 
 from blurfit import Agreement, Store, perturb_table
 from blurfit.contributor.blur import share
-from blurfit.messages.shares import Role, Shares, sum_of_masks
+from blurfit.messages.submissions import Role, Shares, sum_of_masks
 from blurfit.protocol.http import BINARY
 from blurfit.service.app import Limits, Service
 from blurfit.store import identifiers, joint

@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 
 import blurfit
-from blurfit import InvalidValueError, errors, validate
-from blurfit.dates import in_words, instant
-from blurfit.errors import BlurfitError
-from blurfit.notebook import html_table
-from blurfit.optional import EXTRAS, optional
+from blurfit import InvalidValueError, errors
+from blurfit.data import html_table
+from blurfit.errors import EXTRAS, BlurfitError, in_words, instant, optional
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,41 +35,41 @@ def test_each_error_is_ours_and_pythons(error, builtin) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "1", None, True, np.bool_(1), 1j])
 def test_only_finite_real_numbers(value) -> None:
-    for check in (validate.finite, validate.positive, validate.nonnegative):
+    for check in (errors.finite, errors.positive, errors.nonnegative):
         with pytest.raises(InvalidValueError, match="Expected share="):
             check(share=value)
 
 
 @pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3)])
 def test_numbers_of_all_kinds_pass(value) -> None:
-    validate.finite(a=value)
-    validate.positive(a=value)
-    validate.nonnegative(a=0, b=value)
+    errors.finite(a=value)
+    errors.positive(a=value)
+    errors.nonnegative(a=0, b=value)
 
 
 def test_messages_are_written_by_the_call() -> None:
     with pytest.raises(InvalidValueError, match=r"^Expected epsilon=-1 > 0\.$"):
-        validate.positive(delta=1, epsilon=-1)
+        errors.positive(delta=1, epsilon=-1)
     with pytest.raises(InvalidValueError, match=r"^Expected ridge=-0\.5 >= 0\.$"):
-        validate.nonnegative(ridge=-0.5)
+        errors.nonnegative(ridge=-0.5)
     with pytest.raises(InvalidValueError, match=r"^Expected split=1 strictly between 0 and 1\.$"):
-        validate.inside_unit_interval(split=1)
+        errors.inside_unit_interval(split=1)
     with pytest.raises(InvalidValueError, match="rule='x' to be one of 'a', 'b'"):
-        validate.one_of(("a", "b"), rule="x")
+        errors.one_of(("a", "b"), rule="x")
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, "3", None, True])
 def test_whole_numbers(value) -> None:
-    validate.whole(quorum=np.int64(3))
+    errors.whole(quorum=np.int64(3))
     with pytest.raises(InvalidValueError, match=r"quorum=.* to be a whole number >= 1"):
-        validate.whole(quorum=value)
+        errors.whole(quorum=value)
 
 
 @pytest.mark.parametrize("value", [-1, 1.0, "1", True, None, np.True_])
 def test_whole_numbers_from_zero(value) -> None:
-    validate.whole_from_zero(a=0, b=np.int64(3))
+    errors.whole_from_zero(a=0, b=np.int64(3))
     with pytest.raises(InvalidValueError, match="whole number >= 0"):
-        validate.whole_from_zero(count=value)
+        errors.whole_from_zero(count=value)
 
 
 def test_a_date_lasts_until_its_end_in_utc() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from blurfit.optional import EXTRAS
+from blurfit.errors import EXTRAS
 
 HIDE = f"""
 import sys

@@ -44,10 +44,16 @@ from types import TracebackType
 from typing import Self
 
 from blurfit import private_files
-from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.errors import (
+    BlurfitError,
+    InvalidValueError,
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+)
 from blurfit.theory import gaussian
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours, at_most
-from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
 _MARKS = "BLURFIT_BUDGET"  # the environment's word for the files of processes with open blocks
 _ROUNDING = 1 + 1e-9  # what is kept is evaluated at a little more than was spent

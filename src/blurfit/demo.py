@@ -27,21 +27,20 @@ from rich.table import Table
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import FloatArray
 from blurfit.contributor.blur import perturb_table, share
 from blurfit.contributor.client import PAUSE, Client
-from blurfit.contributor.noise import new_groups
-from blurfit.errors import NotCertifiedError, ServiceError
-from blurfit.messages.shares import Role
+from blurfit.data import FloatArray
+from blurfit.errors import NotCertifiedError, ServiceError, optional
+from blurfit.messages.submissions import Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_markdown
-from blurfit.optional import optional
 from blurfit.protocol import tokens
+from blurfit.protocol.http import RemoteDatabase
+from blurfit.randomness.noise import new_groups
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import Units, units, values
 from blurfit.service.app import Limits, Service
-from blurfit.service.remote import RemoteDatabase
 from blurfit.service.server import in_a_thread
 from blurfit.simulation import Census, make_census
 from blurfit.store.store import Store

@@ -6,7 +6,7 @@ import pytest
 from blurfit import Agreement, Numeric, Schema
 from blurfit.audit.agreements import audit
 from blurfit.contributor.blur import share
-from blurfit.messages.shares import expand
+from blurfit.messages.submissions import expand
 
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "databases": TWO}

@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 
 from blurfit import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.dates import instant
+from blurfit.errors import instant
 from support.closings import let_pass
 
 

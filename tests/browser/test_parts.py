@@ -5,7 +5,7 @@ import segno
 
 from blurfit.agreement.waves import Lot
 from blurfit.errors import InvalidValueError
-from blurfit.messages.shares import new_key, public_key, unseal
+from blurfit.messages.submissions import new_key, public_key, unseal
 from blurfit.protocol.tokens import hashed
 
 # Full versions, in which nothing is padded: the other library pads with a byte more than it must.

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from blurfit import Agreement, Numeric, Schema
 from blurfit.audit.provers import verdicts
 from blurfit.contributor.blur import PROOF_BYTES, blur, proved_with
-from blurfit.messages.shares import new_key, public_key, unseal
+from blurfit.messages.submissions import new_key, public_key, unseal
 from blurfit.proofs.field import MODULUS
 from blurfit.protocol import tokens
 

@@ -6,8 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from blurfit import Agreement, Store, perturb_table
-from blurfit.contributor.receipt import Receipt, withdraw
-from blurfit.messages.signing import Signer, about_submissions, identifiers_of, new_key, secrets_of
+from blurfit.contributor.journal import Receipt, withdraw
+from blurfit.messages.signing import Signer, about_submissions, new_key
+from blurfit.messages.submissions import identifiers_of, secrets_of
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread

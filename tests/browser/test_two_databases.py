@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement
 from blurfit.agreement.databases import largest_steps
-from blurfit.messages.shares import expand
+from blurfit.messages.submissions import expand
 from blurfit.protocol import tokens
 
 from .conftest import opened_at_both, send, two_services

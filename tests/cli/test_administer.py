@@ -9,11 +9,11 @@ import pytest
 from blurfit.cli.administer import FIRST_OR_SECOND
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.messages.shares import ROLES
+from blurfit.messages.submissions import ROLES
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol import tokens
-from blurfit.service.remote import RemoteDatabase
+from blurfit.protocol.http import RemoteDatabase
 
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from blurfit.protocol import http, tokens
-from blurfit.service.remote import RemoteDatabase
+from blurfit.protocol.http import RemoteDatabase
 from cli.conftest import environment
 from support import processes
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from blurfit.agreement.plan import Plan
-from blurfit.dates import instant
+from blurfit.errors import instant
 from blurfit.model.course import learn_plan
 from blurfit.model.model import PublishedModel
 from blurfit.protocol import tokens
-from blurfit.service.remote import RemoteDatabase
+from blurfit.protocol.http import RemoteDatabase
 from blurfit.store.store import Store
 from support.closings import let_pass
 from support.plans import people, rows, written

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from blurfit import Store
 from blurfit.cli import main
-from blurfit.contributor.receipt import Receipt
+from blurfit.contributor.journal import Receipt
 from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Service

@@ -21,7 +21,7 @@ from blurfit.errors import (
     ServiceError,
     WaveClosedError,
 )
-from blurfit.messages.shares import ShareLayout
+from blurfit.messages.submissions import ShareLayout
 from blurfit.protocol.tokens import hashed
 from support.joint_plans import Both, both, joint_plan
 from support.lines import Line, answering

@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from blurfit import Agreement, InvalidValueError, perturb
-from blurfit.contributor import receipt as module
-from blurfit.contributor.noise import new_secret
-from blurfit.contributor.receipt import Part, Receipt, checked, roles, withdraw
+from blurfit.contributor import journal as module
+from blurfit.contributor.journal import Part, Receipt, checked, roles, withdraw
 from blurfit.errors import ServiceError
-from blurfit.messages.signing import Signer, about_submissions, new_key, secrets_of
+from blurfit.messages.signing import Signer, about_submissions, new_key
+from blurfit.messages.submissions import secrets_of
 from blurfit.protocol.http import Acknowledgement
+from blurfit.randomness.noise import new_secret
 from support import ed25519
 from support.stores import PEOPLE, propose
 

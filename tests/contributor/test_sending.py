@@ -10,7 +10,7 @@ import pytest
 from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema, Submissions
 from blurfit.contributor import sending
 from blurfit.contributor.blur import messages_of
-from blurfit.contributor.receipt import Receipt
+from blurfit.contributor.journal import Receipt
 from blurfit.contributor.sending import Destination, default_journal, invitations_for, send_table
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

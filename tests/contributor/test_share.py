@@ -12,8 +12,7 @@ from blurfit.contributor import blur as module
 from blurfit.contributor.blur import in_steps, share, shared_with
 from blurfit.errors import NotCertifiedError
 from blurfit.learning.sums import block_sums, total
-from blurfit.messages.shares import expand
-from blurfit.messages.submissions import Submissions
+from blurfit.messages.submissions import Submissions, expand
 from blurfit.store.collections import Collection, Course
 from blurfit.store.joint import totals_of
 

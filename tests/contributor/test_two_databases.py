@@ -12,7 +12,7 @@ from blurfit.errors import (
     InvalidValueError,
     ServiceError,
 )
-from blurfit.messages.shares import expand
+from blurfit.messages.submissions import expand
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.store import blocks
 from blurfit.store.store import Store

@@ -14,7 +14,7 @@ from blurfit.estimators.passes import Rows, reaches_all
 from blurfit.estimators.people import People
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.theory.forms import wave_form
+from blurfit.theory.announced import wave_form
 from blurfit.theory.maps import (
     GaugeMap,
     LogisticNewton,

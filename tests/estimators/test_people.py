@@ -123,7 +123,7 @@ def test_what_is_promised_is_promised_to_the_person() -> None:
     assert "number of people" in told
     summary = str(model.summary())
     assert "people:      300" in summary
-    assert "replace one person" in summary
+    assert "protects:    all rows" in summary
     statement = as_markdown(model.model_)
     assert "is one person, with all rows that they have" in statement
     assert "Each row is another person's" not in statement
@@ -274,6 +274,23 @@ def test_differences_of_people_who_vary_more_than_is_stated_fit_in() -> None:
     assert 0 < small.sum() < 200
     np.testing.assert_array_equal(plain[0][small[whose]], tight[0][small[whose]])
     assert (np.abs(plain[0]) >= np.abs(tight[0])).all()
+
+
+@seeded
+def test_the_last_wave_reaches_hardly_farther_than_the_farthest_person() -> None:
+    """Noise grows with r·R: nobody usual is cut, and nothing beyond them is paid for."""
+    X, y, whose = confounded(people=20_000, rows=8)
+    model = regressor(epsilon=4.0, effects="within", random_state=1).fit(X, y, groups=whose)
+    chart = model.releases_[-1].agreement.wave.chart
+    people, difference = People.of(whose, len(X)), np.column_stack([X, y])
+    difference = difference - people.means(difference)[whose]
+    white = chart.whitening
+    f = difference[:, :2] @ white.matrix.T
+    g = (difference[:, 2] - difference[:, :2] @ white.coefficients) / chart.scale
+    sizes = np.sqrt(people.means(np.column_stack([(f**2).sum(axis=1) / 2, g**2])))
+    reach = np.array([chart.radius, chart.bound])
+    assert (np.mean(sizes > reach, axis=0) < 0.02).all()
+    assert (reach < 1.12 * np.quantile(sizes, 0.999, axis=0)).all()
 
 
 @seeded

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit.contributor.noise import new_secret
-from blurfit.messages.signing import identifiers_of, secrets_of
+from blurfit.messages.submissions import identifiers_of, secrets_of
+from blurfit.randomness.noise import new_secret
 
 
 def test_by_hand() -> None:

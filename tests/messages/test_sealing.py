@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from blurfit import InvalidValueError
-from blurfit.messages.shares import OVERHEAD, new_key, public_key, require_key, seal, unseal
+from blurfit.messages.submissions import OVERHEAD, new_key, public_key, require_key, seal, unseal
 
 MARK = "ab" * 32
 SUITE = b"HPKE" + bytes.fromhex("002000010001")

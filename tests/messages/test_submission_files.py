@@ -232,3 +232,27 @@ def test_an_arrow_file_that_lies_about_its_rows_is_refused(tmp_path) -> None:
             path.write_bytes(data[:place] + (10**12).to_bytes(8, "little") + data[place + 8 :])
             with pytest.raises(InvalidValueError, match="bomb"):
                 read(path)
+
+
+# ---- A file has its name when it is complete, and nothing remains of one that is not
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_an_error_leaves_nothing(tmp_path, suffix) -> None:
+    with (
+        pytest.raises(KeyError),
+        Writer(tmp_path / f"blurred{suffix}", AGREEMENT.layout) as writer,
+    ):
+        writer.add(TABLE)
+        (unfinished,) = tmp_path.iterdir()
+        assert unfinished.suffix == ".part"
+        raise KeyError
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_kinds_of_file_are_not_written(tmp_path) -> None:
+    with (
+        pytest.raises(InvalidValueError, match=r"end in one of \.parquet, \.arrow"),
+        Writer(tmp_path / "blurred.csv", AGREEMENT.layout),
+    ):
+        pass

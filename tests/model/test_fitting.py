@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from blurfit import Categorical, Numeric, PublishedModel, PublishedMoments, Schema
 from blurfit.errors import InvalidValueError
 from blurfit.learning.inference import infer
 from blurfit.model.fitting import fit, in_units, path
 from blurfit.schema.formulas import Formula
 from blurfit.schema.vectors import units
-from support.joint_release import SCHEMA, people, release
+from support.joint_release import SCHEMA, TRUTH, people, release
 
 COUNT = 20_000
 CLEAR = release(COUNT, epsilon=1e6)  # noise far below what rounding shows
@@ -66,7 +67,7 @@ def test_a_class_is_told_for_each_level_and_a_reason_stands_for_all() -> None:
 
 
 def test_methods_are_told_by_their_names() -> None:
-    assert fit(CLEAR, ALL).method.startswith("shrunk ")
+    assert fit(CLEAR, ALL).method.startswith("least squares; shrunk ")
     assert fit(CLEAR, ALL, ridge=0.0).method == "least squares"
     assert fit(CLEAR, ALL, ridge=0.5, lasso=0.25).method == "ridge 0.5 and lasso 0.25"
     for penalty in ({"ridge": -1.0}, {"lasso": float("nan")}):
@@ -113,3 +114,116 @@ def test_units_are_an_affine_map_that_covariances_follow() -> None:
         50_000**2 * np.array([1, v[1]]) @ raw.sampling @ np.array([1, v[1]])
     )
     assert found.residual_variance == pytest.approx(raw.residual_variance * 50_000**2)
+
+
+# ---- collect once, ask anything linear: models, correlations, components, paths, files
+
+
+MOMENTS = release()
+
+
+def test_the_agreed_model_finds_the_truth_within_its_errors() -> None:
+    model = MOMENTS.fit()
+    assert (model.target, model.features) == ("income", ("age", "education", "region", "married"))
+    for one in model.estimates(0.9999):
+        if one.name in TRUTH:
+            assert one.lower < TRUTH[one.name] < one.upper, one.name
+    assert model.inference[0].r_squared == pytest.approx(0.63, abs=0.03)
+    assert np.sqrt(model.inference[0].residual_variance) == pytest.approx(8000, rel=0.1)
+
+
+def test_any_column_is_a_target_and_the_reference_level_is_a_choice() -> None:
+    north = MOMENTS.fit("income ~ age + C(region)")
+    south = MOMENTS.fit("income ~ age + C(region, 'south')")
+    some = {name: column[:50] for name, column in people(50, 9).items()}
+    assert north.predict(some) == pytest.approx(south.predict(some))
+    assert "region=south" in north.coefficients.effects
+    assert "region=north" in south.coefficients.effects
+    assert MOMENTS.fit("age ~ income").target == "age"
+
+
+def test_labels_and_classes_come_from_the_same_release() -> None:
+    some = people(200, 10)
+    married = MOMENTS.fit("married ~ income + age")
+    assert married.predict(some).dtype == bool
+    assert married.predict_proba(some).sum(axis=1) == pytest.approx(1)
+    region = MOMENTS.fit("region ~ income")
+    assert set(region.predict(some)) <= {"north", "south", "west"}
+    assert region.predict_proba(some).shape == (200, 3)
+    assert region.predict_proba(some).sum(axis=1) == pytest.approx(1)
+    assert [one.name for one in region.estimates(output="west")] == ["(intercept)", "income"]
+
+
+def test_prediction_intervals_hold_new_people() -> None:
+    fresh = people(2000, 11)
+    bounds = MOMENTS.fit().prediction_intervals(fresh, 0.9)
+    inside = (bounds[:, 0] <= fresh["income"]) & (fresh["income"] <= bounds[:, 1])
+    assert inside.mean() == pytest.approx(0.9, abs=0.03)
+
+
+def test_penalties_shrink_and_a_lasso_leaves_out() -> None:
+    plain = MOMENTS.fit("income ~ age + education", ridge=0)
+    ridged = MOMENTS.fit("income ~ age + education", ridge=1.0)
+    assert abs(ridged.coefficients.effects["age"]) < abs(plain.coefficients.effects["age"])
+    assert ridged.method == "ridge 1"
+    path = MOMENTS.lasso_path("income ~ .", points=5)
+    assert path.coefficients.shape == (5, 6)
+    assert (path.coefficients[0, 1:] == 0).all()
+    assert (path.coefficients[-1, 1:] != 0).sum() >= 4
+    assert MOMENTS.ridge_path("income ~ age", penalties=[1.0, 0.1]).coefficients.shape == (2, 2)
+
+
+def test_correlations_and_components() -> None:
+    found = MOMENTS.correlations()
+    true = np.corrcoef([people(20_000, 0)[name] for name in ("age", "education", "income")])
+    rows = [found.names.index(name) for name in ("age", "education", "income")]
+    assert found.values[np.ix_(rows, rows)] == pytest.approx(true, abs=0.05)
+    assert (found.standard_errors[0, 1:] > 0).all()
+    assert "income" in str(found)
+    first = MOMENTS.principal_components(2)
+    assert first.directions.shape == (2, len(found.names))
+    assert first.directions @ first.directions.T == pytest.approx(np.eye(2))
+
+
+def test_where_noise_rules_there_is_a_model_and_no_interval() -> None:
+    drowned = release(500, epsilon=0.1)
+    model = drowned.fit()
+    assert not model.inference
+    assert model.refusal is not None
+    assert np.isfinite(model.predict(people(5, 3))).all()
+    assert "No standard errors" in str(model.summary())
+
+
+def test_the_same_release_gives_the_same_model_and_files_keep_every_bit() -> None:
+    again = PublishedMoments.from_json(MOMENTS.to_json())
+    assert again.to_json() == MOMENTS.to_json()
+    model = again.fit("income ~ age + region")
+    assert model.to_json() == MOMENTS.fit("income ~ age + region").to_json()
+    assert PublishedModel.from_json(model.to_json()).to_json() == model.to_json()
+
+
+def test_only_what_the_agreement_allows_is_predicted() -> None:
+    schema = Schema(SCHEMA.features, SCHEMA.target, targets=["income"])
+    only = release(2000, schema=schema)
+    assert only.fit("income ~ age").target == "income"
+    with pytest.raises(InvalidValueError, match="may be predicted"):
+        only.fit("age ~ income")
+    with pytest.raises(InvalidValueError, match="may be predicted"):
+        only.fit(target="age")
+
+
+@pytest.mark.parametrize(
+    "change", [{"count": 10}, {"sums": [1.0]}, {"format": "other"}], ids=["few", "short", "format"]
+)
+def test_damaged_files_are_refused(change) -> None:
+    with pytest.raises(InvalidValueError):
+        PublishedMoments.from_dict(MOMENTS.to_dict() | change)
+
+
+def test_a_categorical_target_may_be_agreed_on() -> None:
+    schema = Schema(
+        [Numeric("income", 0, 100_000)], Categorical("region", ["north", "south", "west"])
+    )
+    model = release(20_000, schema=schema).fit()
+    assert model.outputs == ("north", "south", "west")
+    assert model.coefficients_of("west").effects["income"] > 0

@@ -1,6 +1,5 @@
 """Every paper is written from the promise of a release: no number where a caveat stands, no word of
-invitations or databases where somebody held the rows, and one ε for all models of one fit.
-"""
+invitations or databases where somebody held the rows, and one ε for all models of one fit."""
 
 import html
 import json
@@ -20,6 +19,7 @@ from click.testing import CliRunner
 from blurfit import Agreement, InvalidValueError, PublishedModel, PublishedMoments
 from blurfit.agreement.statement import UNPROVED, caveats_of
 from blurfit.cli import main
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotPrivateWarning
 from blurfit.estimators import (
@@ -35,7 +35,9 @@ from blurfit.model.course import learn_plan
 from blurfit.model.release import examine
 from blurfit.model.statement import Published, as_card, as_html, as_markdown, as_yaml
 from blurfit.schema.schema import Numeric, Schema
+from blurfit.store.store import Store
 from support.published import published
+from support.stores import PEOPLE, propose
 
 mpl.use("Agg")
 ROWS = np.random.default_rng(1).uniform(0, 100, (2000, 2))
@@ -340,3 +342,39 @@ def test_caveats_of_an_agreement_and_of_its_release_are_said_once() -> None:
     assert caveats_of(paper.agreement) == (UNPROVED,)
     assert replace(paper, caveats=(UNPROVED, SEEDED)).guarantee.caveats == (UNPROVED, SEEDED)
     assert examine(paper.to_json()).wrong[0] == paper.condition
+
+
+# ---- what is published says who could take part, and what its promise needs
+
+
+def stored(**terms) -> tuple[PublishedModel, PublishedMoments]:
+    agreement = propose(**terms)
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        model = store.publish(agreement)
+        return model, store.moments(agreement)
+
+
+@pytest.mark.parametrize("admission", ["invited", "anyone"])
+def test_a_model_names_its_condition(admission) -> None:
+    for shown in stored(admission=admission):
+        document = json.loads(shown.to_json())
+        assert document["admission"] == admission
+        assert document["condition"] == shown.condition
+        is_open = admission == "anyone"
+        assert ("Nobody can check" in shown.condition) is is_open
+        statement = " ".join(as_markdown(shown).split())
+        assert shown.condition in statement
+        assert f"| admission | {admission} |" in statement
+        assert ("40 submissions" in statement) is is_open
+        assert ("40 people" in statement) is not is_open
+        assert f"Admission: {admission}." in " ".join(as_yaml(shown).split())
+        assert type(shown).from_json(shown.to_json()).to_json() == shown.to_json()
+
+
+def test_a_summary_counts_submissions_where_people_cannot_be_counted() -> None:
+    model, _ = stored(admission="anyone")
+    assert "submissions: 40" in str(model.summary())
+    assert "Nobody can check" in str(model.summary())
+    model, _ = stored(admission="invited")
+    assert "people:" in str(model.summary())

@@ -1,16 +1,22 @@
 """What the model's user has: a file that predicts, and says what it promises."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from blurfit import InfeasibleError, InvalidValueError
+from blurfit import InfeasibleError, InvalidValueError, Store, perturb
 from blurfit.agreement.agreement import Agreement
+from blurfit.data import software
 from blurfit.errors import BlurfitError
-from blurfit.model.model import PublishedModel
+from blurfit.messages.signing import Signature, Signer, about_release, new_key
+from blurfit.model.model import PublishedFile, PublishedModel, with_signatures
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import examine, signers
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.version import software
+from support.sharing import propose as propose_two
+from support.stores import PEOPLE, propose
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 NAMES = ("age", "married", "sex")
@@ -21,16 +27,6 @@ def model(*, weights=WEIGHTS, count=150) -> PublishedModel:
     schema = Schema(FEATURES, Numeric("income", 0, 200_000))
     agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=100)
     return PublishedModel(agreement, "income", NAMES, weights, count, "by hand")
-
-
-def test_round_trip_is_exact(tmp_path) -> None:
-    path = tmp_path / "model.json"
-    original = model()
-    original.save(path)
-    again = PublishedModel.load(path)
-    assert again.to_json() == original.to_json() == path.read_text(encoding="utf-8")
-    np.testing.assert_array_equal(again.weights, original.weights)
-    assert again.agreement == original.agreement
 
 
 def test_classes_keep_their_weights_in_a_file() -> None:
@@ -64,6 +60,12 @@ def test_an_edited_file_is_refused() -> None:
         (("target",), "height"),
         (("features",), ["height"]),
         (("link",), "logistic"),
+        (("fingerprint",), None),
+        (("inference",), [1]),
+        (("inference",), [{"covariance": [[1]], "sampling": [[1]], "bias": [1]}]),
+        (("weights",), {"income": "x"}),
+        (("references",), 3),
+        (("agreement",), None),
     ]:
         edited = json.loads(json.dumps(document))
         inner = edited
@@ -99,22 +101,114 @@ def test_predicts_in_the_users_units() -> None:
         found.predict_proba(table)
 
 
-def test_odd_files_are_refused() -> None:
-    document = json.loads(model().to_json())
-    for field, value in [
-        ("fingerprint", None),
-        ("inference", [1]),
-        ("inference", [{"covariance": [[1]], "sampling": [[1]], "bias": [1]}]),
-        ("weights", {"income": "x"}),
-        ("references", 3),
-        ("agreement", None),
-    ]:
-        with pytest.raises(BlurfitError):
-            PublishedModel.from_json(json.dumps({**document, field: value}))
-
-
 def test_guarantee_is_the_agreements() -> None:
     promise = model().guarantee
     assert (promise.epsilon, promise.delta, promise.releases) == (1, 1e-6, "any")
     assert promise.private
     assert model().software == software()
+
+
+# ---- what a release and a model have in common as files
+
+
+TWO_COLUMNS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
+AGREEMENT = Agreement.propose(TWO_COLUMNS, epsilon=1, delta=1e-6, quorum=100)
+
+
+def moments(count: int = 150) -> PublishedMoments:
+    return PublishedMoments(AGREEMENT, count, np.arange(AGREEMENT.width) * 1.0)
+
+
+def plain_model(count: int = 150) -> PublishedModel:
+    return PublishedModel(AGREEMENT, "income", ("age",), np.ones((1, 2)), count, "by hand")
+
+
+published = pytest.mark.parametrize("made", [moments, plain_model])
+
+
+@published
+def test_signatures_are_put_where_they_belong(made) -> None:
+    """Without reading the rest; the text is the one that a file with signatures writes."""
+    file: PublishedFile = made()
+    some = [Signature("ab" * 32, "cd" * 64), Signature("01" * 32, "23" * 64)]
+    expected = replace(file, signatures=tuple(some)).to_json()
+    assert with_signatures(file.to_json(), some) == expected
+    assert with_signatures(json.dumps(file.to_dict()), some) == expected, "however it was written"
+    first = with_signatures(file.to_json(), some[:1])
+    assert with_signatures(first, some) == expected, "instead of those that were there"
+    assert with_signatures(first, []) == file.to_json()
+
+
+@published
+def test_files_are_read_back_to_the_byte(made, tmp_path) -> None:
+    file: PublishedFile = made()
+    file.save(tmp_path / "file.json")
+    again = type(file).load(tmp_path / "file.json")
+    assert again.to_json() == file.to_json() == (tmp_path / "file.json").read_text("utf-8")
+    assert (again.agreement, again.fingerprint) == (AGREEMENT, AGREEMENT.fingerprint)
+
+
+@published
+def test_nothing_is_published_below_the_quorum(made) -> None:
+    with pytest.raises(InvalidValueError, match="count=99 to be at least the quorum 100"):
+        made(count=99)
+
+
+@published
+def test_what_is_no_such_file_is_refused(made) -> None:
+    kind, document = type(made()), made().to_dict()
+    for text, message in (
+        ("not json", "in JSON"),
+        ("[" * 100_000, "in JSON"),
+        ("[]", "named fields"),
+        (json.dumps({**document, "format": "other"}), "Is this "),
+        (json.dumps({**document, "version": 7}), "version=7"),
+        (json.dumps({**document, "fingerprint": "0" * 64}), "not the one that you were invited to"),
+        (json.dumps({name: document[name] for name in ("format", "version")}), "as blurfit writes"),
+        (json.dumps({**document, "count": 99}), "at least the quorum"),
+    ):
+        with pytest.raises(BlurfitError, match=message):
+            kind.from_json(text)
+
+
+@published
+def test_the_struct_has_the_fields_of_the_file_and_names_what_is_wrong(made) -> None:
+    """So what OpenAPI shows of a file is what is written."""
+    file: PublishedFile = made()
+    document = file.to_dict()
+    assert set(document) == set(file.DOCUMENT.__struct_fields__) - {"signatures"}
+    for change, name in (
+        ({"more": 1}, "unknown field `more`"),
+        ({"count": "many"}, r"got `str` - at `\$\.count`"),
+        ({"agreement": document["agreement"] | {"grid": {}}}, r"at `\$\.agreement\.grid`"),
+    ):
+        with pytest.raises(InvalidValueError, match=name):
+            type(file).from_dict(document | change)
+    for name in document.keys() - {"format", "version"}:
+        with pytest.raises(InvalidValueError, match=f"missing required field `{name}`"):
+            type(file).from_dict({key: document[key] for key in document.keys() - {name}})
+
+
+# ---- whose a signature is; tests/cli/test_verify.py has what is wrong
+
+
+def test_a_model_without_a_key_is_nobodys() -> None:
+    agreement = propose()
+    with Store() as store:
+        store.add(agreement, perturb(agreement, PEOPLE))
+        text = store.publish_text(agreement.fingerprint)
+    signer = Signer(new_key())
+    forged = with_signatures(text, [signer.sign(about_release(json.loads(text)))])
+    for one in (text, forged):
+        found = examine(one, agreement)
+        assert not found.verified
+        assert "names no key" in found.wrong[0]
+    assert with_signatures(forged, ()) == text
+
+
+def test_who_signs_has_a_name() -> None:
+    assert signers(propose()) == ("The service",)
+    assert signers(propose_two()) == ("Office", "University")
+    for text in ("", "[]", "{}", '{"format": "another"}'):
+        with pytest.raises(InvalidValueError):
+            examine(text)

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 import yaml
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.model.model import PublishedModel
+from blurfit import Agreement, Categorical, Numeric, PublishedModel, Schema
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.statement import Statement, as_html, as_markdown, as_yaml
-from blurfit.schema.schema import Numeric, Schema
+from blurfit.model.statement import Statement, as_card, as_html, as_markdown, as_yaml
 from blurfit.schema.wording import About, Wording
 from blurfit.theory.guarantees import at_most
 from support.published import published
@@ -186,3 +184,66 @@ def test_the_statement_is_data_and_its_text_says_all_of_it(caveats) -> None:
     else:
         assert len(found.claims) == 3
         assert {"what is published", "one submission"} <= dict(found.facts).keys()
+
+
+# ---- A model card: front matter that a hub reads, and the statement without a word changed
+
+
+@pytest.fixture(scope="module")
+def odd_model():
+    schema = Schema(
+        [Numeric("age ![x](y)", 18, 90), Categorical("region", ["a|b", "c"])],
+        Numeric("income", 0, 90_000),
+    )
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=4000)
+    names = ("age ![x](y)", "region")
+    return PublishedModel(agreement, "income", names, np.ones((1, 4)), 5000, "least squares")
+
+
+def test_its_front_matter_is_yaml_with_the_promise(odd_model):
+    _, head, _ = as_card(odd_model).split("---\n", 2)
+    found = yaml.safe_load(head)
+    assert found["pipeline_tag"] == "tabular-regression"
+    assert found["privacy"] == {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "neighbours": "replace",
+        "models": 1,
+        "caveats": [],
+        "seen_by": "collector",
+        "agreement": odd_model.fingerprint,
+    }
+
+
+def test_it_carries_every_line_of_the_statement(odd_model):
+    card = as_card(odd_model)
+    for line in as_markdown(odd_model).splitlines():
+        assert line.lstrip("# ") in card
+
+
+def test_names_are_text(odd_model):
+    card = as_card(odd_model)
+    assert "![x]" not in card
+    assert r"a\|b" in card
+
+
+# ---- the registry's entry has its fields, and the numbers of the agreement
+
+
+PLAIN = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+
+
+def test_yaml_has_the_registrys_fields() -> None:
+    agreement = Agreement.propose(PLAIN, epsilon=1, delta=1e-6, quorum=20_000)
+    entry = yaml.safe_load(as_yaml(published(agreement, 25_000)))["deployment"]
+    assert entry["product"]["name"] == "Model of income"
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert entry["dp_flavor"]["name"] == "Approximate DP"
+    assert set(entry) == {
+        "product",
+        "dp_flavor",
+        "privacy_loss",
+        "model",
+        "accounting",
+        "implementation",
+    }

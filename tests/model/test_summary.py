@@ -1,9 +1,13 @@
 """One table, three dresses."""
 
+import matplotlib as mpl
+import numpy as np
 import pytest
+from markdown_it import MarkdownIt
 
-from blurfit import Binary, Numeric, Schema
-from blurfit.model.summary import number, probability
+from blurfit import Agreement, Binary, Categorical, Numeric, PublishedMoments, Schema, Wording
+from blurfit.model.summary import number, plain, probability
+from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.joint_release import release
 
 MOMENTS = release(20_000)
@@ -13,7 +17,7 @@ def test_the_table_has_every_coefficient_and_says_what_it_promises() -> None:
     text = str(MOMENTS.fit("income ~ age + C(region)").summary(0.9))
     for word in ("age", "region=west", "90 % interval", "of it privacy", "ε = 1, δ = 1e-06"):
         assert word in text
-    assert "replace one record" in text
+    assert "each record, were it replaced by any other" in text
     assert "20,000" in text
     assert "R²" in text
 
@@ -59,3 +63,95 @@ def test_numbers_have_the_digits_that_their_error_leaves(value, error, text) -> 
 
 def test_p_values_stop_at_a_thousandth() -> None:
     assert (probability(0.0001), probability(0.0314)) == ("< 0.001", "0.031")
+
+
+# ---- names in Markdown mean nothing to Markdown
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["*a*", "[a](http://b.c)", "![x](y)", "<b>", "`a`", "# a", "1. a", "www.example.org", "a\n\nb"],
+)
+def test_a_name_stays_a_name(name: str) -> None:
+    (paragraph,) = [one for one in MarkdownIt().parse(f"x {plain(name)}") if one.children]
+    assert {one.type for one in paragraph.children} <= {"text", "text_special"}
+    shown = "".join(one.content for one in paragraph.children)
+    assert shown == "x " + " ".join(name.split())
+
+
+# ---- pictures of models and moments show their numbers
+
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def exact_moments():
+    rng = np.random.default_rng(1)
+    age, region = rng.uniform(18, 90, 4000), rng.choice(["a", "b"], 4000)
+    income = 500 * age + 9000 * (region == "b") + rng.normal(0, 3000, 4000)
+    schema = Schema(
+        [Numeric("age", 18, 90), Categorical("region", ["a", "b"])], Numeric("income", 0, 90_000)
+    )
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=4000)
+    totals = exact_totals(agreement, {"age": age, "region": region, "income": income})
+    return PublishedMoments(agreement, totals.count, totals.sums)
+
+
+@pytest.fixture(scope="module")
+def exact_model(exact_moments):
+    return exact_moments.fit(target="income")
+
+
+def test_a_models_picture_has_its_estimates_over_each_features_range(exact_model):
+    axes = exact_model.plot()
+    age, level = axes.lines[0].get_xdata()
+    found = {one.name: one for one in exact_model.estimates()}
+    assert age == pytest.approx(72 * found["age"].value)
+    assert level == pytest.approx(found["region=b"].value)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["age", "region=b"]
+    low, high = axes.collections[0].get_segments()[0][:, 0]
+    assert (low, high) == pytest.approx((72 * found["age"].lower, 72 * found["age"].upper))
+
+
+def test_a_level_of_which_nothing_can_be_said_is_left_out_of_the_picture_alone() -> None:
+    """Nobody was silent: the table has a prediction for whoever is, without errors."""
+    words = Wording(title="Home", labels={"a": "a flat", "b": "a house"})
+    home = Categorical("home", ["a", "b"], optional=True, wording=words)
+    schema = Schema([Numeric("age", 18, 90), home], Numeric("income", 0, 100))
+    rng = np.random.default_rng(2)
+    age, lives = rng.uniform(18, 90, 4000), rng.choice(["a", "b"], 4000)
+    people = {"age": age, "home": lives, "income": 0.5 * age + 20 * (lives == "b")}
+    agreement = Agreement.propose(schema, epsilon=20, delta=1e-6, quorum=4000)
+    totals = sampler_for(agreement, exact_totals(agreement, people)).draw(rng)
+    exact_model = PublishedMoments(agreement, totals.count, totals.sums).fit()
+    axes = exact_model.plot()
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["age", "Home: a house"]
+    assert len(axes.lines[0].get_xdata()) == 2
+    (silent,) = (
+        row for row in exact_model.summary().sections[0].rows if row[0] == "Home: not said"
+    )
+    assert silent[1:-1] == ("–",) * 7
+    assert silent[-1] != "–"
+
+
+def test_of_moments_the_correlations_are_drawn(exact_moments):
+    axes = exact_moments.plot()
+    found = exact_moments.correlations()
+    np.testing.assert_array_equal(axes.images[0].get_array(), found.values)
+    assert "4,000 people" in exact_moments._repr_html_()
+
+
+def test_results_are_named_as_those_of_statsmodels(exact_model):
+    results, found = exact_model.results(), exact_model.estimates(0.9)
+    assert list(results.params.index) == ["(intercept)", "age", "region=b"]
+    np.testing.assert_array_equal(results.params, [one.value for one in found])
+    np.testing.assert_allclose(results.bse**2, np.diag(results.cov_params()), rtol=1e-9)
+    np.testing.assert_array_equal(results.tvalues, results.params / results.bse)
+    np.testing.assert_array_equal(results.conf_int(0.1), [[one.lower, one.upper] for one in found])
+    assert results.nobs == 4000
+    assert results.rsquared == exact_model.inference[0].r_squared
+    assert (results.pvalues.drop("(intercept)") < 0.01).all()
+    assert str(results.summary()) == str(exact_model.summary())
+    one = {"age": [40], "region": ["b"]}
+    np.testing.assert_array_equal(results.predict(one), exact_model.predict(one))

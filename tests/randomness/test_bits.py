@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from blurfit.messages.shares import expand
+from blurfit.messages.submissions import expand
 from blurfit.randomness import bits
 
 

@@ -8,7 +8,7 @@ import pytest
 from blurfit import Agreement, InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
-from blurfit.randomness import database
+from blurfit.randomness import noise
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.stores import PEOPLE, SCHEMA, propose
 
@@ -18,7 +18,7 @@ PLAIN = Agreement.propose(SCHEMA, **PROMISE)
 
 
 def test_it_has_the_deviation_of_a_whole_quorum_on_each_number() -> None:
-    drawn = database.steps(NOISY, 20_000) * NOISY.grid.quadratic
+    drawn = noise.database_steps(NOISY, 20_000) * NOISY.grid.quadratic
     expected = NOISY.calibration.sigma / np.sqrt(NOISY.form.counts)
     assert drawn.std(axis=0) == pytest.approx(expected, rel=0.03)
     assert np.abs(drawn.mean(axis=0) / expected).max() < 0.05
@@ -30,13 +30,13 @@ def test_sums_stay_on_the_grid_and_get_it_once() -> None:
     step = NOISY.grid.quadratic
     clean = exact_totals(NOISY, PEOPLE)
     whole = Totals(clean.count, np.rint(clean.sums / step) * step, NOISY.fingerprint)
-    found = database.blurred(NOISY, whole)
+    found = noise.with_database_noise(NOISY, whole)
     added = (found.sums - whole.sums) / step
     assert (added == np.rint(added)).all()
     assert added.any()
     assert found.draws == 1
     with pytest.raises(InvalidValueError, match="added once"):
-        database.blurred(NOISY, found)
+        noise.with_database_noise(NOISY, found)
 
 
 def test_nothing_is_learned_without_it_and_nothing_changes_where_it_is_not_agreed() -> None:
@@ -45,8 +45,8 @@ def test_nothing_is_learned_without_it_and_nothing_changes_where_it_is_not_agree
         with pytest.raises(InvalidValueError, match="noise of 1 databases"):
             moments_of(NOISY, replace(totals, draws=draws))
     plain = Totals(40, np.zeros(PLAIN.width), PLAIN.fingerprint)
-    assert database.blurred(PLAIN, plain) is plain
-    assert not database.words(PLAIN).any()
+    assert noise.with_database_noise(PLAIN, plain) is plain
+    assert not noise.database_words(PLAIN).any()
     with pytest.raises(InvalidValueError, match="noise of 0 databases"):
         moments_of(PLAIN, replace(plain, draws=1))
 
@@ -54,7 +54,7 @@ def test_nothing_is_learned_without_it_and_nothing_changes_where_it_is_not_agree
 def test_more_than_add_exactly_are_refused_by_their_number_alone() -> None:
     totals = Totals(2**50, np.zeros(NOISY.width), NOISY.fingerprint)
     with pytest.raises(InfeasibleError, match="exact before"):
-        database.blurred(NOISY, totals)
+        noise.with_database_noise(NOISY, totals)
 
 
 def test_errors_count_all_noise_and_the_promise_counts_one_part() -> None:

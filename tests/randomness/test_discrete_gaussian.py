@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, ks_2samp, norm
 
 from blurfit.randomness import bits
-from blurfit.randomness import discrete_gaussian as module
-from blurfit.randomness.discrete_gaussian import MARGIN, SLOTS, TAIL_CELLS, cells_of, draw
+from blurfit.randomness import noise as module
+from blurfit.randomness.noise import MARGIN, SLOTS, TAIL_CELLS, cells_of, draw
 from support.canonne import discrete_gaussian
 
 CHANCE = 1e-9

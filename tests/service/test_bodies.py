@@ -9,8 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb, perturb_table
-from blurfit.messages.shares import OVERHEAD
-from blurfit.messages.submissions import Submissions
+from blurfit.messages.submissions import OVERHEAD, Submissions
 from blurfit.protocol import tokens
 from blurfit.protocol.http import BINARY, JSON, OCTETS
 from blurfit.protocol.problems import RequestError

@@ -11,7 +11,7 @@ import numpy as np
 from blurfit.contributor import sending
 from blurfit.contributor.client import Client
 from blurfit.errors import WaveClosedError
-from blurfit.messages.shares import expand
+from blurfit.messages.submissions import expand
 from blurfit.model.course import learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.store import blocks

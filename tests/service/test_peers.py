@@ -20,12 +20,11 @@ from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
 from blurfit.model.statement import as_markdown
 from blurfit.protocol import tokens
-from blurfit.protocol.http import BINARY
+from blurfit.protocol.http import BINARY, RemoteDatabase
 from blurfit.protocol.tokens import joined
 from blurfit.service import peers as module
 from blurfit.service.app import Limits, Service
 from blurfit.service.peers import RemotePeer
-from blurfit.service.remote import RemoteDatabase
 from blurfit.service.server import in_a_thread
 from blurfit.service.signing import Signatory
 from blurfit.store import identifiers as sets

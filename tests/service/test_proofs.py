@@ -8,7 +8,7 @@ from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
 )
-from blurfit.messages.shares import Shares
+from blurfit.messages.submissions import Shares
 from blurfit.proofs import field
 from blurfit.protocol.problems import RequestError
 from blurfit.service.peers import judge, verify

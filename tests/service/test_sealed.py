@@ -8,7 +8,7 @@ from blurfit import Agreement, InvalidValueError, Store
 from blurfit.agreement.databases import Database
 from blurfit.contributor.blur import share
 from blurfit.contributor.client import Client
-from blurfit.messages.shares import new_key, public_key
+from blurfit.messages.submissions import new_key, public_key
 from blurfit.protocol.http import BINARY
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Limits, Service

@@ -4,9 +4,9 @@ import httpx2 as httpx
 import pytest
 
 from blurfit.errors import ConflictError
+from blurfit.protocol.http import counts_at, refuse_if_uneven
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Service
-from blurfit.service.remote import counts_at, refuse_if_uneven
 from blurfit.service.server import in_a_thread
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN

@@ -24,7 +24,7 @@ from blurfit.errors import (
     UnknownCollectionError,
 )
 from blurfit.learning.sums import total
-from blurfit.messages.shares import expand
+from blurfit.messages.submissions import expand
 from blurfit.store.arrivals import Arrival
 from blurfit.store.collections import LARGEST
 from blurfit.store.store import Store

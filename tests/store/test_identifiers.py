@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import InvalidValueError
-from blurfit.arrays import ByteArray
+from blurfit.data import ByteArray
 from blurfit.store import identifiers
 from blurfit.store.store import Store
 from support import stores

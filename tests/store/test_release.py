@@ -12,7 +12,7 @@ from blurfit.errors import BelowQuorumError, BetweenWavesError, WaveClosedError
 from blurfit.learning.sums import Totals
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.model import PublishedModel
-from blurfit.randomness import database
+from blurfit.randomness import noise
 from blurfit.store import collections, release
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
@@ -185,7 +185,7 @@ def test_more_than_can_be_added_exactly_beside_noise_is_refused_for_good(monkeyp
     agreement = propose(database_noise=True)
     with Store() as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
-        monkeypatch.setattr(database, "rows_that_add_exactly", lambda *_: 39)
+        monkeypatch.setattr(noise, "rows_that_add_exactly", lambda *_: 39)
         with pytest.raises(InfeasibleError, match="count=40 to be at most 39"):
             store.publish(agreement)
         monkeypatch.undo()
@@ -204,7 +204,7 @@ def test_noise_of_its_own_is_drawn_once_whoever_asks_again(place, monkeypatch) -
     sent, drawn = perturb_table(agreement, PEOPLE), []
 
     def watched(*arguments) -> Totals:
-        drawn.append(database.blurred(*arguments))
+        drawn.append(noise.with_database_noise(*arguments))
         return drawn[-1]
 
     def power_cut(*_arguments) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
 from blurfit.audit import agreements
 from blurfit.audit.agreements import (
     Crowd,
@@ -25,7 +24,8 @@ from blurfit.audit.agreements import (
     submission_pairs,
 )
 from blurfit.audit.examination import Draw, Finding, Score, examine
-from blurfit.contributor.noise import to_grid
+from blurfit.data import FloatArray
+from blurfit.randomness.noise import to_grid
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment

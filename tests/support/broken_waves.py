@@ -13,10 +13,10 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import FloatArray
 from blurfit.audit import agreements
 from blurfit.audit.agreements import Crowd, collection_pairs, farthest_under_a_map
 from blurfit.audit.examination import Draw, Score
+from blurfit.data import FloatArray
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap, Whitening
 from support.broken import SEED, Broken

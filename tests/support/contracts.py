@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from blurfit import Agreement, Binary, Categorical, Schema
-from blurfit.contributor import noise
+from blurfit.randomness import noise
 
 
 def on_grid(agreement: Agreement, records: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import SharedRecords, share
-from blurfit.messages.shares import expand
+from blurfit.messages.submissions import expand
 from blurfit.model.course import Course
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Schema

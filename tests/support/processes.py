@@ -33,7 +33,7 @@ PRELOADED = [
     "blurfit.model.summary",
     "blurfit.service.app",
     "blurfit.service.front",
-    "blurfit.service.remote",
+    "blurfit.protocol.http",
     "blurfit.service.server",
     "blurfit.simulation.census",
     "blurfit.store.store",

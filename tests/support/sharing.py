@@ -6,8 +6,8 @@ import numpy as np
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import ByteArray, WordArray
 from blurfit.contributor.blur import SharedRecords, proved_with, shared_with
+from blurfit.data import ByteArray, WordArray
 from blurfit.messages.submissions import Submissions
 from blurfit.service.peers import judge, verify
 from blurfit.store import identifiers

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit_lab.datasets import load_acs
-from blurfit_lab.datasets.census import FILENAME
+from blurfit_lab.datasets import load_acs, load_fulton
+from blurfit_lab.datasets.census import FILENAME, FULTON_FILENAME, FULTON_SCHEMA
 
 ROWS = {
     "age": pa.array([41, 96, 17, 60, 70], pa.uint8()),
@@ -73,3 +73,14 @@ def test_another_file(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), tmp_path / FILENAME)
     with pytest.raises(InvalidValueError, match=r"'age'.*'marital_status'"):
         load_acs(tmp_path)
+
+
+def test_the_second_survey_has_its_own_attributes(tmp_path: Path) -> None:
+    codes = {one.name: [1, 0] for one in FULTON_SCHEMA.features}
+    table = {**codes, "age": [41, 93], "education": [9, 16], "annual_income": [38_000, -10_000]}
+    pq.write_table(pa.table(table), tmp_path / FULTON_FILENAME)
+    census = load_fulton(tmp_path)
+    x, y = census.schema.encode(census.table)
+    assert x.shape == (2, 15)
+    assert y.tolist() == pytest.approx([-0.62, -1])
+    assert census.label_schema.encode(census.table).target.tolist() == [1, -1]

@@ -43,6 +43,25 @@ def test_loose_bounds_are_ten_times_as_wide_as_the_people():
     assert rows.y.std() == pytest.approx(0.033, rel=0.1)
 
 
+def test_any_population_can_have_wider_bounds():
+    tight, wide = people("age", "number", 3), people("age-wide", "number", 3)
+    assert wide.tested is tight.tested
+    assert [(one.lower, one.upper) for one in wide.schema.questions] == [(-10, 10)] * 4
+    assert people("age-loose", "label", 3).schema.target == people("age", "label", 3).schema.target
+
+
+def test_two_databases_have_more_noise_because_some_may_collude():
+    crowd = people("gauss", "number", 3)
+    rows = crowd.draw(4000, 0)
+    send, two = (
+        everywhere.fit(method, crowd, rows, 1.0, 0).model.estimates() for method in ("send", "two")
+    )
+    assert all(a.value == pytest.approx(b.value, abs=0.05) for a, b in zip(send, two, strict=True))
+    assert all(
+        0.9 < a.standard_error / b.standard_error < 1 for a, b in zip(send, two, strict=True)
+    )
+
+
 @pytest.mark.parametrize("task", ["label", "count"])
 def test_the_best_fit_is_where_the_likelihood_is_flat(task):
     crowd = people("rare", task, 4)

@@ -59,21 +59,24 @@ from blurfit.agreement.terms import (
     require_together,
 )
 from blurfit.agreement.waves import Lot, Wave, WaveDocument
-from blurfit.arrays import FloatArray, IntArray
-from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.json_reader import canonical, read_json
-from blurfit.messages.shares import ShareKind, ShareLayout
-from blurfit.messages.submissions import Layout
+from blurfit.data import FloatArray, IntArray, canonical, read_json
+from blurfit.errors import (
+    BlurfitError,
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    one_of,
+)
+from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import Form
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import StageKind
-from blurfit.validate import one_of
 
 _WHOLE_BEYOND = re.compile(rb"[:\[,]-?[0-9]{16,}[,\]}]")  # may also be found within a text
 

@@ -1,8 +1,8 @@
 """Shared trust: the two databases of an agreement, and when numbers can be shared at all.
 
 Each contributor's blurred numbers, in whole steps of the grid, are a vector v. The first database
-gets v + mask mod 2⁶⁴, the second the seed of the mask (`blurfit.messages.shares`). What they find
-together is Σv mod 2⁶⁴, and it is Σv itself if |Σv| < 2⁶³. Both of these are checked when an
+gets v + mask mod 2⁶⁴, the second the seed of the mask (`blurfit.messages.submissions`). What they
+find together is Σv mod 2⁶⁴, and it is Σv itself if |Σv| < 2⁶³. Both of these are checked when an
 agreement is made, and by everyone who receives one:
 
 * **Fine enough.** Every number's noise has a deviation of at least 2¹⁰ steps, so that the noise is
@@ -26,6 +26,7 @@ from msgspec import Struct
 from blurfit.errors import InfeasibleError, InvalidValueError
 
 if TYPE_CHECKING:  # the terms of an agreement are read where nothing is calculated: for `--help`
+    from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.numbers import Grid
     from blurfit.theory.moments import MomentCalibration
 
@@ -34,11 +35,13 @@ MOST_CONTRIBUTORS = 2**32
 LEAST_NOISE = 2.0**10  # steps that the deviation of a number's noise spans, at least
 DEVIATIONS = 40.0  # beyond which noise does not go
 _LARGEST_NAME = 100
+# 1/ϱ: a common set may leave out at most one in so many of a database (`blurfit.store.joint`).
+LEFT_OUT_ONE_IN: dict[str, int] = {"first": 10, "second": 2}
 
 
 class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One of two databases: the name of whoever runs it, where its service is, and its public key
-    if shares are sealed to it (`blurfit.messages.shares`).
+    if shares are sealed to it (`blurfit.messages.submissions`).
 
     >>> Database("Statistics Office", "https://first.example")
     Database(name='Statistics Office', url='https://first.example', key=None)
@@ -66,7 +69,7 @@ class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
                 "Otherwise somebody who listens on the way could put the shares together."
             )
         if self.key is not None:
-            from blurfit.messages.shares import require_key
+            from blurfit.messages.submissions import require_key
 
             require_key(self.key)
 
@@ -125,6 +128,13 @@ def refuse_unless_shareable(
             f"cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
             "Leave local_epsilon out, or raise it: neither of the two sees a submission anyway."
         )
+
+
+def most_left_out(agreement: "Agreement", role: str, held: int) -> int:
+    """Return how many of those whom a database holds a set may leave out."""
+    if agreement.database_noise or agreement.admission == "anyone":
+        return held
+    return held // LEFT_OUT_ONE_IN[role]
 
 
 def _is_origin(url: str) -> bool:

@@ -70,8 +70,15 @@ from typing import Any
 from msgspec import Struct
 
 from blurfit.agreement.terms import LOSSES, LossName, Terms
-from blurfit.arrays import FloatArray, fixed
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.data import FloatArray, fixed
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    nonnegative,
+    one_of,
+    positive,
+)
 from blurfit.schema.columns import Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema
 from blurfit.schema.table import listed
@@ -83,7 +90,6 @@ from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moments import MomentCalibration, Reach
 from blurfit.theory.planning import public_weights, weights_beside_public_rows
-from blurfit.validate import nonnegative, one_of, positive
 
 ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
 PROVED_ROUNDING = 2.0**-7  # ξ where submissions are proved to be short

@@ -73,7 +73,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from blurfit.agreement.numbers import NumberRun
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.proofs.field import MODULUS
 from blurfit.proofs.flp import ShortVector

@@ -56,9 +56,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from blurfit.agreement.numbers import DISCRETE_SHARE, LATTICE_SHARE, promised_in_all
-from blurfit.arrays import FloatArray
-from blurfit.notebook import html_table
-from blurfit.optional import axes
+from blurfit.data import FloatArray, html_table
+from blurfit.errors import axes
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.guarantees import (
     LocalGuarantee,
@@ -166,6 +165,15 @@ class Promise:
             return "nothing is promised"
         found = f"ε = {at_most(self.epsilon, 6)}, δ = {at_most(self.delta, 6)}"
         return found if self.models == 1 else f"{found} for all {self.models} models of one fit"
+
+    @property
+    def protects(self) -> str:
+        """What of one person is protected, and against what change: the neighbours, in words."""
+        each = "all rows of each person" if self.unit == "person" else f"each {self.unit}"
+        they = "they" if self.unit == "person" else "it"
+        if self.neighbours == "zero-out":
+            return f"{each}, were {they} left blank"
+        return f"{each}, were {they} replaced by any other{'s' if they == 'they' else ''}"
 
     @property
     def in_words(self) -> str:

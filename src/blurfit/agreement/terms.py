@@ -13,7 +13,16 @@ import msgspec
 from msgspec import Meta
 
 from blurfit.agreement.databases import Database, databases_of
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    finite,
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+    whole,
+)
 from blurfit.theory.guarantees import (
     APPROXIMATIONS,
     NEIGHBOURS,
@@ -22,7 +31,6 @@ from blurfit.theory.guarantees import (
     Neighbours,
     Rule,
 )
-from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
 
 LEAST_DELTA = 1e-30
 MOST_EPSILON_BEHIND_NOISE = 500.0

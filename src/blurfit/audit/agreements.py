@@ -31,15 +31,14 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
 from blurfit.audit import CONFIDENCE, TRIALS
 from blurfit.audit.examination import Finding, Findings, Score, along, examine
 from blurfit.contributor.blur import blur
-from blurfit.contributor.noise import to_grid
-from blurfit.errors import InfeasibleError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.learning.sums import Statistics, Totals
-from blurfit.progress import Progress, silent
-from blurfit.randomness import database
+from blurfit.randomness import noise
+from blurfit.randomness.noise import to_grid
 from blurfit.simulation.sampler import input_totals, sampler_for, weights_of
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
@@ -87,7 +86,7 @@ def sums(
     if agreement.shows_sums:
         total = own + crowd.pull
         for _ in range(agreement.database_draws):
-            total += database.steps(agreement, trials) * agreement.grid.quadratic
+            total += noise.database_steps(agreement, trials) * agreement.grid.quadratic
         if affordable:
             others = _nobodies(agreement, crowd.honest * trials)
             return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))

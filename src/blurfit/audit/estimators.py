@@ -35,12 +35,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone  # type: ignore[import-untyped]
 
-from blurfit.arrays import FloatArray, IntArray
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.audit.agreements import audit
 from blurfit.audit.examination import Findings, Score, nearest
-from blurfit.errors import InvalidValueError, NotPrivateWarning
-from blurfit.validate import one_of, whole
+from blurfit.data import FloatArray, IntArray
+from blurfit.errors import InvalidValueError, NotPrivateWarning, one_of, whole
 
 PUBLISHED = ("coef_", "intercept_")
 PILOT = 0.1  # as many fits more, for the attacker that looks at the shape

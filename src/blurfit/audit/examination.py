@@ -43,12 +43,9 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.special import betaincinv, ndtri
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
-from blurfit.notebook import html_table
-from blurfit.optional import axes
+from blurfit.data import FloatArray, html_table
+from blurfit.errors import InvalidValueError, axes, inside_unit_interval, nonnegative, whole
 from blurfit.theory.gaussian import epsilon_of
-from blurfit.validate import inside_unit_interval, nonnegative, whole
 
 Score = Callable[[FloatArray], FloatArray]  # releases (trials, k) → scores (trials,)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import BoolArray, ByteArray, WordArray
+from blurfit.data import BoolArray, ByteArray, WordArray
 from blurfit.proofs import field
 from blurfit.proofs.flp import ShortVector
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_BYTES, SEED_WORDS, Prio3, Xof

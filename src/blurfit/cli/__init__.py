@@ -15,8 +15,7 @@ from typing import Any
 import click
 
 from blurfit import __version__, errors
-from blurfit.errors import BlurfitError, ServiceError, StorageError
-from blurfit.optional import EXTRAS, missing
+from blurfit.errors import EXTRAS, BlurfitError, ServiceError, StorageError, missing
 
 WRONG, UNREACHABLE, REFUSED = 2, 3, 4
 

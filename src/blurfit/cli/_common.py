@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 import blurfit as bf
-from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
-from blurfit.progress import Progress
+from blurfit.errors import InvalidValueError, Progress, optional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from blurfit.agreement.plan import Agreed
-    from blurfit.arrays import FloatArray
+    from blurfit.data import FloatArray
     from blurfit.model.course import Course
 
 
@@ -181,7 +179,7 @@ class Administered:
     def database(self) -> Any:
         """Return the service as its administrator sees it."""
         from blurfit.protocol import tokens
-        from blurfit.service.remote import RemoteDatabase
+        from blurfit.protocol.http import RemoteDatabase
 
         token = None if self.token_file is None else tokens.read_token(self.token_file)
         return RemoteDatabase(self.url, token=token, patience=self.patience)

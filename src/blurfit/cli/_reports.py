@@ -38,7 +38,7 @@ from blurfit.theory.moments import variance_factor
 from blurfit.theory.planning import information
 
 if TYPE_CHECKING:
-    from blurfit.arrays import FloatArray
+    from blurfit.data import FloatArray
     from blurfit.forecast.choices import Advice, Beside, PublicForecast
     from blurfit.forecast.sweep import Case, Forecast
 

@@ -20,19 +20,18 @@ from urllib.parse import urlsplit
 import click
 
 import blurfit as bf
-from blurfit import dates, private_files
+from blurfit import private_files
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
 from blurfit.cli._common import Administered, Answer
 from blurfit.cli.use import after_learning, shown_model
-from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
+from blurfit.errors import InvalidValueError, in_words, optional
 
 if TYPE_CHECKING:
     from blurfit.agreement.plan import Agreed
-    from blurfit.messages.shares import Role
+    from blurfit.messages.submissions import Role
 
-FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.shares.ROLES`, without its numpy
+FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.submissions.ROLES`, without its numpy
 NEVER = "never"
 _WITH_INVITATIONS = (
     "Now give out invitations, one to each person: `blurfit invite`. The other database gives out "
@@ -82,7 +81,7 @@ def open_collection(
     with at.database() as database:
         state = database.open(agreed, role=role or "whole", until=until)
     page = at.page("c", agreed.fingerprint)
-    words = f"{in_words(state)} The page for contributors: {page}"
+    words = f"{state_in_words(state)} The page for contributors: {page}"
     if agreed.databases:
         words += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
         words += f"\n{ONE_DATE}" if state["closes"] is not None else ""
@@ -121,7 +120,7 @@ def status(agreement: Path, url: str, patience: float, token_file: Path | None) 
     agreed = common.load_agreed(agreement)
     with Administered(url, patience, token_file).database() as database:
         state = database.status(agreed)
-        words = in_words(state)
+        words = state_in_words(state)
         if token_file is not None and not agreed.databases:
             for one in state["waves"]:
                 if one["state"] in ("collecting", "fixed"):
@@ -154,7 +153,7 @@ def _publish_jointly(agreed: "Agreed", agreement: Path) -> str:
 )
 def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
-    from blurfit.service.remote import counts_at, refuse_if_uneven
+    from blurfit.protocol.http import counts_at, refuse_if_uneven
 
     agreed = common.load_agreed(agreement)
     if isinstance(agreed, bf.Plan):
@@ -169,7 +168,7 @@ def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
     step = f"`blurfit publish {agreement} {at}` learns and publishes."
     if agreed.databases and state.get("awaits"):
         step = f"the first database publishes: {_publish_jointly(agreed, agreement)}"
-    return Answer(state, in_words(state), step)
+    return Answer(state, state_in_words(state), step)
 
 
 @common.command("publish", f"{_AS_ADMINISTRATOR} --out model.json --moments moments.json")
@@ -193,8 +192,8 @@ def publish(
             state = database.status(agreed)
             if state["state"] != "ended" and not early:
                 raise RefusedError(
-                    f"{in_words(state)} It publishes its model by itself after the last wave. To "
-                    "end it now with the best model so far, add --early."
+                    f"{state_in_words(state)} It publishes its model by itself after the last "
+                    "wave. To end it now with the best model so far, add --early."
                 )
         elif agreed.sums_alone:
             return _publish_sums(database, agreed, moments or Path("moments.json"))
@@ -231,7 +230,7 @@ def until(agreement: Path, date: str, at: Administered) -> Answer:
     agreed = common.load_agreed(agreement)
     with at.database() as database:
         state = database.move_date(agreed, None if date == NEVER else date)
-    return Answer(state, in_words(state) + (f"\n{ONE_DATE}" if agreed.databases else ""))
+    return Answer(state, state_in_words(state) + (f"\n{ONE_DATE}" if agreed.databases else ""))
 
 
 @common.command("hold", _OF_A_PLAN)
@@ -272,7 +271,7 @@ def _change(
         )
     with at.database() as database:
         state = getattr(database, what)(agreed)
-    return Answer(state, in_words(state), step)
+    return Answer(state, state_in_words(state), step)
 
 
 # ---- states in words
@@ -286,10 +285,10 @@ _WAVES = {
 }
 
 
-def in_words(state: dict[str, Any]) -> str:
+def state_in_words(state: dict[str, Any]) -> str:
     """Say how far a collection is, or a plan, wave by wave."""
     at, other = state["closes"], state.get("awaits")
-    closes = "" if at is None else f" It closes at {dates.in_words(at)}."
+    closes = "" if at is None else f" It closes at {in_words(at)}."
     if state["waves"][0]["fingerprint"] != state["fingerprint"]:  # of one that stands alone
         return _plan_in_words(state, closes, other)
     count = state["count"]
@@ -307,7 +306,7 @@ def in_words(state: dict[str, Any]) -> str:
         published = f" {other} does not have it yet: publish again, and it is sent again."
     if state["state"] == "closed" and state["sums"]:
         return f"Published, from {count:,} contributions: sums, and no model of them.{published}"
-    since = "" if at is None else f" since {dates.in_words(at)}"
+    since = "" if at is None else f" since {in_words(at)}"
     return {
         "collecting": f"{came}, {needed}.{closes}",
         "paused": f"Paused with {count:,} contributions, {needed}.{closes}",

@@ -273,7 +273,7 @@ def verify(file: Path, agreed: tuple[Path, ...]) -> Answer:
 
     Exit code 0 if everything that can be checked is right, 1 otherwise.
     """
-    from blurfit.contributor.receipt import FORMAT
+    from blurfit.contributor.journal import FORMAT
     from blurfit.model.release import examine
 
     agreements = []
@@ -319,7 +319,7 @@ def in_words(file: Path, found: "Examination") -> str:
 
 
 def _receipt(text: bytes, agreements: "list[bf.Agreement]") -> "Examination":
-    from blurfit.contributor.receipt import Receipt
+    from blurfit.contributor.journal import Receipt
     from blurfit.model.release import Examination, signers
 
     receipt = Receipt.from_json(text)

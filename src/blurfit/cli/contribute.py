@@ -11,8 +11,7 @@ from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer
 from blurfit.cli.administer import read
-from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
+from blurfit.errors import InvalidValueError, optional
 
 
 @common.command(
@@ -209,8 +208,8 @@ def withdraw(receipt: Path, rows: tuple[int, ...], patience: float) -> Answer:
     Do not blur the same people again: that would give a second look at their records. If this is
     interrupted, run it again.
     """
-    from blurfit.contributor.receipt import Receipt
-    from blurfit.contributor.receipt import withdraw as ask
+    from blurfit.contributor.journal import Receipt
+    from blurfit.contributor.journal import withdraw as ask
 
     chosen = {row - 1 for row in rows} if rows else None
     found = ask(Receipt.load(receipt), chosen, patience=patience)

@@ -15,9 +15,8 @@ from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InvalidValueError, Progress
 from blurfit.forecast import DRAWS, TOLERANCE
-from blurfit.progress import Progress
 
 if TYPE_CHECKING:
     from blurfit.agreement.proving import ProofCosts
@@ -121,7 +120,7 @@ def _moment(found: dict[str, Any]) -> "bf.MomentCalibration":
 
 def _kept_by_moment(found: dict[str, Any]) -> "bf.ModelGuarantee":
     """Return what uncalibrated noise keeps: the promise is computed from σ alone."""
-    from blurfit.validate import positive
+    from blurfit.errors import positive
 
     sigma, count = found.pop("sigma"), found.pop("count", None)
     epsilon, delta = found.pop("epsilon", None), found.pop("delta", None)

@@ -63,7 +63,7 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
 
 def share_key_in(path: Path) -> tuple[str, str]:
     """Return the private key that opens shares, made if there is none, and what to say of it."""
-    from blurfit.messages.shares import new_key, public_key
+    from blurfit.messages.submissions import new_key, public_key
 
     private, public = key_in("--share-key-file", path, new_key, public_key)
     return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."

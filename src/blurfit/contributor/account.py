@@ -40,8 +40,8 @@ import numpy as np
 
 from blurfit import private_files
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
 from blurfit.budget import Budget, Expense
+from blurfit.data import FloatArray
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.randomness import bits
 from blurfit.schema.schema import title_of

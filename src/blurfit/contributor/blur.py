@@ -13,13 +13,14 @@ protection, and lives in `blurfit.simulation` alone.
     first database:  v + mask(seed) mod 2⁶⁴        second database:  seed
 
 *The second* gets seeds, which have nothing to do with records. *The first* gets v + mask, which is
-uniform whatever v is, as long as AES-256 is what it is believed to be (`blurfit.messages.shares`).
-Afterwards both learn Σv over one set C of at least n contributors, and from it the model. All that
-the first has seen can be made up from Σv alone: draw its shares uniformly, and let the sum of the
-masks be the sum of the shares minus Σv. So can all that the second has seen. Hence whatever (ε, δ)
-holds for Σv, which is what the agreement promises to the model's users, holds against each database
-alone, as far as it cannot break AES-256. *Together* they have v, the blurred record, and then its
-own noise is all that protects it: μ and ε of `calibration.local`.
+uniform whatever v is, as long as AES-256 is what it is believed to be
+(`blurfit.messages.submissions`). Afterwards both learn Σv over one set C of at least n
+contributors, and from it the model. All that the first has seen can be made up from Σv alone: draw
+its shares uniformly, and let the sum of the masks be the sum of the shares minus Σv. So can all
+that the second has seen. Hence whatever (ε, δ) holds for Σv, which is what the agreement promises
+to the model's users, holds against each database alone, as far as it cannot break AES-256.
+*Together* they have v, the blurred record, and then its own noise is all that protects it: μ and ε
+of `calibration.local`.
 
 *Nothing is lost.* Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement makes sure
 of (`blurfit.agreement.databases`). So the sums are those of one database, to the last bit.
@@ -44,13 +45,19 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import ByteArray, FloatArray, IntArray, WordArray
-from blurfit.contributor import noise
+from blurfit.data import ByteArray, FloatArray, IntArray, WordArray
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.messages.shares import SEED_BYTES, SEED_WORDS, Shares, expand
-from blurfit.messages.signing import identifiers_of, secrets_of
-from blurfit.messages.submissions import Submission, Submissions
-from blurfit.randomness import bits
+from blurfit.messages.submissions import (
+    SEED_BYTES,
+    SEED_WORDS,
+    Shares,
+    Submission,
+    Submissions,
+    expand,
+    identifiers_of,
+    secrets_of,
+)
+from blurfit.randomness import bits, noise
 
 Messages = tuple[bytes, ...]  # one for each database that gets something
 _NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
@@ -79,7 +86,7 @@ def perturb(
     moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal and N(0, σ²/(2n)) off it
 
     A record gives a `Submission`, a table `Submissions`. Their identifiers are random, or follow
-    from a `secret` with which they can be withdrawn later (`blurfit.messages.signing`).
+    from a `secret` with which they can be withdrawn later (`blurfit.messages.submissions`).
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)

@@ -50,9 +50,16 @@ from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.waves import require_group
 from blurfit.contributor.account import Account, Entry
 from blurfit.contributor.blur import SharedRecords, message_of_one, named
-from blurfit.contributor.journal import Journal, Portion
-from blurfit.contributor.noise import new_secret
-from blurfit.contributor.receipt import Part, Receipt, Signatures, agreement_at, checked, roles
+from blurfit.contributor.journal import (
+    Journal,
+    Part,
+    Portion,
+    Receipt,
+    Signatures,
+    agreement_at,
+    checked,
+    roles,
+)
 from blurfit.contributor.sending import (
     Destination,
     Invitations,
@@ -67,11 +74,11 @@ from blurfit.errors import (
     NotCertifiedError,
     WaveClosedError,
 )
-from blurfit.messages.shares import seal
-from blurfit.messages.submissions import Submission, Submissions
+from blurfit.messages.submissions import Submission, Submissions, seal
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, path_of, texts_in
+from blurfit.randomness.noise import new_secret
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
 PAUSE = 0.2  # seconds, before databases are asked again which wave collects

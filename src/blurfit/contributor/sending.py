@@ -32,22 +32,22 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
-from blurfit.arrays import ByteArray, IntArray
 from blurfit.contributor.account import Account, Entry
 from blurfit.contributor.blur import codes_of_people, messages_of, named
-from blurfit.contributor.journal import Journal, Portion
-from blurfit.contributor.noise import new_groups
-from blurfit.contributor.receipt import Signatures
+from blurfit.contributor.journal import Journal, Portion, Signatures
+from blurfit.data import ByteArray, IntArray
 from blurfit.errors import (
     ConflictError,
     InvalidValueError,
     NotInvitedError,
+    Progress,
     WaveClosedError,
+    silent,
 )
 from blurfit.messages.files import SUFFIXES, Writer, open_submissions, rows_at_once
 from blurfit.messages.submissions import Submissions
-from blurfit.progress import Progress, silent
 from blurfit.protocol.tokens import hashed
+from blurfit.randomness.noise import new_groups
 from blurfit.schema.table_files import TableFile
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
@@ -112,7 +112,7 @@ def send_table(
         other_people: the rows are those of other people than a table's that was blurred before,
             though all of their answers are the same.
         receipt: where to write what proves that the rows were stored, and lets their sender
-            withdraw them (`blurfit.contributor.receipt`); by default nothing of that is kept.
+            withdraw them (`blurfit.contributor.journal`); by default nothing of that is kept.
         progress: is told how many rows of how many have been handed over.
         waiting: is told how many rows wait for which wave of a plan.
     """

@@ -28,11 +28,16 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import power_of_two_below
 from blurfit.agreement.terms import Mechanism
-from blurfit.arrays import AnyArray, FloatArray
 from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
-from blurfit.contributor import noise
 from blurfit.contributor.blur import blur
-from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotPrivateWarning,
+    inside_unit_interval,
+    positive,
+)
 from blurfit.estimators.people import People, warn_if_repeated
 from blurfit.estimators.rows import by_formula, design, read_rows, records, refuse_outside, words
 from blurfit.learning.inference import Errors, Estimate
@@ -41,6 +46,7 @@ from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.summary import Results, Summary
+from blurfit.randomness import noise
 from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
@@ -49,7 +55,6 @@ from blurfit.simulation.sampler import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.guarantees import Neighbours, at_most
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.validate import inside_unit_interval, positive
 
 # Why a fit is not private: said in a warning, in the guarantee and in the model.
 SEEDED = (

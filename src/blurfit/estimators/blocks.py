@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.data import AnyArray, FloatArray, IntArray
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import records
 from blurfit.schema.columns import Binary, Categorical, Feature

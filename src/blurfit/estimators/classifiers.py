@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import CLASSES_READ, PerturbationEstimator, Signal, free_name
 from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation

@@ -49,12 +49,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.data import AnyArray, FloatArray
 from blurfit.estimators.blocks import Encoder
 from blurfit.estimators.people import People
 from blurfit.schema.columns import Feature
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")
 

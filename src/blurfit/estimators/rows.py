@@ -31,7 +31,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.schema.columns import (
     Binary,

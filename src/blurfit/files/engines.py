@@ -25,8 +25,8 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from blurfit.arrays import WordArray
-from blurfit.errors import ServiceError
+from blurfit.data import WordArray
+from blurfit.errors import Progress, ServiceError, optional
 from blurfit.files.scan import (
     Parts,
     Records,
@@ -41,8 +41,6 @@ from blurfit.files.scan import (
     scan,
     suspects,
 )
-from blurfit.optional import optional
-from blurfit.progress import Progress
 
 
 class Engine(Protocol):

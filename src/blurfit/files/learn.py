@@ -32,7 +32,14 @@ from typing import TYPE_CHECKING, Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.errors import ConflictError, InfeasibleError, InvalidValueError, NotPublishedError
+from blurfit.errors import (
+    ConflictError,
+    InfeasibleError,
+    InvalidValueError,
+    NotPublishedError,
+    Progress,
+    silent,
+)
 from blurfit.files.engines import Engine
 from blurfit.files.receipts import Receipts
 from blurfit.files.scan import Identity, Stretch, agreed, find, identify, open_stream, tell_apart
@@ -42,8 +49,7 @@ from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import Release
-from blurfit.progress import Progress, silent
-from blurfit.randomness.database import blurred
+from blurfit.randomness.noise import with_database_noise
 
 if TYPE_CHECKING:
     from blurfit.store.store import Store
@@ -177,7 +183,7 @@ def release_files(
             "with noise of the database that is not in the files. Use that model: another one, "
             "with other noise, would be a second release."
         )
-    release = Release.of(agreement, blurred(agreement, found_totals), held=plan.held)
+    release = Release.of(agreement, with_database_noise(agreement, found_totals), held=plan.held)
     _refuse_a_second(release, plan)
     return receipts.record(release, database_noise=agreement.database_noise)
 

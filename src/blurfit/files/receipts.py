@@ -38,9 +38,9 @@ from pathlib import Path
 import msgspec
 
 from blurfit import private_files
+from blurfit.data import read_json
 from blurfit.errors import BlurfitError, ConflictError, InvalidValueError
 from blurfit.files.scan import Identity
-from blurfit.json_reader import read_json
 from blurfit.model.release import Release
 
 FORMAT, VERSION = "blurfit-release", 1

@@ -42,11 +42,10 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import BoolArray, ByteArray, FloatArray, WordArray
-from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.data import BoolArray, ByteArray, FloatArray, WordArray
+from blurfit.errors import ConflictError, InvalidValueError, optional
 from blurfit.learning.sums import Screen, block_sums, merged, rows_that_add_exactly
 from blurfit.messages.files import SUFFIXES, SubmissionFile
-from blurfit.optional import optional
 
 _HEAD, _TAIL = 2**16, 2**20
 _AT_ONCE = 2**24  # bytes of a file over HTTP

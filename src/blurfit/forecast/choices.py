@@ -34,8 +34,16 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.proving import LIARS, push_of_liars
 from blurfit.agreement.terms import Mechanism
-from blurfit.arrays import FloatArray
-from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import (
+    BlurfitError,
+    InfeasibleError,
+    InvalidValueError,
+    Progress,
+    inside_unit_interval,
+    one_of,
+    silent,
+)
 from blurfit.forecast.population import Population, Samples
 from blurfit.forecast.sweep import (
     Case,
@@ -49,14 +57,12 @@ from blurfit.forecast.sweep import (
 )
 from blurfit.learning.inference import Pull
 from blurfit.learning.sums import JointSums
-from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.schema.vectors import units
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.numerics import Point, descend
-from blurfit.validate import inside_unit_interval, one_of
 
 EVALUATIONS = 70
 TUNING_DRAWS = 48

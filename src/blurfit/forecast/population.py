@@ -22,13 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.waves import model_columns
-from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import InvalidValueError, finite, inside_unit_interval, whole
 from blurfit.schema.columns import Binary, Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.schema.table_files import TableFile
 from blurfit.schema.vectors import values
-from blurfit.validate import finite, inside_unit_interval, whole
 
 MOST_ROWS = 2**15  # are kept for drawing; second moments are of all rows
 DRAWN_ONE_BY_ONE = 2**14  # the largest collection whose rows are drawn themselves

@@ -25,17 +25,22 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import MECHANISMS, TERMS_OF_THE_OTHER, Mechanism
-from blurfit.arrays import FloatArray
-from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray, html_table
+from blurfit.errors import (
+    BlurfitError,
+    InfeasibleError,
+    InvalidValueError,
+    Progress,
+    optional,
+    positive,
+    silent,
+    whole,
+)
 from blurfit.forecast import DRAWS, TOLERANCE
 from blurfit.forecast.population import CollectionSums, Population, Samples
-from blurfit.notebook import html_table
-from blurfit.optional import optional
-from blurfit.progress import Progress, silent
 from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.sampler import sampler_for, totals_of_products, weights_of
-from blurfit.validate import positive, whole
 
 LEVEL = 0.9  # of the band
 

@@ -34,12 +34,10 @@ from typing import Any
 
 import numpy as np
 
-from blurfit.arrays import BoolArray, FloatArray
-from blurfit.errors import InfeasibleError
+from blurfit.data import BoolArray, FloatArray
+from blurfit.errors import InfeasibleError, optional, whole
 from blurfit.learning.sums import JointSums, Submodel
-from blurfit.optional import optional
 from blurfit.theory.forms import JointColumn
-from blurfit.validate import whole
 
 LEAST_VARIANCE = 1e-9  # of the largest: what rounding leaves of a constant column
 

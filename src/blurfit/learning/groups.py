@@ -41,7 +41,7 @@ from functools import cached_property
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.inference import LARGEST_CONDITION, Refusal, refusal
 from blurfit.learning.sums import Blurred, JointSums, Noise, Submodel

@@ -91,11 +91,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, inside_unit_interval, one_of
 from blurfit.learning.sums import Submodel
 from blurfit.schema.schema import INTERCEPT
-from blurfit.validate import inside_unit_interval, one_of
 
 Errors = Literal["robust", "classical"]
 ERRORS: tuple[Errors, ...] = ("robust", "classical")

@@ -27,15 +27,14 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import kept_columns
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, positive
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.waves import posterior_covariance
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import JointColumn, JointForm, TargetForm
-from blurfit.validate import positive
 
 SPREAD = 0.35  # the variance of a number in [−1, 1]
 EXPLAINED = 0.3  # of the target's variance, by the features together

@@ -56,12 +56,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from blurfit.arrays import FloatArray, IntArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray, IntArray
+from blurfit.errors import InfeasibleError, InvalidValueError, axes, one_of
 from blurfit.learning.shrinkage import target_variance
 from blurfit.learning.sums import Submodel
-from blurfit.optional import axes
-from blurfit.validate import one_of
 
 LEAST_ROWS = 100.0  # of effective size; below it, a handful of rows would speak for everyone
 _LARGEST_MISFIT = 5.0  # standard deviations that any moment may be off

@@ -62,7 +62,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.learning.denoise import Denoised, denoise, largest_variance, variance_posterior
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory import planning

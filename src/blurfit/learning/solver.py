@@ -33,9 +33,15 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.linalg.blas import dnrm2
 
-from blurfit import validate
-from blurfit.arrays import FloatArray, fixed
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.data import FloatArray, fixed
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    finite,
+    nonnegative,
+    positive,
+)
 from blurfit.learning.sums import conforming, symmetrised
 from blurfit.theory.numerics import brent
 
@@ -76,7 +82,7 @@ class ElasticNet:
     l2: float = 0.0
 
     def __post_init__(self) -> None:
-        validate.nonnegative(l1=self.l1, l2=self.l2)
+        nonnegative(l1=self.l1, l2=self.l2)
 
     def value(self, weights: FloatArray, /) -> float:
         """Return l1·Σ|wⱼ| + ½·l2·Σwⱼ²."""
@@ -321,9 +327,9 @@ def minimise(
     >>> minimise([[2.0, 0.0], [0.0, -1.0]], [0.0, 3.0], weight_bound=2.0).weights
     array([0., 2.])
     """
-    validate.finite(ridge=ridge)
+    finite(ridge=ridge)
     if weight_bound is not None:
-        validate.positive(weight_bound=weight_bound)
+        positive(weight_bound=weight_bound)
     if not (regulariser is None or isinstance(regulariser, Regulariser)):
         raise InvalidValueError(
             f"Expected regulariser={regulariser!r} to have value(weights) and prox(point, step)."

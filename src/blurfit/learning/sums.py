@@ -60,12 +60,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from blurfit import validate
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import NumberRun
 from blurfit.agreement.proving import radii
-from blurfit.arrays import FloatArray, IntArray, fixed
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray, IntArray, fixed
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    finite,
+    nonnegative,
+    positive,
+    whole,
+    whole_from_zero,
+)
 from blurfit.theory.forms import JointColumn, public_zeros
 from blurfit.theory.input_calibration import InputCalibration
 
@@ -283,7 +290,7 @@ class Statistics:
     fingerprint: str | None = None
 
     def __post_init__(self) -> None:
-        validate.whole_from_zero(count=self.count)
+        whole_from_zero(count=self.count)
         count = operator.index(self.count)
         gram = symmetrised(gram=self.gram)
         moment = conforming(gram, moment=self.moment)
@@ -302,7 +309,7 @@ class Statistics:
         The rows are taken `chunk` at a time, so that arrays which are memory-mapped or hold
         smaller numbers than float64 are never converted as a whole.
         """
-        validate.whole(chunk=chunk)
+        whole(chunk=chunk)
         q, p = np.atleast_2d(np.asarray(q)), np.atleast_2d(np.asarray(p))
         if q.ndim != 2 or q.shape != p.shape or q.shape[1] == 0:
             raise InvalidValueError(
@@ -323,7 +330,7 @@ class Statistics:
 def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:
     """Return ½(M + Mᵀ) as a new array, for a matrix that equals its transpose up to rounding.
 
-    The value comes by keyword, as in `blurfit.validate`, so that the message can name it.
+    The value comes by keyword, as in `blurfit.errors`, so that the message can name it.
     """
     ((name, value),) = matrices.items()
     M = np.asarray(value, dtype=np.float64)
@@ -548,9 +555,9 @@ class JointSums:
         return cls(columns, constant, count, matrix, deviation, counted=False)
 
     def __post_init__(self) -> None:
-        validate.positive(constant=self.constant)
-        validate.whole(count=self.count)
-        validate.nonnegative(deviation=self.deviation)
+        positive(constant=self.constant)
+        whole(count=self.count)
+        nonnegative(deviation=self.deviation)
         names = [column.name for column in self.columns]
         size = len(names) + 1
         if len(set(names)) != len(names):
@@ -560,7 +567,7 @@ class JointSums:
                 f"Expected matrix to be symmetric with {size} rows (the constant and "
                 f"{size - 1} columns), got shape {self.matrix.shape}."
             )
-        validate.finite(largest_entry=float(np.abs(self.matrix).max()))
+        finite(largest_entry=float(np.abs(self.matrix).max()))
         for group in {column.group for column in self.columns} - {None}:
             weights = {column.weight for column in self.columns if column.group == group}
             if len(weights) > 1:

@@ -26,7 +26,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning import tables
 from blurfit.learning.sums import JointSums

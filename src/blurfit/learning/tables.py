@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import chdtrc, fdtrc
 
-from blurfit.arrays import BoolArray, FloatArray, IntArray
+from blurfit.data import BoolArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.sums import Blurred, JointSums, solved
 

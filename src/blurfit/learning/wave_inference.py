@@ -39,6 +39,9 @@ could have noticed:
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
 
+Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
+instead of 0.7: then one fit in a thousand is refused by chance.
+
 Then wave 1's errors are told, or none. 1.5, four, 0.7, one in a hundred, 3, twice and 3.5 were
 chosen on generated populations; people without anybody far out are refused by chance, one time in
 ten or so.
@@ -85,7 +88,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import expm
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.gauge import (
     LEAST_EXPECTED,
@@ -120,6 +123,7 @@ MOST_NOISE = 0.6  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.7  # signs of people whom no wave saw
+SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
 LEAST_SHARP = 0.005  # the deviation of their share, above which nobody would notice them
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
@@ -221,7 +225,7 @@ def unseen(waves: Sequence[Collected]) -> bool:
     square, of_square = belief.seen.residual(chart)
     sign = share * math.sqrt(precision)
     sign += (energy - size) / of_energy + (square - spread) / of_square
-    return sign > math.sqrt(3) * SIGN
+    return sign > math.sqrt(3) * (SURE_SIGN if belief.differences else SIGN)
 
 
 def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float, float]]:
@@ -317,11 +321,11 @@ def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, Flo
         left = cut_of(belief, chart, sums).out ** 2 * belief.covariance
         return Pull.of_line(_step_sums(belief, chart, sums)).through(_back(chart)), left
     back = np.asarray(np.linalg.inv(coordinates(chart)), dtype=np.float64)
-    found = Pull.of_step(*_solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
+    found = Pull.of_step(*solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
     return found, np.zeros_like(found.squares)
 
 
-def _solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
+def solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
     """Return (Â + G)⁻¹, and the step."""
     bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
     inverse = np.asarray(np.linalg.inv(read.gram + bias), dtype=np.float64)
@@ -372,7 +376,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
             "The noise dominates the sums of this wave, so there are no standard errors; state "
             "tighter bounds, ask more people, or allow a larger epsilon."
         )
-    inverse, theta = _solved(read)
+    inverse, theta = solved(read)
     noise = read.linear_variance * np.eye(len(theta))
     noise += read.noise.sandwich(np.outer(theta, theta))
     middle = plain = read.dispersion * read.gram

@@ -35,10 +35,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from blurfit.arrays import ByteArray, FloatArray
-from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.data import ByteArray, FloatArray
+from blurfit.errors import BlurfitError, InvalidValueError, optional
 from blurfit.messages.submissions import Layout, Submissions
-from blurfit.optional import optional
 from blurfit.private_files import replacing
 
 FORMAT, VERSION = "blurfit-submissions", "1"

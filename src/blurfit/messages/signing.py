@@ -1,23 +1,4 @@
-r"""What a service signs, and what a contributor keeps to withdraw later.
-
-**Secrets.** What a contributor keeps to withdraw later: secrets, of which identifiers are the
-hashes.
-
-    secret of the receipt ─► of row i = SHA-256("blurfit secret\n" ‖ secret ‖ i, 8 bytes)
-                                └─► identifier = 16 bytes of SHA-256("blurfit identifier\n" ‖ it)
-
-The receipt's secret has 256 random bits and stays with the contributor. To whoever does not know it
-the identifiers are as good as random, so nothing else changes: they have 128 bits, a database
-cannot tell them from those of people who kept no secret, and nothing more is sent or stored.
-
-**Who may withdraw.** Whoever can name a secret whose hash is the identifier: the contributor, for
-each row by itself. Databases, proxies and thieves of a backup know identifiers; to find a secret
-for one of them is to invert a hash of 128 bits. The identifier alone would not do: each of two
-databases knows those at the other, and could then empty it of honest people until a victim is left
-among people that it invented (`blurfit.store.joint`). A secret that was shown to one of two
-databases is good at the other one as well, as it should be: she wants to be in neither.
-
-**Signatures.** Signatures of a service, by a key that the agreement names: Ed25519 (RFC 8032).
+r"""Signatures of a service, by a key that the agreement names: Ed25519 (RFC 8032).
 
 A public key has 32 bytes, as a fingerprint of it would: so the agreement holds the key itself, and
 whoever has the agreement can check a signature without asking anybody. What is signed begins with
@@ -38,46 +19,16 @@ told equal numbers from others would betray what is stored (`blurfit.store.arriv
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from blurfit.arrays import ByteArray
+from blurfit.data import canonical
 from blurfit.errors import InvalidValueError
-from blurfit.json_reader import canonical
-from blurfit.messages.shares import ROLES, Role
-
-
-def secrets_of(secret: str, start: int, stop: int) -> list[bytes]:
-    """Return the secrets of some rows.
-
-    >>> [one.hex()[:8] for one in secrets_of("00" * 32, 0, 2)]
-    ['88b64d29', 'c3afa94e']
-    """
-    if not re.fullmatch("[0-9a-f]{64}", secret):
-        raise InvalidValueError("Expected a secret of 64 hexadecimal digits, as a receipt has it.")
-    begun = hashlib.sha256(b"blurfit secret\n" + bytes.fromhex(secret))
-    found = []
-    for row in range(start, stop):
-        one = begun.copy()
-        one.update(row.to_bytes(8))
-        found.append(one.digest())
-    return found
-
-
-def identifiers_of(some: Sequence[bytes]) -> ByteArray:
-    """Return the identifiers of secrets, (n, 16).
-
-    >>> identifiers_of(secrets_of("00" * 32, 0, 1)).tobytes().hex()
-    '7226b5fd886f1865a4d0cdcc13edf6da'
-    """
-    hashes = (hashlib.sha256(b"blurfit identifier\n" + one).digest()[:16] for one in some)
-    return np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(-1, 16)
-
+from blurfit.messages.submissions import ROLES, Role
 
 Deed = Literal["receipt", "withdrawal"]
 SIGNATURES = "signatures"  # the field of a file that is not signed itself

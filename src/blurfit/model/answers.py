@@ -16,12 +16,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit, ndtri, stdtrit
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray, html_table
+from blurfit.errors import InfeasibleError, InvalidValueError, axes, optional
 from blurfit.learning.tables import Answer, Test
 from blurfit.model.summary import aligned, number
-from blurfit.notebook import html_table
-from blurfit.optional import axes, optional
 
 NUMBERS = ("estimate", "standard_error", "privacy_error", "lower", "upper")
 Bend = Literal["", "exponential", "logistic"]

@@ -45,8 +45,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, inside_unit_interval
 from blurfit.learning import tables
 from blurfit.learning.denoise import spreads
 from blurfit.learning.inference import Inference, infer
@@ -58,7 +58,6 @@ from blurfit.schema.formulas import Formula
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import units
-from blurfit.validate import inside_unit_interval
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -69,7 +68,7 @@ POINTS = 41  # at which a number's effect is told, unless it has knots
 _PEOPLE = 400  # made-up, to see whether one model is within another
 _STEP = 1e-5  # of a number's range, over which a slope is taken
 _BENDS: dict[str, Bend] = {"linear": "", "logistic": "logistic", "log": "exponential"}
-CURVE = "Errors assume that the model's curve is right."
+CURVE = "Errors assume that the model is correct."
 THESE_ROWS = "The rows that were given are taken as the population itself."
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from blurfit.errors import InfeasibleError
+from blurfit.errors import InfeasibleError, optional
 from blurfit.model.model import PublishedModel
-from blurfit.optional import optional
 from blurfit.schema.schema import Categorical, Numeric
 
 _FAR = 1e38  # stands for what was not said, beyond any answer of ONNX's short numbers

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from blurfit.agreement.proving import push_of_liars
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, nonnegative, whole
 from blurfit.learning.denoise import denoise
 from blurfit.learning.inference import Inference, Pull, infer
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
@@ -35,15 +35,14 @@ from blurfit.schema.formulas import Formula
 from blurfit.schema.schema import Categorical
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import Units, units, values
-from blurfit.validate import nonnegative, whole
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
 
 
 _METHODS: dict[Reading, str] = {
-    "linear-bayes": "shrunk by linear Bayes",
-    "posterior-mean": "shrunk to the posterior mean",
+    "linear-bayes": "least squares; shrunk for prediction, by linear Bayes",
+    "posterior-mean": "least squares; shrunk for prediction, to the posterior mean",
     "mean": "the mean alone: more cannot be told from the noise",
 }
 

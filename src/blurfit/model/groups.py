@@ -22,8 +22,8 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.statement import Promise
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, optional
 from blurfit.learning import tables as reading
 from blurfit.learning.groups import Fitted, GroupSums, decomposed, fit_groups
 from blurfit.learning.inference import Inference
@@ -32,7 +32,6 @@ from blurfit.learning.tables import Answer
 from blurfit.model.answers import Answers
 from blurfit.model.model import PublishedModel
 from blurfit.model.tables import EVEN, Asked, levels_of, promise_of
-from blurfit.optional import optional
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.derived import Bands
 from blurfit.schema.formulas import Formula

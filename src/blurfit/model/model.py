@@ -29,9 +29,16 @@ from msgspec import Meta, Struct
 from blurfit.agreement.agreement import Agreement, AgreementDocument, Fingerprint
 from blurfit.agreement.statement import Promise, SeenBy, in_each_wave
 from blurfit.agreement.terms import Admission
-from blurfit.arrays import AnyArray, FloatArray, fixed
-from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
-from blurfit.json_reader import read_json
+from blurfit.data import AnyArray, FloatArray, fixed, read_json, software
+from blurfit.errors import (
+    BlurfitError,
+    InfeasibleError,
+    InvalidValueError,
+    inside_unit_interval,
+    one_of,
+    whole,
+    whole_from_zero,
+)
 from blurfit.learning.inference import Errors, Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
@@ -39,8 +46,6 @@ from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients
 from blurfit.schema.vectors import Units, units, values
 from blurfit.theory.guarantees import LocalGuarantee, require_local
-from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zero
-from blurfit.version import software
 
 if TYPE_CHECKING:
     from blurfit.model.summary import Results, Summary

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray, fixed
+from blurfit.data import FloatArray, fixed, software
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums
@@ -34,7 +34,6 @@ from blurfit.theory.coded import CodedForm
 from blurfit.theory.events import EventForm
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.moments import MomentCalibration
-from blurfit.version import software
 
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
 if TYPE_CHECKING:

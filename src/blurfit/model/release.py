@@ -57,7 +57,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import weight_scale
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray, read_json
 from blurfit.errors import (
     BelowQuorumError,
     BlurfitError,
@@ -65,7 +65,6 @@ from blurfit.errors import (
     InvalidValueError,
     NotCertifiedError,
 )
-from blurfit.json_reader import read_json
 from blurfit.learning.exact import enclose
 from blurfit.learning.solver import ElasticNet, minimise
 from blurfit.learning.sums import Statistics, Totals
@@ -207,7 +206,7 @@ def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
     if totals.draws != agreement.database_draws:
         raise InvalidValueError(
             f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
-            f"these have that of {totals.draws}: add it with blurfit.randomness.database."
+            f"these have that of {totals.draws}: add it with blurfit.randomness.noise."
         )
     refuse_below_quorum(agreement, totals.count)
 

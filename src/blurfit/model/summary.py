@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from blurfit.data import html_table
+from blurfit.errors import axes, optional
 from blurfit.learning.inference import Estimate
-from blurfit.notebook import html_table
-from blurfit.optional import axes, optional
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import title_of, titles
 
@@ -53,17 +53,17 @@ UNEVEN = (
     "(--uneven on the command line) allows for any."
 )
 CUT = (
-    "Errors are of the line that least squares gives to the same population. They count the "
-    "sampling of people{uneven}, the noise, and what the cut may hide, if no more people are far "
-    "from all others than the waves saw; waves=1 assumes nothing of them."
+    "Standard errors are for the least-squares line of the same population. They cover "
+    "sampling{uneven}, privacy noise and bias from clipping, provided that there are no more "
+    "outliers than the waves detected; waves=1 makes no such assumption."
 )
 LIARS = (
-    "If 1 % of the contributors lied together, they can have moved a coefficient by as much as "
-    "stands beside its interval, which does not include it."
+    "The column 'if 1 % lie' is how far 1 % of the contributors could have moved a coefficient by "
+    "lying together. Intervals do not include it."
 )
-PROBABILITY = "Coefficients are changes of the probability: a straight line through yes and no."
-CURVE = "Coefficients are of the {scale}. Errors {robust} that the model's curve is right."
-_SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
+PROBABILITY = "Coefficients are changes in probability (a linear probability model)."
+CURVE = "Coefficients are on the scale of {scale}. Errors {robust} that the model is correct."
+_SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Summary:
         number, whom = promise.counted.split(" ")
         facts = [(whom, f"{number}{least}"), ("privacy", promise.numbers)]
         if promise.private:
-            facts.append(("neighbours", f"{promise.neighbours} one {promise.unit}"))
+            facts.append(("protects", promise.protects))
         facts.append(("method", model.method))
         notes = (
             [PROBABILITY] if model.link == "linear" and not isinstance(model.aim, Numeric) else []

@@ -28,7 +28,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.linalg import block_diag
 
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    inside_unit_interval,
+    one_of,
+    optional,
+    whole,
+)
 from blurfit.learning import tables
 from blurfit.learning.denoise import Components, Correlations, components, correlations
 from blurfit.learning.inference import infer
@@ -37,12 +44,10 @@ from blurfit.learning.synthesis import joint_law
 from blurfit.learning.tables import Answer, Levels
 from blurfit.model.answers import Answers
 from blurfit.model.fitting import in_units
-from blurfit.optional import optional
 from blurfit.schema.columns import Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import units
-from blurfit.validate import inside_unit_interval, one_of, whole
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from blurfit.arrays import BoolArray, FloatArray, WordArray
+from blurfit.data import BoolArray, FloatArray, WordArray
 
 MODULUS = 2**64 - 2**32 + 1
 _GENERATOR, _LOG_ORDER = pow(7, 2**32 - 1, MODULUS), 32  # of the roots of unity of order 2³²

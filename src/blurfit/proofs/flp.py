@@ -62,7 +62,7 @@ from typing import Protocol
 
 import numpy as np
 
-from blurfit.arrays import BoolArray, IntArray, WordArray, fixed
+from blurfit.data import BoolArray, IntArray, WordArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.proofs import field
 

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from blurfit.arrays import BoolArray, ByteArray, WordArray
+from blurfit.data import BoolArray, ByteArray, WordArray
 from blurfit.proofs import field
 from blurfit.proofs.field import MODULUS, is_canonical
 from blurfit.proofs.flp import Circuit, Flp

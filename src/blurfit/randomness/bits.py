@@ -10,7 +10,7 @@ import os
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from blurfit.arrays import WordArray
+from blurfit.data import WordArray
 
 
 def octets(count: int) -> bytes:
@@ -28,7 +28,7 @@ def words(count: int) -> WordArray:
     Counter mode with 256 bits of the operating system as the key, so threads and forked processes
     never share a stream. The b = count/2 blocks of 128 bits are at a distance of at most b²/2¹²⁹
     from chance, because blocks of a permutation do not repeat, as long as AES-256 is what it is
-    believed to be (`blurfit.messages.shares` assumes the same).
+    believed to be (`blurfit.messages.submissions` assumes the same).
 
     >>> words(3).shape
     (3,)

@@ -44,9 +44,8 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from blurfit import validate
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError, finite, one_of, positive, whole
 from blurfit.schema.table import codes, missing, numbers, refuse_first, refuse_keys
 from blurfit.schema.wording import (
     NO,
@@ -153,7 +152,7 @@ class Numeric(_Column):
         assign(
             self, name=name, lower=as_number(lower=self.lower), upper=as_number(upper=self.upper)
         )
-        validate.one_of(OUTSIDE, outside=self.outside)
+        one_of(OUTSIDE, outside=self.outside)
         check_words(self, (), measured=True)
         if not SMALLEST_WIDTH <= self.width <= LARGEST_WIDTH:
             raise InvalidValueError(
@@ -317,8 +316,8 @@ class TimeToEvent(Binary):
         bands: int = 8,
         wording: Wording = NO_WORDING,
     ) -> None:
-        validate.whole(bands=bands)
-        validate.positive(horizon=horizon)
+        whole(bands=bands)
+        positive(horizon=horizon)
         if not 2 <= bands <= MOST_BANDS:
             raise InvalidValueError(f"Expected bands={bands} from 2 to {MOST_BANDS}.")
         last = as_number(horizon=horizon)
@@ -419,7 +418,7 @@ def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Featu
     try:
         refuse_keys(entry, ("name", "kind"), None)
         where = f"{where} ({entry['name']!r})"
-        validate.one_of(("numeric", "binary", "categorical", "exit"), kind=entry["kind"])
+        one_of(("numeric", "binary", "categorical", "exit"), kind=entry["kind"])
         name, more, words = entry["name"], ("optional", *WORDING_KEYS), wording_from(entry)
         optional = entry.get("optional", False)
         if entry["kind"] == "binary":
@@ -480,7 +479,7 @@ def assign(column: Any, **fields: Any) -> None:
 def as_number(**named: Any) -> float:
     """Return the one named value as a finite float, −0 as 0: equal schemas are written alike."""
     ((_, value),) = named.items()
-    validate.finite(**named)
+    finite(**named)
     return float(value) + 0.0
 
 

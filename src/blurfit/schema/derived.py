@@ -39,9 +39,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.data import AnyArray, FloatArray, canonical
 from blurfit.errors import InvalidValueError
-from blurfit.json_reader import canonical
 from blurfit.schema.columns import (
     Binary,
     Categorical,

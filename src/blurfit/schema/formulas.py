@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
+from blurfit.errors import InvalidValueError, optional
 from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
 from blurfit.schema.schema import Schema

@@ -44,8 +44,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
+from blurfit.errors import InvalidValueError, optional
 from blurfit.schema.columns import (
     Binary,
     Categorical,

@@ -43,9 +43,8 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from blurfit import validate
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError, one_of
 from blurfit.schema.columns import (
     OUTSIDE,
     Binary,
@@ -212,10 +211,15 @@ class Schema:
         if self.predictors and target == self.target.name:
             return tuple(self.predictors)
         alone = {one.name for one in self.sources}
+        apart = {target}
+        if isinstance(self.target, TimeToEvent):  # whose time is no feature
+            apart.add(self.target.time)
         return tuple(
             one.name
             for one in self.questions
-            if one.name != target and target not in one.of and (not one.of or alone & set(one.of))
+            if one.name not in apart
+            and target not in one.of
+            and (not one.of or alone & set(one.of))
         )
 
     def _bound(self, one: Any) -> Any:
@@ -333,7 +337,7 @@ class Schema:
         allowed = ("intercept", "outside", "targets", "sources", "predictors", *ABOUT)
         refuse_keys(description, ("features", "target"), allowed)
         outside = description.get("outside", "clip")
-        validate.one_of(OUTSIDE, outside=outside)
+        one_of(OUTSIDE, outside=outside)
         parts: dict[str, list[Any]] = {}
         for part in ("features", "sources"):
             entries = description.get(part, [])

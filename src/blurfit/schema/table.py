@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 
 NOT_A_NUMBER = (

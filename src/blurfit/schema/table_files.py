@@ -29,9 +29,8 @@ from pathlib import Path
 from typing import Any, TextIO
 from zipfile import BadZipFile, ZipFile
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.optional import optional
+from blurfit.data import FloatArray
+from blurfit.errors import BlurfitError, InvalidValueError, optional
 from blurfit.schema.columns import Binary, Categorical
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import RowError

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.derived import Condition, Cross, Curve, Product, levels_of

@@ -16,10 +16,9 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.terms import Terms, require_together
-from blurfit.dates import instant
-from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError
+from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError, instant
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
-from blurfit.messages.shares import KIND_OF, OVERHEAD, ROLES, Role
+from blurfit.messages.submissions import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
 from blurfit.protocol.http import (
     COLLECTIONS,
@@ -28,6 +27,8 @@ from blurfit.protocol.http import (
     OCTETS,
     ONE_COLLECTION,
     Acknowledgement,
+    counts_at,
+    refuse_if_uneven,
 )
 from blurfit.protocol.problems import RequestError
 from blurfit.schema.imports import from_xlsform
@@ -64,7 +65,7 @@ from blurfit.service.operations import (
     post,
     query,
 )
-from blurfit.service.remote import counts_at, refuse_if_uneven
+from blurfit.service.translation import told
 from blurfit.store.collections import Status
 from blurfit.store.halves import Comparison
 from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
@@ -314,7 +315,7 @@ class Administration:
         try:
             refuse_if_uneven(agreement, counts)
         except ConflictError as error:
-            warning = str(error).removesuffix(", or close with --anyway.") + "."
+            warning = told(str(error).removesuffix(", or close with --anyway.") + ".")
         names = [one.name for one in agreement.databases]
         return Sides([Side(*one) for one in zip(names, counts, strict=True)], warning)
 
@@ -347,7 +348,8 @@ class Administration:
             if len(self._compared) >= _MOST_KEPT:
                 self._compared.clear()
             self._compared[at] = found
-        return self._compared[at]
+        found = self._compared[at]
+        return Comparison(found.people, found.disagree, found.long, told(found.told))
 
     # ---- the end
 
@@ -470,4 +472,4 @@ def _survey_in(workbook: bytes, target: str) -> Survey:
         file = Path(folder, "survey.xlsx")
         file.write_bytes(workbook)
         found = from_xlsform(file, target)
-    return Survey(found.schema.to_dict(), list(found.notes))
+    return Survey(found.schema.to_dict(), [told(one) for one in found.notes])

@@ -31,7 +31,7 @@ from blurfit.messages.signing import Signer
 from blurfit.protocol import problems
 from blurfit.protocol.http import JSON, OUTDATED, is_old
 from blurfit.protocol.problems import RequestError
-from blurfit.service import intake, operations, website
+from blurfit.service import intake, operations, translation, website
 from blurfit.service.administration import Administration
 from blurfit.service.answers import (
     OVER_TLS,
@@ -86,8 +86,8 @@ class Service:
 
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peers.RemotePeer`. `share_key` is the private key to
-    which agreements seal this database's shares (`blurfit.messages.shares`), `signing_key` the one
-    with which it signs where agreements name it (`blurfit.service.signing`). `limiter`,
+    which agreements seal this database's shares (`blurfit.messages.submissions`), `signing_key` the
+    one with which it signs where agreements name it (`blurfit.service.signing`). `limiter`,
     `collection_limiter` and `metrics` are given where several processes have them in common
     (`blurfit.service.server`).
     """
@@ -178,6 +178,8 @@ class Service:
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
         address = client[0] if client else ""
+        accepted = dict(scope["headers"]).get(b"accept-language", b"")
+        translation.wanted.set(translation.best_of(accepted.decode("latin-1")))
         if client and not self._allowance.limiter.allows(address):
             detail = "Wait a second and send the same request again; it will be counted once."
             await self._refusals.send(send, RequestError(problems.TOO_MANY, detail))

@@ -45,13 +45,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from starlette.requests import Request
 from starlette.types import Receive
 
-from blurfit.errors import InvalidValueError
-from blurfit.json_reader import read_json
+from blurfit.data import read_json
+from blurfit.errors import InvalidValueError, nonnegative
 from blurfit.protocol import problems
 from blurfit.protocol.http import JSON, media_type
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.tokens import hashed, new_token
-from blurfit.validate import nonnegative
 
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")

@@ -34,7 +34,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from blurfit.arrays import BoolArray, ByteArray, WordArray
+from blurfit.data import BoolArray, ByteArray, WordArray, read_json
 from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
@@ -42,7 +42,6 @@ from blurfit.errors import (
     ServiceError,
     UnknownCollectionError,
 )
-from blurfit.json_reader import read_json
 from blurfit.proofs import field as field64
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
 from blurfit.protocol import problems, tokens

@@ -20,7 +20,6 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError, ServiceError
-from blurfit.messages.shares import Role
 from blurfit.messages.signing import (
     Deed,
     Signature,
@@ -29,6 +28,7 @@ from blurfit.messages.signing import (
     about_submissions,
     is_signed,
 )
+from blurfit.messages.submissions import Role
 from blurfit.model.model import with_signatures
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store

@@ -24,10 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from blurfit import validate
-from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
+from blurfit.data import FloatArray
+from blurfit.errors import InvalidValueError, optional, whole, whole_from_zero
 from blurfit.schema.columns import Binary, Numeric
 from blurfit.schema.schema import Schema
 
@@ -262,8 +260,8 @@ class Census:
 
     def take(self, n: int, start: int = 0) -> "Census":
         """n rows from row `start` on: never fewer, so that a quorum counted on it is met."""
-        validate.whole(n=n)
-        validate.whole_from_zero(start=start)
+        whole(n=n)
+        whole_from_zero(start=start)
         if start + n > len(self):
             raise InvalidValueError(
                 f"Expected n={n} rows from start={start} on, but there are {len(self)} rows."
@@ -326,8 +324,8 @@ def make_census(n: int, seed: int) -> Census:
     >>> make_census(3, seed=7).synthetic
     True
     """
-    validate.whole(n=n)
-    validate.whole_from_zero(seed=seed)
+    whole(n=n)
+    whole_from_zero(seed=seed)
     schema = census_schema(
         education=Numeric("education", 1, 24),
         residence=Numeric("residence_years", 0, 100),

@@ -37,7 +37,7 @@ import numpy as np
 from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import linear_bayes, shrink

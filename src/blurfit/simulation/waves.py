@@ -26,8 +26,8 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import FloatArray, IntArray
-from blurfit.errors import BelowQuorumError, InvalidValueError
+from blurfit.data import FloatArray, IntArray
+from blurfit.errors import BelowQuorumError, InvalidValueError, positive
 from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Totals
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
@@ -37,11 +37,12 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums, sampler_for
 from blurfit.theory import moments
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm
 from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.maps import Announced, GaugeMap, ResidualMap
+from blurfit.theory.hazards import HazardMap
+from blurfit.theory.maps import GaugeMap, ResidualMap
 from blurfit.theory.planning import Kind, Stages, information, mean_alone, public_weights
-from blurfit.validate import positive
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
 
@@ -215,6 +216,7 @@ def draw_wave(
     neighbours: Neighbours = "replace",
 ) -> WaveSums:
     """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
+    assert not isinstance(chart, HazardMap), "times are columns of an agreement's own records"
     deviation = chart.sensitivity(neighbours) / mu
     if isinstance(chart, GaugeMap):
         counts = generator.normal(size=chart.width) * deviation

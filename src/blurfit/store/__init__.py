@@ -15,6 +15,6 @@
 | `halves` | do those who came first and later send alike? |
 """
 
-from blurfit.optional import optional
+from blurfit.errors import optional
 
 optional("sqlalchemy")  # or an error that names the extra, at the door rather than in a room

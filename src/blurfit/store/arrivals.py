@@ -23,12 +23,12 @@ does, test guesses of what the other one holds.
 
 Withdrawals
 -----------
-Whoever withdraws proves that she sent it (`blurfit.messages.signing`). In one transaction, which
-holds the course's row as publishing does, her row is taken out of its block, whose sums are added
-up anew from the rows that are left, and her identifier is written down as withdrawn. So, killed
-anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one comes
-first, and the other finds it done. To withdraw twice is to withdraw once. The sums are then those
-of the others, exactly.
+Whoever withdraws proves that she sent it (`blurfit.messages.submissions`). In one transaction,
+which holds the course's row as publishing does, her row is taken out of its block, whose sums are
+added up anew from the rows that are left, and her identifier is written down as withdrawn. So,
+killed anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one
+comes first, and the other finds it done. To withdraw twice is to withdraw once. The sums are then
+those of the others, exactly.
 
 **Many at once.** Rows of one receipt may be scattered over all blocks, each of which is some
 megabytes to write. A transaction takes out what is in `BLOCKS_AT_ONCE` of them, and others write
@@ -67,7 +67,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
-from blurfit.arrays import ByteArray
+from blurfit.data import ByteArray
 from blurfit.errors import (
     BlurfitError,
     ClosedError,
@@ -274,7 +274,7 @@ def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> 
         )
     if not is_open:
         raise ClosedError(
-            "The collection has closed, and takes nothing more. Nothing of this was kept."
+            "The survey has closed, and takes no more answers. Nothing of this was stored."
         )
     if _is_full(connection, wave):
         raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")
@@ -292,8 +292,8 @@ def _use_invitations(connection: Connection, wave: Collection, span: Span, neede
     if len(good) < needed:
         raise NotInvitedError(
             f"Expected an invitation for each of {needed} submissions, and {len(good)} of those "
-            "given are good: the others were never given out, or have been used. Ask whoever "
-            "invited you."
+            "given are good: each works once, and the others were never given out, or have been "
+            "used. Open the whole link that you were sent, or ask whoever invited you for another."
         )
     if (place := wave.agreement.wave) is not None:
         good = [one for one in good if place.lot.group_of(one) == place.number]

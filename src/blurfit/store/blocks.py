@@ -22,7 +22,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.arrays import ByteArray
+from blurfit.data import ByteArray
 from blurfit.errors import NotCertifiedError
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.submissions import Submissions

@@ -40,8 +40,8 @@ which a lot decides (`blurfit.agreement.waves`). One that was used is gone: whoe
 takes part once.
 
 **Roles.** A store that collects whole submissions has the role "whole". Of two databases the first
-gets the masked numbers and the second the seeds of the masks (`blurfit.messages.shares`). The role
-is written down when a course is opened, and never changed.
+gets the masked numbers and the second the seeds of the masks (`blurfit.messages.submissions`). The
+role is written down when a course is opened, and never changed.
 """
 
 import re
@@ -58,8 +58,7 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, read_agreed
 from blurfit.agreement.terms import require_together
-from blurfit.arrays import AnyArray, ByteArray
-from blurfit.dates import in_words
+from blurfit.data import AnyArray, ByteArray
 from blurfit.errors import (
     BetweenWavesError,
     ClosedError,
@@ -68,15 +67,15 @@ from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
     UnknownCollectionError,
+    in_words,
+    one_of,
 )
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
-from blurfit.messages.shares import KIND_OF, ROLES, Role, ShareLayout, sum_of_masks
-from blurfit.messages.submissions import Layout
+from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
 from blurfit.store import outbox, tables
 from blurfit.store.database import Transactions
 from blurfit.store.tables import Clock, courses, invitations, waves
 from blurfit.theory.planning import StageKind
-from blurfit.validate import one_of
 
 Numbers = AnyArray  # float64, or uint64 for shares
 CourseState = Literal["collecting", "paused", "held", "ended"]

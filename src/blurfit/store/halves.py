@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.proving import radii
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.learning.inference import FALSE_ALARM, MOST_NUMBERS, halves_apart
 from blurfit.learning.sums import Screen
 from blurfit.store import blocks as stored

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.arrays import BoolArray, ByteArray
+from blurfit.data import BoolArray, ByteArray
 from blurfit.errors import InvalidValueError
 from blurfit.store import tables
 

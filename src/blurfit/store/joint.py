@@ -134,9 +134,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.databases import DEVIATIONS, largest_steps
+from blurfit.agreement.databases import DEVIATIONS, largest_steps, most_left_out
 from blurfit.agreement.mechanisms import largest_scale
-from blurfit.arrays import BoolArray, ByteArray, WordArray
+from blurfit.data import BoolArray, ByteArray, WordArray
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,
@@ -146,9 +146,9 @@ from blurfit.errors import (
     NotCertifiedError,
 )
 from blurfit.learning.sums import Totals
-from blurfit.messages.shares import Role
+from blurfit.messages.submissions import Role
 from blurfit.proofs import field
-from blurfit.randomness.database import words
+from blurfit.randomness.noise import database_words
 from blurfit.store import blocks, identifiers
 from blurfit.store.arrivals import Intake
 from blurfit.store.collections import (
@@ -166,8 +166,6 @@ from blurfit.store.identifiers import WIDTH, among, in_order, minus
 from blurfit.store.tables import insert_if_absent, verdicts, waves
 from blurfit.theory.moments import MomentCalibration
 
-# 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
-LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
 # And because their proofs failed, where people are invited: one in so many, or as many as there are
 # if so many times the quorum remain.
 FAILED_ONE_IN, ENOUGH = 10, 4
@@ -286,7 +284,7 @@ def record(
             "alone among made-up contributors. Find out which; if it is honest, let those who are "
             "missing send again, or collect again."
         )
-    digest, noise = digest_of(wave, common), words(agreement)
+    digest, noise = digest_of(wave, common), database_words(agreement)
     inside = len(common) < len(left_out)
     listed = common if inside else in_order(left_out)
     if (before := recorded(connection, wave)) is not None:
@@ -330,13 +328,6 @@ def _without_proof(
             "among made-up contributors. Find out which, and collect again from more people."
         )
     return failed
-
-
-def most_left_out(agreement: Agreement, role: Role, held: int) -> int:
-    """Return how many of those whom a database holds a set may leave out."""
-    if agreement.database_noise or agreement.admission == "anyone":
-        return held
-    return held // LEFT_OUT_ONE_IN[role]
 
 
 def digest_of(wave: Collection, common: ByteArray) -> bytes:

@@ -56,7 +56,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed
-from blurfit.arrays import ByteArray, WordArray
+from blurfit.data import ByteArray, WordArray
 from blurfit.errors import (
     BelowQuorumError,
     BlurfitError,
@@ -74,7 +74,7 @@ from blurfit.model.course import Course as Followed
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import Release, is_model, moments_of, refuse_below_quorum
-from blurfit.randomness.database import blurred, words
+from blurfit.randomness.noise import database_words, with_database_noise
 from blurfit.store import blocks, joint, outbox
 from blurfit.store.collections import (
     CLOSES_IF_PAST,
@@ -253,7 +253,7 @@ def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False
     if now.newest.state == "collecting":
         shut(connection, now)
     if not short and wave.role == "whole" and wave.agreement.database_noise:
-        noise = words(wave.agreement).astype("<u8").tobytes()
+        noise = database_words(wave.agreement).astype("<u8").tobytes()
         absent = (_w.key == wave.key) & _w.noise.is_(None)
         connection.execute(sa.update(waves).where(absent).values(noise=noise))
     outbox.call(connection, course.key)
@@ -534,7 +534,7 @@ class Publishing(Sharing):
             if shared is not None:
                 totals = joint.totals_of(agreement, *shared)
             else:
-                totals = blurred(agreement, found, drawn)
+                totals = with_database_noise(agreement, found, drawn)
             return moments_of(agreement, totals).to_json(), None
         except BelowQuorumError:
             raise

@@ -28,12 +28,11 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from blurfit.errors import ConflictError, InvalidValueError, StorageError
+from blurfit.errors import ConflictError, InvalidValueError, StorageError, one_of
 from blurfit.store.backup import refuse_backup
 from blurfit.store.database import CONNECTIONS, Transactions
 from blurfit.store.release import Publishing
 from blurfit.store.tables import audit_log, insert_if_absent, migrate, settings, tokens
-from blurfit.validate import one_of
 
 Right = Literal["open", "invite", "publish", "read"]
 RIGHTS: tuple[Right, ...] = ("open", "invite", "publish", "read")

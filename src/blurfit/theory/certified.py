@@ -53,7 +53,7 @@ from operator import itemgetter
 import numpy as np
 from scipy.special import expit
 
-from blurfit.errors import InfeasibleError
+from blurfit.errors import InfeasibleError, finite, inside_unit_interval, nonnegative, positive
 from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_gradient_delta
 from blurfit.theory.guarantees import (
     LEAST_DELTA,
@@ -71,7 +71,6 @@ from blurfit.theory.numerics import (
     descend,
     shifted_energy_ceiling,
 )
-from blurfit.validate import finite, inside_unit_interval, nonnegative, positive
 
 FORECAST_FAILURE = 0.1
 DEFAULT_FRACTION = 0.01  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for

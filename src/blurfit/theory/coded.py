@@ -68,12 +68,11 @@ from functools import cached_property
 
 import numpy as np
 
-from blurfit.arrays import FloatArray, fixed
-from blurfit.errors import InvalidValueError
+from blurfit.data import FloatArray, fixed
+from blurfit.errors import InvalidValueError, whole
 from blurfit.theory.forms import Form, JointForm
 from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.moments import NUDGE, Reach, sensitivity
-from blurfit.validate import whole
 
 MOST_CLASSES = 256
 MOST_OVERLAP = 0.9

@@ -55,12 +55,11 @@ from functools import cached_property
 
 import numpy as np
 
-from blurfit.arrays import FloatArray, fixed
-from blurfit.errors import InvalidValueError
+from blurfit.data import FloatArray, fixed
+from blurfit.errors import InvalidValueError, one_of, positive, whole
 from blurfit.theory.forms import Form, IndexArray, JointForm, public_zeros
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.moments import NUDGE, Reach
-from blurfit.validate import one_of, positive, whole
 
 LEAST_BANDS, MOST_BANDS = 2, 48  # as in `blurfit.schema.columns`
 OF_TIME = 0.95  # α

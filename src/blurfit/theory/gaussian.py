@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, ndtr
 
+from blurfit.errors import inside_unit_interval, nonnegative
 from blurfit.theory.numerics import root_of_increasing
-from blurfit.validate import inside_unit_interval, nonnegative
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _UNIT_NODES, _UNIT_WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2

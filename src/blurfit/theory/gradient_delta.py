@@ -49,7 +49,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import erfcx
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.theory.numerics import root_of_increasing
 
 _ROOT_3 = math.sqrt(3)

@@ -42,8 +42,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+    whole,
+)
 
 Calibration = TypeVar("Calibration")
 Neighbours = Literal["replace", "zero-out"]

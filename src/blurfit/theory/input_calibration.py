@@ -22,7 +22,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Literal
 
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+    whole,
+    within_floating_point,
+)
 from blurfit.theory import certified
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
@@ -45,14 +55,6 @@ from blurfit.theory.guarantees import (
     rounded_up,
 )
 from blurfit.theory.moments import LocalTarget
-from blurfit.validate import (
-    inside_unit_interval,
-    nonnegative,
-    one_of,
-    positive,
-    whole,
-    within_floating_point,
-)
 
 
 @dataclass(frozen=True)

@@ -70,11 +70,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.data import FloatArray
+from blurfit.errors import InvalidValueError, nonnegative, one_of, positive
 from blurfit.theory.guarantees import APPROXIMATIONS, Approximation
 from blurfit.theory.numerics import brent
-from blurfit.validate import nonnegative, one_of, positive
 
 TOLERANCE = 1e-9  # by how much, relatively, rounding may carry an honest record beyond a bound
 _VANISHING = 1e-150  # a norm whose square underflows has no digits left to compare

@@ -82,7 +82,16 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.errors import (
+    InvalidValueError,
+    NotCertifiedError,
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+    whole,
+    within_floating_point,
+)
 from blurfit.theory import gaussian
 from blurfit.theory.guarantees import (
     LEAST_DELTA,
@@ -97,14 +106,6 @@ from blurfit.theory.guarantees import (
     require_local,
     require_one,
     rounded_up,
-)
-from blurfit.validate import (
-    inside_unit_interval,
-    nonnegative,
-    one_of,
-    positive,
-    whole,
-    within_floating_point,
 )
 
 NUDGE = 1 + 1e-12  # far above what rounding can take from a handful of operations

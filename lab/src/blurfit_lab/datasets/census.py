@@ -7,6 +7,9 @@ random order. The columns follow the paper's 13 attributes, except that rooms st
 automobiles and that the years in the dwelling come as a band from 1 (up to 12 months) to 7 (30
 years or more). Source: US Census Bureau.
 
+**Fulton County.** 25,766 people of 18 and over in Fulton County, Georgia, of the census of 2000:
+its five-percent public use sample.
+
 **IPUMS.** Your own extract from IPUMS USA (usa.ipums.org), as the paper used: real people of a
 census.
 
@@ -39,10 +42,11 @@ from pathlib import Path
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Numeric
-from blurfit.simulation.census import Census, census_schema
+from blurfit.schema.columns import Binary, Numeric
+from blurfit.schema.schema import Schema
+from blurfit.simulation.census import INCOME, Census, census_schema
 from blurfit_lab.datasets import data_files
 
 FILENAME = "us_acs2024_income.parquet"
@@ -68,6 +72,32 @@ def load_acs(path: data_files.PathLike | None = None) -> Census:
     for name, code in derived.items():
         raw[name] = (raw["marital_status"] == code).astype(np.uint8)
     return Census({name: raw[name] for name in attributes}, schema, NAME, synthetic=False)
+
+
+FULTON_FILENAME = "us_census2000_fulton_income.parquet"
+FULTON_NAME = "Census 2000, Fulton County"
+FULTON_SCHEMA = Schema(
+    (
+        Numeric("age", 0, 100),
+        Numeric("education", 1, 16),
+        *(
+            Binary(f"is_{name}")
+            for name in ("male", "married", "divorced", "us_citizen", "employed")
+        ),
+        *(Binary(f"is_{name}") for name in ("latino", "black", "asian")),
+        *(Binary(f"has_{name}") for name in ("disability", "own_minor_children")),
+        Binary("has_military_service"),
+        Binary("speaks_english_well"),
+    ),
+    INCOME,
+)
+
+
+def load_fulton(path: data_files.PathLike | None = None) -> Census:
+    """The county from `path`, or from the folder that BLURFIT_DATA names."""
+    names = [one.name for one in FULTON_SCHEMA.questions]
+    table = data_files.read(data_files.locate(FULTON_FILENAME, path), names)
+    return Census(table, FULTON_SCHEMA, FULTON_NAME, synthetic=False)
 
 
 Meaning = Callable[[FloatArray], FloatArray]  # from codes to values, NaN where unknown

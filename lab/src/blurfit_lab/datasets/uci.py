@@ -39,8 +39,7 @@ import math
 
 import numpy as np
 
-from blurfit import validate
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InvalidValueError, one_of
 from blurfit.schema.columns import Binary, Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.simulation.census import Census, Column
@@ -66,7 +65,7 @@ UCI_SETS = tuple(FEATURES)
 
 def load_uci(name: str, path: data_files.PathLike | None = None) -> Census:
     """One of `UCI_SETS`, from the folder `path`, or from the one that BLURFIT_DATA names."""
-    validate.one_of(UCI_SETS, name=name)
+    one_of(UCI_SETS, name=name)
     columns = [f"x{place}" for place in range(1, FEATURES[name] + 1)]
     raw = data_files.read(data_files.locate(f"{FOLDER}/{name}.parquet", path), [*columns, TARGET])
     kept = {key: values for key, values in raw.items() if values.min() < values.max()}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Schema

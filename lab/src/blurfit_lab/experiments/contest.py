@@ -36,8 +36,7 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
 from blurfit import Binary, Categorical, Numeric, Schema
-from blurfit.errors import InvalidValueError
-from blurfit.progress import Progress, silent
+from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.schema.columns import Label
 from blurfit.schema.table_files import TableFile
 from blurfit.theory.guarantees import Neighbours

@@ -26,9 +26,8 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import BlurfitError
-from blurfit.progress import Progress, silent
+from blurfit.data import FloatArray
+from blurfit.errors import BlurfitError, Progress, silent
 from blurfit_lab.experiments.everywhere import (
     CELL,
     HOLDER,

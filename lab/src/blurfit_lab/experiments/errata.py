@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import chi, norm
 
 from blurfit import Setting, calibrate
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.simulation.sampler import InputSampler

@@ -11,6 +11,7 @@ run that was stopped goes on, and more seeds are added to fewer.
 | --- | --- |
 | holder | the estimator's default: whoever holds the rows |
 | send | a plan's default, everybody sends once and nobody holds the rows |
+| two | the same at two databases, by their defaults: a tenth of the people may collude |
 | one | one wave, `waves=1` |
 | mean | a mean (a share, a rate) with the noise that spends all of (ε, δ) on it |
 | input | the estimator that blurs records, as the paper does |
@@ -54,16 +55,15 @@ from blurfit import (
     NotPrivateWarning,
     Plan,
 )
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.progress import Progress, silent
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import BlurfitError, InvalidValueError, Progress, silent
 from blurfit.schema.vectors import values as encoded
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.experiments.populations import People, Rows, Task, ends, people
 
-HOLDER, SEND, ONE, MEAN, INPUT = "holder", "send", "one", "mean", "input"
+HOLDER, SEND, TWO, ONE, MEAN, INPUT = "holder", "send", "two", "one", "mean", "input"
 METHODS = (HOLDER, SEND, ONE, MEAN)
 RIVALS: dict[Task, tuple[str, ...]] = {  # those that keep (ε, δ) on any table, as good as they get
     "number": (
@@ -77,6 +77,7 @@ RIVALS: dict[Task, tuple[str, ...]] = {  # those that keep (ε, δ) on any table
     ),
     "count": (),
 }
+DATABASES = [("first", "https://first.example"), ("second", "https://second.example")]
 BETTER: dict[str, Any] = {"accounting": "exact", "rule": "certified", "rounds": 20, "steps": 100}
 BINS = 15
 LEAST_PROBABILITY, LEAST_RATE = 1e-4, 1e-2
@@ -134,8 +135,8 @@ def fit(
         warnings.simplefilter("ignore", NotPrivateWarning)
         if method == MEAN:
             return _private_mean(crowd, rows, promise, seed)
-        if method == SEND:
-            return _one_send(crowd, rows, promise, seed)
+        if method in (SEND, TWO):
+            return _one_send(method, crowd, rows, promise, seed)
         if method in (HOLDER, ONE, INPUT):
             return _held(method, crowd, rows, promise, seed)
         return _rival(method, crowd, rows, promise, seed)
@@ -159,9 +160,12 @@ def _held(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -
     return Fitted(model.fit(rows.X, rows.y).predict(crowd.tested.X), model)
 
 
-def _one_send(crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
-    """All people are honest here, so that the noise is that of everybody together."""
-    terms: dict[str, Any] = {**promise.terms, "quorum": len(rows.y), "colluders": 0.0}
+def _one_send(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
+    """Sent to one database all people are honest, and the noise is that of everybody together; two
+    find the same sums, but by default their noise suffices if a tenth of the people collude.
+    """
+    other: dict[str, Any] = {"databases": DATABASES} if method == TWO else {"colluders": 0.0}
+    terms: dict[str, Any] = {**promise.terms, "quorum": len(rows.y), **other}
     plan = Plan.propose(crowd.schema, counts=crowd.task == "count", **terms)
     table = {str(name): np.asarray(column) for name, column in rows.X.items()}
     values = encoded(crowd.schema, {**table, crowd.schema.target.name: rows.y})
@@ -199,8 +203,9 @@ def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) 
         terms["bounds"] = _bounds(crowd)
     model = family(**terms).fit(design(crowd, rows.X)[:, 1:], rows.y)
     tested = _tested_design(crowd)[:, 1:]
-    if crowd.task != "label":
-        return Fitted(np.asarray(model.predict(tested), dtype=float), model)
+    if crowd.task != "label":  # nobody would keep a prediction beyond the target's bounds
+        low, high = ends(crowd.schema.target)
+        return Fitted(np.clip(np.asarray(model.predict(tested), dtype=float), low, high), model)
     if ":" in method:
         return Fitted(np.asarray(model.predict_proba(tested))[:, 1], model)
     return Fitted(expit(tested @ np.ravel(model.coef_) + np.ravel(model.intercept_)), model)
@@ -466,7 +471,7 @@ def report(lines: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> 
         if len(refused):
             parts.append(markdown(refused.rename("refused").reset_index()))
     for method in (HOLDER, SEND):
-        for others in ((ONE, MEAN), sorted(set(lines.method) - {*METHODS, INPUT})):
+        for others in ((ONE, MEAN), sorted(set(lines.method) - {*METHODS, TWO, INPUT})):
             found = verdicts(lines, method, others, task)
             if len(found):
                 parts.append(_told(found, method, others, task))

@@ -25,7 +25,7 @@ from msgspec import structs
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.estimators.mechanisms import DEFAULT_SPLIT, public_ball
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import Generator, sampler_for, totals_of_products, weights_of

@@ -26,11 +26,10 @@ import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import expit
 
 from blurfit import Agreement, Categorical, Numeric, PublishedMoments, Schema
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InfeasibleError
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
-from blurfit.progress import Progress, silent
 from blurfit.simulation.sampler import exact_totals, sampler_for
 
 PEOPLE = ("even", "by group", "uneven")

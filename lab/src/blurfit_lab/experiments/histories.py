@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
-from blurfit.progress import Progress, silent
 
 ROWS, FEATURES, BANDS = 8, 5, 8
 SLOPES = np.array([0.3, -0.2, 0.15, 0.1, 0.0])  # of hazards; the last, of yes and no, is none

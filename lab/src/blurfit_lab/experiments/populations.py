@@ -7,9 +7,11 @@ number of columns alone; rows follow from a seed as well. A law is written in th
     d ─ columns ─► X in [−1, 1], signal ─ standardised ─► s ─ answer ─► a number, a label or a count
 
 `CHOICES` may be looked at while a rule is chosen. **`ASIDE` may not**: these populations are
-different in kind, were written before any rule was changed, and are run once, at the end. `survey`
-and `adult` are real people (`blurfit_lab.datasets`), of which the last rows are kept for testing;
-of the small sets of `UCI_SETS` four fifths are learned from, another part for each seed.
+different in kind, were written before any rule was changed, and are run once, at the end. `survey`,
+`fulton` and `adult` are real people (`blurfit_lab.datasets`), of which the last rows are kept for
+testing; of the small sets of `UCI_SETS` four fifths are learned from, another part for each seed.
+Any name may end in `-loose` or `-wide`: the same people, whose numbers have stated bounds three or
+ten times as wide.
 """
 
 import zlib
@@ -23,8 +25,8 @@ import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import expit
 
 from blurfit import Binary, Categorical, Numeric, Schema
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit_lab.datasets import UCI_SETS, load_acs, load_adult, load_uci
+from blurfit.data import AnyArray, FloatArray
+from blurfit_lab.datasets import UCI_SETS, load_acs, load_adult, load_fulton, load_uci
 
 Task = Literal["number", "label", "count"]
 Generator = np.random.Generator
@@ -431,8 +433,8 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
 }
 # Real people, with how many columns they have.
 REAL: dict[Task, dict[str, int]] = {
-    "number": {"survey": 13, "survey-loose": 13, "adult": 11},
-    "label": {"survey": 13, "survey-loose": 13, "adult": 12},
+    "number": {"survey": 13, "survey-loose": 13, "fulton": 14, "adult": 11},
+    "label": {"survey": 13, "survey-loose": 13, "fulton": 14, "adult": 12},
     "count": {},
 }
 
@@ -440,6 +442,12 @@ REAL: dict[Task, dict[str, int]] = {
 @lru_cache(maxsize=4)
 def people(name: str, task: Task, d: int) -> People:
     """Return the population of this name; real ones have the columns that they have."""
+    base, _, bounds = name.partition("-")
+    if bounds:
+        found = people(base, task, d)
+        features = tuple(_wider(one, WIDER[bounds]) for one in found.schema.features)
+        schema = Schema(features, _wider(found.schema.target, WIDER[bounds]))
+        return replace(found, name=name, schema=schema)
     if name in UCI_SETS:
         return _small(name)
     if name in REAL[task]:
@@ -493,8 +501,8 @@ def _target(task: Task, most: int) -> Numeric | Binary:
 
 
 def _real(name: str, task: Task) -> People:
-    """The American Community Survey (its income), or Adult (its label, or hours of work)."""
-    census = load_adult() if name == "adult" else load_acs()
+    """Incomes of the American Community Survey or of Fulton County; Adult's label, or hours."""
+    census = {"survey": load_acs, "fulton": load_fulton, "adult": load_adult}[name]()
     schema = census.schema
     features, target = list(schema.features), schema.target
     if name != "adult" and task == "label":
@@ -507,9 +515,6 @@ def _real(name: str, task: Task) -> People:
         y, target = target.scale(y) > 0, Binary(target.name)
     else:
         y = np.clip(y, *ends(target))
-    if name.endswith("loose"):
-        features = [_wider(one) for one in features]
-        target = _wider(target)
     X = pd.DataFrame({one.name: census.table[one.name] for one in features})
     for one in features:
         if isinstance(one, Binary):
@@ -538,8 +543,11 @@ def ends(column: Any) -> tuple[float, float]:
     return (column.lower, column.upper) if isinstance(column, Numeric) else (0.0, 1.0)
 
 
-def _wider(column: Any, times: float = 3.0) -> Any:
-    """The same column with bounds that are three times as wide."""
+WIDER = {"loose": 3.0, "wide": 10.0}
+
+
+def _wider(column: Any, times: float) -> Any:
+    """The same column with bounds that are so many times as wide."""
     if not isinstance(column, Numeric):
         return column
     more = (times - 1) / 2 * (column.upper - column.lower)

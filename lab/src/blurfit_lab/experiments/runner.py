@@ -24,9 +24,8 @@ from typing import Any, NamedTuple, Protocol
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import blurfit
-from blurfit.progress import Progress, silent
+from blurfit.errors import Progress, silent, whole
 from blurfit.simulation.sampler import Generator, generator_for
-from blurfit.validate import whole
 from blurfit_lab.experiments.cohort import Cohort
 
 

@@ -29,11 +29,10 @@ from blurfit import (
     PublishedMoments,
     Schema,
 )
-from blurfit.arrays import AnyArray
-from blurfit.errors import InfeasibleError
+from blurfit.data import AnyArray
+from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
-from blurfit.progress import Progress, silent
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 

@@ -73,11 +73,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit, ndtr, ndtri
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
+from blurfit.errors import whole
 from blurfit.estimators.base import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
-from blurfit.validate import whole
 from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor
 
 Correction = Literal["code", "theorem"]

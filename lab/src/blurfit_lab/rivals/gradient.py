@@ -66,12 +66,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.special import expit, gammaln
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.data import FloatArray
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    inside_unit_interval,
+    positive,
+    whole,
+)
 from blurfit.estimators.base import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
-from blurfit.validate import inside_unit_interval, positive, whole
 from blurfit_lab.rivals.rival import (
     ApproximateRival,
     InBall,

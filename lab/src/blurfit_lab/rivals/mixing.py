@@ -83,7 +83,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import chi2
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.rivals.noisy_sums import ACCOUNTINGS, Accounting

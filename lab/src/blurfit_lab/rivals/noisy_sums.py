@@ -83,7 +83,7 @@ from typing import Literal
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import FitGuarantee
 from blurfit.learning.sums import Statistics

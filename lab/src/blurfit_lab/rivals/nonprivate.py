@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.data import FloatArray
+from blurfit.errors import nonnegative
 from blurfit.estimators.base import FitGuarantee
-from blurfit.validate import nonnegative
 from blurfit_lab.rivals.rival import Risk, Rival, RivalClassifier, RivalRegressor, minimiser
 
 PUBLIC = FitGuarantee(

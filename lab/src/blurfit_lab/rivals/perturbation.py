@@ -99,14 +99,19 @@ from typing import Literal
 import numpy as np
 from scipy.special import erfcx
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.data import FloatArray
+from blurfit.errors import (
+    InvalidValueError,
+    NotCertifiedError,
+    inside_unit_interval,
+    nonnegative,
+    positive,
+)
 from blurfit.estimators.base import FitGuarantee
 from blurfit.theory.gaussian import delta_of, mu_of
 from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.numerics import root_of_increasing
-from blurfit.validate import inside_unit_interval, nonnegative, positive
 from blurfit_lab.rivals.rival import (
     ApproximateRival,
     InBall,

@@ -49,8 +49,16 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    inside_unit_interval,
+    one_of,
+    positive,
+    whole,
+)
 from blurfit.estimators.base import FitGuarantee, free_name
 from blurfit.estimators.rows import bounded_columns
 from blurfit.learning.solver import minimise
@@ -59,7 +67,6 @@ from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.schema.vectors import coefficients
 from blurfit.simulation.sampler import generator_for
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit.validate import inside_unit_interval, one_of, positive, whole
 
 ROWS_AT_ONCE = 8192  # stay in the processor's cache
 RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up

@@ -40,7 +40,7 @@ function fromHexadecimal(text) {
 }
 
 // ---- Two shares of a blurred record, each of which alone is noise: mirrors
-// `blurfit.contributor.blur` and `blurfit.messages.shares`.
+// `blurfit.contributor.blur` and `blurfit.messages.submissions`.
 //
 //   first database:  v + mask mod 2⁶⁴     second database:  the mask's 32-byte seed
 //
@@ -114,7 +114,7 @@ function whole(steps) {
 }
 
 // ---- Shares encrypted to the database that they are for: HPKE (RFC 9180), base mode,
-// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM. Mirrors `blurfit.messages.shares`.
+// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM. Mirrors `blurfit.messages.submissions`.
 
 const KEM = [75, 69, 77, 0x00, 0x20]; // "KEM", X25519
 const SUITE = [72, 80, 75, 69, 0x00, 0x20, 0x00, 0x01, 0x00, 0x01]; // "HPKE", and the three

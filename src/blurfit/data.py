@@ -1,5 +1,7 @@
-"""JSON that says each thing once: one reader for what contributors, services and files bring, and
-one canonical text for what is signed or has a fingerprint.
+"""Data as rooms pass it round: JSON that says each thing once, arrays, and tables for notebooks.
+
+There is one reader for what contributors, services and files bring, and one canonical text for what
+is signed or has a fingerprint.
 
 RFC 8259 leaves it open what an object with a name twice means, and readers differ: a proxy, a page
 and a service could each take another value of it for the agreed one. Here such a text is refused,
@@ -14,14 +16,19 @@ and nothing needs a second look. Submissions pass so, whose texts hold no colon 
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
+from html import escape
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import rfc8785
 from msgspec import inspect
 
 from blurfit.errors import InvalidValueError
+from blurfit.version import __version__
 
 _Kind = TypeVar("_Kind")
 
@@ -149,3 +156,37 @@ def _whole_number(digits: str) -> float:
 
 def _refuse(name: str) -> float:
     raise ValueError(f"expected finite numbers, and got {name}")
+
+
+AnyArray = npt.NDArray[Any]
+BoolArray = npt.NDArray[np.bool_]
+ByteArray = npt.NDArray[np.uint8]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+WordArray = npt.NDArray[np.uint64]
+_Array = TypeVar("_Array", bound=AnyArray)
+
+
+def fixed(array: _Array) -> _Array:
+    """Return the array itself, which nobody can write to any more."""
+    array.setflags(write=False)
+    return array
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """Return a table without scripts, styles or outside addresses.
+
+    >>> html_table(["a"], [["<b>"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    first = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table>{title}<thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def software() -> str:
+    """Return the name and version that a model is stamped with."""
+    return f"blurfit {__version__}"

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest, norm
 
-from blurfit.contributor import noise
-from blurfit.contributor.noise import add, new_identifiers, to_grid
 from blurfit.errors import InvalidValueError
-from blurfit.randomness import bits
+from blurfit.randomness import bits, noise
+from blurfit.randomness.noise import add, new_identifiers, to_grid
 from support.replay import drawn_from
 
 CHANCE = 1e-9
@@ -216,7 +215,7 @@ class TestAdd:
         script = """
 import os, sys
 import numpy as np
-from blurfit.contributor.noise import add, new_identifiers
+from blurfit.randomness.noise import add, new_identifiers
 def draw():
     wide, step = np.zeros(3), 1.0
     print(*add(wide, 2.0**45, step), new_identifiers(1).tobytes().hex(), flush=True)

@@ -13,8 +13,8 @@ from msgspec import Struct
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb
+from blurfit.data import canonical, read_json
 from blurfit.errors import InvalidValueError, ServiceError
-from blurfit.json_reader import canonical, read_json
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments

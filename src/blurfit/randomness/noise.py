@@ -1,0 +1,491 @@
+"""Exact noise: x + N(0, σ²) on the grid step·ℤ, from the operating system's bits.
+
+Textbook noise is a real number, a float is not: the last bits of x + σ·z tell which x was blurred.
+So everything here happens in whole steps. Values are rounded to the grid before they are blurred
+(`to_grid`), the noise is a whole number k of steps with probability ∝ exp(−k²/(2s²)), s = σ/step,
+and the sum is exact. Nothing here takes a seed, on purpose: reproducible noise protects nobody, and
+lives in `blurfit.simulation`.
+
+**The law.** For a given s (a float, taken as the rational number that it is) let B = 2ᵇ be the
+width of a cell such that 32 ≤ s/B < 64 (B = 1 for s < 64). A round draws a 64-bit word and reads
+
+    slot (16 bits) → cell h      sign (1 bit)      offset (b bits)      coin (the other 47 − b bits)
+
+    m = hB + offset,    k = m or −1 − m, by the sign: every whole number has one such name.
+
+Cell h owns c_h of the 2¹⁶ slots, c_h = ⌈τ·exp(−(hB)²/(2s²))⌉ for a whole number τ, so that k is
+proposed with probability c_h/(2¹⁷B), and |k| ≥ hB. It is kept with probability
+
+    r·exp(−k²/(2s²)),  r = τ/c_h,       which is at most 1 because of how c_h was rounded.
+
+So a round ends in k with probability (τ/(2¹⁷B))·exp(−k²/(2s²)): the factor in front is the same for
+all k. One more slot is for all m ≥ K = HB ≥ 6s: it picks block i = 0, 1, … with probability 2⁻ⁱ⁻¹
+and one of its L = 64B ≥ s numbers, and keeps k with r = τ·2ⁱ⁺¹·L/B, which gives the same factor.
+There r·exp(−k²/(2s²)) ≤ 2¹⁶·2ⁱ⁺¹·64·exp(−(6 + i)²/2) < 1, as τ ≤ 2¹⁶: it is 0.13 at i = 0, and
+each next i multiplies it by 2·exp(−6.5 − i) < 1. Slots that nobody owns end a round in nothing. A
+draw repeats rounds until one keeps something, so **its law is the discrete Gaussian's: nothing is
+cut off, and no probability is rounded.** (Layers of equal height are Marsaglia's ziggurat; here
+they have equal width, so that all of them are powers of two.)
+
+**The coin is never rounded either.** Its bits say that a uniform u lies in [j, j + 1)/2^c. Floats
+only sort out the clear cases: u is below the least that any k of this cell needs (98 of 100), or
+below or above r·exp(−k²/(2s²)) by more than 2⁻³⁰ of it. There the float's error is below 2⁻⁴⁰:
+k²/(2s²) has a relative error of 4 ulp, so that exp of it is wrong by 700·2⁻⁵⁰ at most where it is
+above 10⁻³⁰⁰, and by 4 ulp more because NumPy's exp is. What is left, about one draw in 10⁷, is
+decided by as many further bits as it takes, against bounds on r·exp(−k²/(2s²)) in decimal numbers
+of growing precision (Python's `Decimal.exp` is correctly rounded).
+
+**The bits** are those of `blurfit.randomness.bits`, at a distance from chance of less than 2⁻⁹⁸ for
+the 2¹⁶ numbers that `add` draws at once, so of less than 2⁻⁷⁴ for a million million of them. That
+is negligible against the thousandth of δ that is kept back for discrete noise.
+
+How many rounds a draw takes depends on the noise and not on what it will be added to.
+
+**Sums.** The sum of n such k is as good as one discrete Gaussian of variance ns²: the logarithms of
+their probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is
+negligible from s = 3 on.
+
+**The database's own noise** D is drawn once and kept with what is released;
+`blurfit.theory.moments` has the theorem. On the agreement's grid it is a discrete Gaussian of
+deviation σ/√counts for each number, √quorum times what one contributor adds.
+
+*Exactly*: a sum of N screened submissions stays below 2⁵³ steps if N times the largest number of
+steps that the screen lets in does, so no sum was rounded before D is added; whether that is so
+follows from public facts, and not from what anybody sent. Between two databases sums are words mod
+2⁶⁴, and nothing is rounded at all.
+
+*Once*: a store draws D in the transaction that fixes whose sums it is added to, and keeps it: a
+retry adds the same D (`blurfit.store.release`, `blurfit.store.joint`). Whoever learns from
+files keeps what was released. What was drawn and lost before that was seen by nobody.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MIN_EMIN, Context
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.numbers import LEAST_RATIO, MOST_RATIO
+from blurfit.agreement.waves import Lot
+from blurfit.data import BoolArray, ByteArray, FloatArray, IntArray, WordArray
+from blurfit.errors import InfeasibleError, InvalidValueError, positive, whole
+from blurfit.learning.sums import Screen, Totals, rows_that_add_exactly
+from blurfit.randomness import bits
+
+SLOTS = 2**16
+DEVIATIONS = 6  # K/s at least: beyond it, the last slot
+TAIL_CELLS = 64  # L/B
+MARGIN = 2.0**-30  # what floats decide is clearer than this
+TINY = 1e-300  # below it floats decide nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells for one s: which slot is whose, and below which coin nothing needs a look."""
+
+    ratio: float
+    offset_bits: int
+    peak: int  # τ
+    owners: np.ndarray[tuple[int], np.dtype[np.uint16]]  # of slots: a cell, the tail or nobody
+    counts: IntArray  # c_h; for the tail and nobody 1
+    sure: WordArray  # a coin below this keeps whatever the cell holds
+
+    @property
+    def coin_bits(self) -> int:
+        """How many bits of a word are left for the coin."""
+        return 47 - self.offset_bits
+
+    @property
+    def tail(self) -> int:
+        """H: the number of cells, and the owner of the tail's slot; one more is nobody."""
+        return len(self.counts) - 2
+
+
+@lru_cache(maxsize=256)
+def cells_of(ratio: float) -> Cells:
+    """Return the cells for s = `ratio`, between 2⁻¹⁰ and 2⁴⁵."""
+    offset_bits = max(0, math.frexp(ratio)[1] - 6)
+    width = ratio / 2.0**offset_bits  # s/B, without rounding
+    edges = np.arange(math.ceil(DEVIATIONS * width) + 1) / width
+    heights = np.exp(-(edges**2) / 2)
+    least, most = 1, SLOTS - 1
+    while least < most:  # the largest τ whose slots are there, the tail's included
+        peak = (least + most + 1) // 2
+        fits = _counts(peak, heights).sum() < SLOTS
+        least, most = (peak, most) if fits else (least, peak - 1)
+    counts = _counts(least, heights)
+    owners = np.full(SLOTS, len(counts) + 1, dtype=np.uint16)
+    owners[: counts.sum()] = np.repeat(np.arange(len(counts)), counts)
+    owners[counts.sum()] = len(counts)
+    lowest = least * heights[1:] / counts * (1 - MARGIN)
+    sure = np.floor(lowest * 2.0 ** (47 - offset_bits)).astype(np.uint64)
+    return Cells(
+        ratio,
+        offset_bits,
+        least,
+        owners,
+        np.append(counts, (1, 1)),
+        np.append(sure, np.zeros(2, np.uint64)),
+    )
+
+
+def _counts(peak: int, heights: np.ndarray[tuple[int], np.dtype[np.float64]]) -> IntArray:
+    """Return c_h, rounded up from a little more than what a float says."""
+    found = np.ceil(peak * heights[:-1] * (1 + MARGIN)).astype(np.int64)
+    found[0] = peak  # exp(0) = 1 has no error
+    return found
+
+
+def draw(ratio: float, count: int) -> IntArray:
+    """`count` independent whole numbers from the discrete Gaussian with s = `ratio`.
+
+    >>> draw(1000.0, 5).shape
+    (5,)
+    """
+    cells = cells_of(ratio)
+    found, kept = _round(cells, bits.words(count))
+    again = np.flatnonzero(~kept)
+    while len(again):  # some 3 of 100 (more for s < 1)
+        values, kept = _round(cells, bits.words(len(again)))
+        found[again[kept]] = values[kept]
+        again = again[~kept]
+    return found
+
+
+def _round(cells: Cells, words: WordArray) -> tuple[IntArray, BoolArray]:
+    """One round for each word: what it proposes, and whether that is kept."""
+    offset_bits, coin_bits = cells.offset_bits, cells.coin_bits
+    owner = cells.owners.take((words >> np.uint64(48)).view(np.int64))
+    size = owner.astype(np.int64)
+    size <<= offset_bits
+    size |= ((words >> np.uint64(coin_bits)) & np.uint64((1 << offset_bits) - 1)).view(np.int64)
+    # The sign's bit is the 48th: −(0 or 1) leaves a number as it is, or makes m into −1 − m.
+    size ^= -((words >> np.uint64(47)) & np.uint64(1)).view(np.int64)
+    coin = words & np.uint64((1 << coin_bits) - 1)
+    kept = coin < cells.sure.take(owner)
+    unsure = np.flatnonzero(~kept)
+    if len(unsure):
+        _look(cells, owner, coin, size, kept, unsure)
+    return size, kept
+
+
+def _look(
+    cells: Cells,
+    owner: np.ndarray[tuple[int], np.dtype[np.uint16]],
+    coin: WordArray,
+    size: IntArray,
+    kept: BoolArray,
+    unsure: IntArray,
+) -> None:
+    """Decide the coins that are not below all that their cell may need, in place."""
+    in_tail = owner[unsure] == cells.tail
+    for place in unsure[in_tail]:
+        size[place], kept[place] = _tail(cells, negative=bool(size[place] < 0))
+    some = unsure[owner[unsure] < cells.tail]
+    height = cells.peak / cells.counts.take(owner[some])
+    height *= np.exp(-((size[some] / cells.ratio) ** 2) / 2)
+    low = coin[some] * 2.0**-cells.coin_bits  # at most 47 bits: as exact as the next line's
+    high = (coin[some] + np.uint64(1)) * 2.0**-cells.coin_bits
+    kept[some] = high <= height * (1 - MARGIN)
+    below = np.maximum(height * (1 + MARGIN), TINY)
+    for place in some[~kept[some] & (low < below)]:
+        factor = Fraction(cells.peak, int(cells.counts[owner[place]]))
+        kept[place] = _below(
+            factor, int(size[place]), cells.ratio, int(coin[place]), cells.coin_bits
+        )
+
+
+def _tail(cells: Cells, *, negative: bool) -> tuple[int, bool]:
+    """Draw K steps or more, for a round that fell into the last slot, and whether they are kept."""
+    block = 0
+    while bits.whole(1):
+        block += 1
+    length = TAIL_CELLS << cells.offset_bits
+    size = (cells.tail << cells.offset_bits) + block * length + bits.whole(length.bit_length() - 1)
+    value = -1 - size if negative else size
+    factor = Fraction(cells.peak * 2 ** (block + 1) * TAIL_CELLS)
+    kept = _below(factor, value, cells.ratio, 0, 0)
+    return (value, True) if kept else (0, False)
+
+
+def _below(factor: Fraction, value: int, ratio: float, coin: int, known: int) -> bool:
+    """Tell whether u < factor·exp(−value²/(2s²)), for u uniform in [coin, coin + 1)/2^known.
+
+    Bits are drawn until the interval of u lies on one side of the bounds, 64 more of them and 20
+    digits more of the bounds each time; the interval straddles them with probability 2⁻⁶⁴ each.
+    Where a logarithm says that the product is below e^−known, it is below every u > 0 of so many
+    bits, for that is at least 2^−known: no float errs by the difference.
+    """
+    exponent = -(Fraction(value) ** 2) / (2 * Fraction(ratio) ** 2)
+    logarithm = float(exponent) + math.log(factor.numerator) - math.log(factor.denominator)
+    digits = 20 + known // 3
+    while True:
+        coin, known, digits = coin << 64 | bits.whole(64), known + 64, digits + 20
+        if coin and logarithm < -known:
+            return False
+        low, high = (factor * bound for bound in _exp(exponent, digits))
+        if Fraction(coin + 1, 2**known) <= low:
+            return True
+        if Fraction(coin, 2**known) >= high:
+            return False
+
+
+def _exp(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+    """Bounds on the exponential of a number that is not positive, `digits` digits apart or so.
+
+    The exponent is enclosed in decimals of so many places that exp changes by a share of 10^−digits
+    at most; exp is correctly rounded, so a unit in the last place to each side encloses it. Below
+    10^−9988 the bounds are 0 and that: a coin would have to begin with 33,000 zeros to tell.
+    """
+    if exponent < -23000:  # exp(−23000) < 10^−9988
+        return Fraction(0), Fraction(1, 10**9988)
+    context = Context(prec=digits + 10, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    scaled = exponent * 10**digits
+    low, high = (
+        context.create_decimal(whole).scaleb(-digits, context)
+        for whole in (math.floor(scaled), math.ceil(scaled))
+    )
+    return (
+        Fraction(context.next_minus(context.exp(low))),
+        min(Fraction(1), Fraction(context.next_plus(context.exp(high)))),
+    )
+
+
+# Whole numbers of steps add exactly in float64 while both stay below this. Messages never say
+# which value does not: it may be somebody's, or a sum that is not blurred yet.
+MOST_STEPS = 2.0**52
+# Steps beyond these would meet the ends of float64's range.
+LEAST_STEP, MOST_STEP = 2.0**-256, 2.0**256
+# Values that are blurred at once, each with a key of its own: half a megabyte, for the cache.
+CHUNK = 2**16
+
+
+def add(
+    values: npt.ArrayLike, scale: npt.ArrayLike, step: float, *, out: FloatArray | None = None
+) -> FloatArray:
+    """Return value + step·k, k a whole number with Pr[k] ∝ exp(−k²/(2s²)), s = scale/step.
+
+    Exactly so: s is the rational number that the two floats are, and every random choice has the
+    probability that it should have (`blurfit.randomness.noise`, with the proof). A
+    person's record and a table of a million draw from this one law.
+
+    The discrete Gaussian gives the same concentrated privacy as the continuous one of that scale
+    (Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", 2020); where
+    that is μ-GDP, the discrete one's exact δ is larger by at most μ/(30s²).
+
+    Args:
+        values: multiples of `step`, as `to_grid` makes them, below 2⁵² steps.
+        scale: σ, one number, or one for each place along the last axis.
+        step: the grid's spacing, a power of two.
+        out: where to write, a C-contiguous float64 array; `values` itself saves the memory of a
+            second table.
+
+    >>> blurred = add([0.25, -1.5], scale=3.0, step=0.25)
+    >>> bool((blurred % 0.25 == 0).all())
+    True
+    """
+    given = np.asarray(values, dtype=np.float64)
+    ratios = _ratios(scale, step, given.shape)
+    result = _room_for(given, out)
+    width = max(1, ratios.size)
+    rows, blurred_rows = given.reshape(-1, width), result.reshape(-1, width)
+    groups = [
+        (ratio, np.flatnonzero(ratios.ravel() == ratio)) for ratio in np.unique(ratios).tolist()
+    ]
+    at_once = max(1, CHUNK // width)
+    for start in range(0, len(rows), at_once):
+        blurred = _in_steps(rows[start : start + at_once], step)
+        for ratio, places in groups:
+            drawn = draw(ratio, len(blurred) * len(places)).reshape(len(blurred), -1)
+            if len(groups) == 1:
+                blurred += drawn
+            else:
+                blurred[:, places] += drawn
+        blurred += 0.0  # −0.0 becomes 0.0: the sign of a zero would say more than the grid does
+        np.multiply(blurred, step, out=blurred_rows[start : start + at_once])
+    return result
+
+
+def to_grid(values: npt.ArrayLike, step: float, *, toward_zero: bool) -> FloatArray:
+    """Round to multiples of `step`, a power of two: exact, because dividing by it is.
+
+    Towards zero no |value| ever grows, so neither does a norm, and what is proved from a bound on
+    it stays proved. Otherwise to the nearest multiple (even ones for ties).
+
+    >>> to_grid([0.9, -0.9, 0.3], 0.5, toward_zero=True).tolist()
+    [0.5, -0.5, 0.0]
+    >>> to_grid([0.9, -0.9, 0.3], 0.5, toward_zero=False).tolist()
+    [1.0, -1.0, 0.5]
+    """
+    steps = _steps(np.asarray(values, dtype=np.float64), step)
+    whole = np.trunc(steps) if toward_zero else np.rint(steps)
+    return np.asarray((whole + 0.0) * step)
+
+
+def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
+    """Return ⌊value/step + u⌋·step, u uniform in [0, 1): a multiple of `step`, without bias.
+
+    u does not depend on the value, so given u this rounds as `to_grid` does, with other places at
+    which it jumps: two values end up at most one step further apart than they are.
+
+    >>> set(to_grid_at_random([0.75] * 1000, 0.5).tolist()) == {0.5, 1.0}
+    True
+    """
+    steps = _steps(np.asarray(values, dtype=np.float64), step)
+    drawn = (bits.words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)
+    return np.asarray((np.floor(steps + drawn * 2.0**-53) + 0.0) * step)
+
+
+def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
+    """Fill a grid's gaps: value + fine·k, k uniform in [−step/(2·fine), step/(2·fine)).
+
+    Each value is a multiple of `step` and becomes a multiple of `fine`, both powers of two. It does
+    not depend on anything but the value, so it is post-processing and costs no privacy. Without
+    bias, because there are 2ᵏ choices.
+
+    >>> spread = dither(np.zeros(1000), step=1.0, fine=2.0**-20)
+    >>> bool((np.abs(spread) <= 0.5).all() and len(set(spread.tolist())) > 900)
+    True
+    """
+    given = np.asarray(values, dtype=np.float64)
+    _in_steps(given, step)
+    halvings = round(math.log2(step / fine))
+    if halvings == 0:
+        return given
+    drawn = bits.words(given.size) >> np.uint64(64 - halvings)
+    choices = drawn.astype(np.float64).reshape(given.shape)
+    return _in_steps(given, fine) * fine + (choices - 2.0 ** (halvings - 1)) * fine
+
+
+def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
+    """Draw an identifier for each of so many submissions: (count, 16) bytes.
+
+    >>> new_identifiers(3).shape
+    (3, 16)
+    """
+    whole(count=count)
+    return np.frombuffer(bits.octets(16 * count), dtype=np.uint8).reshape(count, 16)
+
+
+def new_secret() -> str:
+    """Draw 256 bits, from which a receipt's identifiers follow (`blurfit.messages.submissions`).
+
+    >>> len(new_secret())
+    64
+    """
+    return bits.octets(32).hex()
+
+
+def new_groups(lot: Lot, count: int, first: int = 1) -> ByteArray:
+    """Toss a coin for each of so many people: which wave of a plan, from wave `first` on.
+
+    In proportion to how many people each wave waits for, in a random order (`Lot.shares`).
+    """
+    offset = bits.whole(128) * lot.in_all(first) >> 128
+    shares = lot.shares(count, offset, first)
+    groups = np.repeat(np.arange(1, len(shares) + 1, dtype=np.uint8), shares)
+    return groups[np.argsort(bits.words(count))]
+
+
+def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:
+    """Return value/step, whole numbers below 2⁵²; refuse anything else."""
+    given = np.asarray(values, dtype=np.float64)
+    steps = _steps(given, step)
+    whole = np.rint(steps)
+    if not np.array_equal(whole * step, given):
+        raise InvalidValueError(
+            f"Expected values to be multiples of step={step!r}, and some are not; round them with "
+            "to_grid() first."
+        )
+    return np.asarray(whole)
+
+
+def _steps(values: FloatArray, step: float) -> FloatArray:
+    positive(step=step)
+    if math.frexp(step)[0] != 0.5 or not LEAST_STEP <= step <= MOST_STEP:
+        raise InvalidValueError(
+            f"Expected step={step!r} to be a power of two between 2**-256 and 2**256, such as "
+            "2.0**-20: only then is rounding to its multiples exact."
+        )
+    with np.errstate(over="ignore"):  # an overflow is above the limit, and is refused below
+        steps = np.asarray(values / step)
+    if not (np.abs(steps) < MOST_STEPS).all():  # so neither is NaN
+        raise InvalidValueError(
+            f"Expected values to be finite and below 2**52 steps of step={step!r}, and some are "
+            "not; take a coarser step."
+        )
+    return steps
+
+
+def _ratios(scale: npt.ArrayLike, step: float, shape: tuple[int, ...]) -> FloatArray:
+    """Return s = scale/step, exactly: one number, or one for each place along the last axis."""
+    _steps(np.zeros(1), step)
+    scales = np.asarray(scale)
+    if scales.ndim and scales.shape != shape[-1:]:
+        raise InvalidValueError(
+            f"Expected scale.shape={scales.shape} to be () or {shape[-1:]}, one for each place "
+            f"along the last axis of values.shape={shape}."
+        )
+    for one in set(scales.ravel().tolist()):  # a table has many places and few different scales
+        positive(scale=one)
+        if not LEAST_RATIO * step <= one <= MOST_RATIO * step:
+            raise InvalidValueError(
+                f"Expected scale={one!r} to be between 2**-10 and 2**45 times step={step!r};"
+                " take a step of about scale/2**16."
+            )
+    return np.asarray(scales.astype(np.float64) / step)
+
+
+def _room_for(values: FloatArray, out: FloatArray | None) -> FloatArray:
+    if out is None:
+        return np.empty(values.shape)
+    if out.shape != values.shape or out.dtype != np.float64 or not out.flags.c_contiguous:
+        raise InvalidValueError(
+            f"Expected out to be a C-contiguous float64 array of shape {values.shape}, but it is "
+            f"{out.dtype} of shape {out.shape}."
+        )
+    return out
+
+
+def database_steps(agreement: Agreement, draws: int = 1) -> IntArray:
+    """Draw D in steps of the grid, fresh at each call: (draws, width)."""
+    found = np.empty((draws, agreement.width), dtype=np.int64)
+    ratios = agreement.database_ratios
+    for ratio in np.unique(ratios).tolist():
+        places = np.flatnonzero(ratios == ratio)
+        found[:, places] = draw(ratio, draws * len(places)).reshape(draws, -1)
+    return found
+
+
+def database_words(agreement: Agreement) -> WordArray:
+    """Draw D mod 2⁶⁴, as sums of shares are; zeros where the agreement has no such noise."""
+    if not agreement.database_noise:
+        return np.zeros(agreement.width, dtype=np.uint64)
+    return np.asarray(database_steps(agreement)[0].view(np.uint64))
+
+
+def with_database_noise(
+    agreement: Agreement, totals: Totals, drawn: WordArray | None = None
+) -> Totals:
+    """Return the totals of whole submissions with D in them; as they are where the agreement has
+    none.
+
+    `drawn` is a D that `words` drew before; without it a fresh one is drawn.
+    """
+    if not agreement.database_noise:
+        return totals
+    if totals.draws:
+        raise InvalidValueError("Expected totals without the database's noise: it is added once.")
+    most = rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps())
+    if totals.count > most:
+        raise InfeasibleError(
+            f"Expected count={totals.count} to be at most {most}, so that sums are exact before "
+            "the database's noise is added: collect the rest under another agreement."
+        )
+    given = database_words(agreement) if drawn is None else drawn
+    noise = given.view(np.int64) * agreement.grid.quadratic  # exact: the step is a power of two
+    return replace(totals, sums=totals.sums + noise, draws=1)
