@@ -62,9 +62,9 @@ from blurfit.data import read_json
 from blurfit.errors import InvalidValueError, NotCertifiedError, whole
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
+from blurfit.theory.announced import Announced
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import BEYOND, ModelGuarantee, Neighbours, at_most
-from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import (
     StageKind,
@@ -510,7 +510,10 @@ class HeldWaves:
     def strides(self) -> tuple[int, ...]:
         """Every how many-th row each wave reads: all in the first, whose release is for other
         questions too, and in the last, which decides; fewer between them where there are very many.
+        Hazards are always of all rows: a step leaves the square of the start's error.
         """
+        if self.task == "hazard":
+            return (1,) * len(self)
         p, rows = len(kept_columns(self.schema)), self.in_all.quorum
         between = [
             stride_of(rows, mu, p, gauge=kind == "gauge")

@@ -321,11 +321,11 @@ def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, Flo
         left = cut_of(belief, chart, sums).out ** 2 * belief.covariance
         return Pull.of_line(_step_sums(belief, chart, sums)).through(_back(chart)), left
     back = np.asarray(np.linalg.inv(coordinates(chart)), dtype=np.float64)
-    found = Pull.of_step(*_solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
+    found = Pull.of_step(*solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
     return found, np.zeros_like(found.squares)
 
 
-def _solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
+def solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
     """Return (Â + G)⁻¹, and the step."""
     bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
     inverse = np.asarray(np.linalg.inv(read.gram + bias), dtype=np.float64)
@@ -376,7 +376,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
             "The noise dominates the sums of this wave, so there are no standard errors; state "
             "tighter bounds, ask more people, or allow a larger epsilon."
         )
-    inverse, theta = _solved(read)
+    inverse, theta = solved(read)
     noise = read.linear_variance * np.eye(len(theta))
     noise += read.noise.sandwich(np.outer(theta, theta))
     middle = plain = read.dispersion * read.gram

@@ -31,6 +31,8 @@ from blurfit.agreement.proving import push_of_liars
 from blurfit.agreement.waves import kept_columns, model_columns
 from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.learning.hazard_waves import belief_of_exits, hazard_estimates
+from blurfit.learning.hazards import EventSums
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel
@@ -39,9 +41,13 @@ from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, n
 from blurfit.model.fitting import in_units, moved
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.moments import PublishedMoments
+from blurfit.model.survival import LogisticSurvivalModel
 from blurfit.schema.vectors import units
+from blurfit.theory.announced import Announced
+from blurfit.theory.events import EventForm
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import Announced, GaugeMap
+from blurfit.theory.hazards import HazardMap
+from blurfit.theory.maps import GaugeMap
 from blurfit.theory.planning import stride_of_squares
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
@@ -131,6 +137,23 @@ class Course:
         return Course(self.agreed, (*self.releases, release), known)
 
     @_taught()
+    def survival(self) -> LogisticSurvivalModel:
+        """Return log-odds of an event after a wave of them, with errors and curves."""
+        chart = _chart_of(self.releases[-1]) if len(self.releases) > 1 else None
+        if not isinstance(chart, HazardMap):
+            raise InfeasibleError(
+                "Expected the releases of a first wave of exits and of one after it: the first "
+                "alone tells additive hazards, by its own survival()."
+            )
+        first, plan = self.releases[0], self.plan
+        if isinstance(plan, HeldWaves):
+            whole = replace(first, agreement=plan.in_all)
+        else:
+            whole = replace(first, count=sum(release.count for release in self.releases))
+        told = hazard_estimates(chart, wave_sums(self.releases[-1]))
+        return LogisticSurvivalModel.after(first, whole, told, kept_columns(plan.schema))
+
+    @_taught()
     def model(self) -> PublishedModel:
         """Return the model after the waves so far: all of them, or fewer if it ended early.
 
@@ -141,6 +164,11 @@ class Course:
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
+        if len(self.agreed) > 1 and self.plan.task == "hazard":
+            raise InfeasibleError(
+                "Hazards are no model of one column: Course.survival(), or `blurfit fit` with the "
+                "plan and its releases, tells them."
+            )
         found = self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
         return _of_fit(found, self.agreed) if isinstance(self.agreed, HeldWaves) else found
 
@@ -287,6 +315,11 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
 
 def _first(plan: Waves, release: PublishedMoments) -> Belief:
     """Linear Bayes of the joint sums: quick, and good enough for a start."""
+    form = release.agreement.form
+    if isinstance(form, EventForm):
+        used = [form.kept.index(place) for place in kept_columns(plan.schema)]
+        exits = EventSums(form, release.sums, release.count, release.deviation, used)
+        return belief_of_exits(exits)
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
@@ -352,10 +385,10 @@ def _joint_sums(course: Course) -> Submodel:
 
 
 def _last(course: Course, place: int) -> Collected | None:
-    """What a later wave's estimates are made of; None of a gauge."""
+    """What a later wave's estimates of one column are made of; None of a gauge, and of hazards."""
     release = course.releases[place]
     chart = _chart_of(release)
-    if isinstance(chart, GaugeMap):
+    if isinstance(chart, GaugeMap | HazardMap):
         return None
     return course.beliefs[place - 1], chart, wave_sums(release)
 

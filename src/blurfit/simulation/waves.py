@@ -37,9 +37,11 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums, sampler_for
 from blurfit.theory import moments
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm
 from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.maps import Announced, GaugeMap, ResidualMap
+from blurfit.theory.hazards import HazardMap
+from blurfit.theory.maps import GaugeMap, ResidualMap
 from blurfit.theory.planning import Kind, Stages, public_weights
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
@@ -208,6 +210,7 @@ def draw_wave(
     neighbours: Neighbours = "replace",
 ) -> WaveSums:
     """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
+    assert not isinstance(chart, HazardMap), "times are columns of an agreement's own records"
     deviation = chart.sensitivity(neighbours) / mu
     if isinstance(chart, GaugeMap):
         counts = generator.normal(size=chart.width) * deviation

@@ -94,7 +94,7 @@ import numpy.typing as npt
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of, positive, whole
 from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
+from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
 from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensitivity
 
 IndexArray = npt.NDArray[np.intp]
@@ -661,10 +661,3 @@ class GaugeForm(WaveForm):
         """The counts as they are: (1, width)."""
         del count
         return np.array(sums, dtype=np.float64)[None]
-
-
-def wave_form(chart: Announced, columns: tuple[str, ...], kept: tuple[int, ...]) -> WaveForm:
-    """Return the form of a map."""
-    if isinstance(chart, GaugeMap):
-        return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
-    return WaveForm(chart, columns, kept)

@@ -149,8 +149,8 @@ _TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 _MOST = 2.0
 _HALF_STEPS = 40
 
-Task = Literal["number", "label", "count"]
-TASKS: tuple[Task, ...] = ("number", "label", "count")
+Task = Literal["number", "label", "count", "hazard"]
+TASKS: tuple[Task, ...] = ("number", "label", "count", "hazard")
 StageKind = Literal["joint", "gauge", "mean", "residual", "newton"]
 STAGES: tuple[StageKind, ...] = ("joint", "gauge", "mean", "residual", "newton")
 
@@ -181,6 +181,9 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     3: (0.16, 0.25, 0.59),
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
+# Exits, then waves of log-odds: shares of the people, and of μ² where one holds all rows.
+_PEOPLE_OF_HAZARDS = {1: (1.0,), 2: (0.25, 0.75), 3: (0.2, 0.3, 0.5)}
+_HAZARD_SHARES = {1: (1.0,), 2: (0.25, 0.75), 3: (0.15, 0.2, 0.65)}
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
 ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
@@ -405,6 +408,8 @@ def choose_plan(
     For labels and counts a residual wave before Newton's gives it a better start.
     """
     one_of(TASKS, task=task)
+    if task == "hazard":
+        return _hazard_stages(waves, _PEOPLE_OF_HAZARDS)
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_WEIGHTS and count >= FEWEST
@@ -432,10 +437,8 @@ def choose_plan(
         newton = Stage("newton", 0.25), Stage("newton", 0.5)
         return Stages(task, (Stage("joint", 0.1), Stage("residual", 0.15), *newton))
     # Each wave twice as large as the one before, so that the last, which decides, is the largest.
-    sizes = [2.0**place for place in range(waves)]
     kinds: list[StageKind] = ["joint", *[last] * (waves - 1)]
-    total = math.fsum(sizes)
-    return Stages(task, tuple(Stage(k, s / total) for k, s in zip(kinds, sizes, strict=True)))
+    return Stages(task, tuple(map(Stage, kinds, _doubling(waves))))
 
 
 def choose_shares(
@@ -454,6 +457,8 @@ def choose_shares(
     more than seven waves gained 1 % at most.)
     """
     one_of(TASKS, task=task)
+    if task == "hazard":
+        return _hazard_stages(waves, _HAZARD_SHARES)
     psi, reach = information(count, mu, coefficients), count * mu
     if task != "number":
         if waves is None and count < FEWEST:
@@ -489,6 +494,20 @@ def choose_shares(
     return Stages(task, tuple(stages))
 
 
+def _hazard_stages(waves: int | None, known: dict[int, tuple[float, ...]]) -> Stages:
+    """Return exits and then log-odds of an event, in three waves if nothing is asked for."""
+    waves = 3 if waves is None else waves
+    whole(waves=waves)
+    shares = known.get(waves) or _doubling(waves)
+    kinds: list[StageKind] = ["joint", *["newton"] * (waves - 1)]  # type: ignore[list-item]
+    return Stages("hazard", tuple(Stage(*one) for one in zip(kinds, shares, strict=True)))
+
+
+def _doubling(waves: int) -> tuple[float, ...]:
+    """Return shares of which each is twice the one before."""
+    return tuple(2.0 ** (place - waves) / (1 - 2.0**-waves) for place in range(waves))
+
+
 def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) -> Stages:
     """Return the shares of labels and counts: never one wave, unless it is asked for."""
     if waves is None:
@@ -496,10 +515,7 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
         waves = 2 if few else 3 if psi < 50 else 4
     whole(waves=waves)
     kinds: list[StageKind] = ["joint", "residual", *["newton"] * (waves - 2)]  # type: ignore[list-item]
-    if waves in _CURVE_SHARES:
-        shares = _CURVE_SHARES[waves]
-    else:  # each wave has twice the share of the one before
-        shares = tuple(2.0 ** (place - waves) / (1 - 2.0**-waves) for place in range(waves))
+    shares = _CURVE_SHARES.get(waves) or _doubling(waves)
     return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
 
 
