@@ -279,6 +279,7 @@ def everywhere(
 
 @click.command(epilog="Example: blurfit-lab rivals --family 'twelve small sets' --out build/small")
 @click.option("--family", "names", multiple=True, help="Families of populations; default: all.")
+@click.option("--only", type=click.Choice(["ours", "rivals"]), help="Only these lines.")
 @click.option("--trials", default=8, show_default=True, help="Trials of every cell.")
 @click.option("--most", default=100, show_default=True, help="Trials where the verdict is open.")
 @click.option("--persons", default=20, show_default=True, help="Trials of diaries and exits.")
@@ -298,6 +299,7 @@ def everywhere(
 )
 def rivals(
     names: tuple[str, ...],
+    only: Any,
     trials: int,
     most: int,
     persons: int,
@@ -322,8 +324,9 @@ def rivals(
     if not pages_only:
         chosen = [known[one] for one in names] if names else headtohead.FAMILIES
         with watched("rivals") as watch:
-            headtohead.measure(out, chosen, trials=trials, most=most, progress=watch)
-        if persons and not names:
+            parts = [only] if only else headtohead.PARTS
+            headtohead.measure(out, chosen, trials=trials, most=most, parts=parts, progress=watch)
+        if persons and not names and only != "rivals":
             with watched("persons") as watch:
                 sizes, each = (2**13, 2**15), (0.1, 1.0)
                 compare_persons(sizes, each, persons, out / "persons.jsonl", watch)

@@ -124,7 +124,8 @@ def test_a_run_is_continued_by_the_same_commit_and_told(tmp_path: Path, monkeypa
         assert headtohead.commit() in text
         assert "| a few |" in text
 
-    (out / headtohead.RUN).write_text('{"commit": "another"}')
+    (out / headtohead.RUN).write_text('{"rivals": "another"}')
+    measure([FAMILY], parts=["ours"])
     with pytest.raises(InvalidValueError, match="of another"):
         measure([FAMILY])
 
