@@ -125,6 +125,8 @@ class MomentPerturbation(Perturbation):
         terms: Terms,
         wave: Wave | None = None,
         stated: Stated | None = None,
+        *,
+        followed: bool = False,
     ) -> dict[str, Any]:
         """Return public weights or a later wave's map, the noise for how far records reach, and its
         grid: all of them found here, unless a plan states them already.
@@ -135,7 +137,9 @@ class MomentPerturbation(Perturbation):
         elif wave is not None and wave.chart is not None:
             weights = None
         else:
-            weights = PublicWeights.chosen(schema, terms, kept_promise(terms), alone=wave is None)
+            weights = PublicWeights.chosen(
+                schema, terms, kept_promise(terms), alone=wave is None, followed=followed
+            )
         form = form_of(schema, weights, wave, terms)
         proofs, shared = terms.proved if wave is None else False, bool(terms.databases)
         proofs &= not isinstance(form, EventForm)

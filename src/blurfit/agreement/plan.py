@@ -225,7 +225,7 @@ class Plan(Fingerprinted):
         honest = honest_among(quorums, terms.colluders)
         # public rows do not change the weights: maps follow from the features' own products
         first = msgspec.structs.replace(terms, quorum=honest[0], public_rows=None)
-        made = MOMENT.contract(schema, first)
+        made = MOMENT.contract(schema, first, followed=len(quorums) > 1)
         stated = made["weights"], made["calibration"], made["grid"]
         terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
         plan = cls(schema, terms, task, kinds, quorums, *stated)
