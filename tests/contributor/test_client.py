@@ -150,14 +150,6 @@ def test_what_is_blurred_already_can_be_sent_again_even_after_closing(client, st
     assert store.count(AGREEMENT) == 2
 
 
-def test_other_numbers_under_a_known_identifier_are_acknowledged_and_ignored(client, store) -> None:
-    one, other = perturb(AGREEMENT, RECORD), perturb(AGREEMENT, RECORD)
-    client.submit(one)
-    clash = Submission(one.identifier, other.fingerprint, other.numbers)
-    assert client.submit(clash) == client.submit(one) == 0
-    assert list(stored(store).values()) == [one]
-
-
 def test_a_table_is_no_record_and_nothing_is_sent(client, network) -> None:
     with pytest.raises(InvalidValueError, match="contribute_table"):
         client.contribute(AGREEMENT, {"age": [1, 2], "income": [3, 4]})
@@ -409,17 +401,6 @@ def test_an_invitation_is_for_one_submission(guest, store, tokens) -> None:
         guest.contribute(INVITED, RECORD, invitations=[tokens[0]])
     assert list(stored(store, INVITED)) == [receipt.identifier]
     assert store.unused_invitations(INVITED.fingerprint) == ROWS - 1
-
-
-def test_the_same_submission_is_accepted_again_with_its_used_invitation(
-    guest, store, tokens
-) -> None:
-    one = perturb(INVITED, RECORD)
-    assert guest.submit(one, invitations=[tokens[:1]]) == 1
-    assert guest.submit(one, invitations=[tokens[:1]]) == 0
-    assert guest.submit(one, invitations=[tokens[1:2]]) == 0  # and uses no other
-    assert store.unused_invitations(INVITED.fingerprint) == ROWS - 1
-    assert store.count(INVITED) == 1
 
 
 @pytest.mark.parametrize("fates", [[fate] for fate in FATES] + [FATES], ids=" ".join)
