@@ -134,7 +134,7 @@ def test_a_busy_service_gets_the_same_again(client, store, network) -> None:
 
 def test_a_refusal_is_not_sent_again(client, store, network) -> None:
     store.close_collection(AGREEMENT.fingerprint)
-    with pytest.raises(ClosedError, match="Nothing of this was kept"):
+    with pytest.raises(ClosedError, match="Nothing of this was stored"):
         client.contribute(AGREEMENT, RECORD)
     assert len(network.sent) == 1
     assert not stored(store)
@@ -432,6 +432,3 @@ def test_who_forgot_the_invitations_can_go_on_with_them(
     guest.contribute_table(INVITED, people, invitations=[tokens])
     require_each_row_once(store, network, agreement=INVITED)
     assert store.unused_invitations(INVITED.fingerprint) == 0
-
-
-# ---- the noise of a table
