@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.databases import Database
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import (
     LEAST_DELTA,
     MOST_EPSILON_BEHIND_NOISE,
+    Database,
     Terms,
     require_database_noise,
     require_delta,

@@ -4,7 +4,7 @@ import pytest
 
 from blurfit import About, Agreement, Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
-from blurfit.schema.wording import Text
+from blurfit.schema.columns import Text
 
 PLAIN = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 1e5))
 TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}

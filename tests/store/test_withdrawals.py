@@ -19,7 +19,7 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import Submissions
-from blurfit.store import arrivals, blocks, identifiers, tables
+from blurfit.store import arrivals, blocks, tables
 from blurfit.store.arrivals import Withdrawn
 from support import sharing
 from support.sharing import counted, marked, opened, send
@@ -228,7 +228,7 @@ def whole(store: Store, collection, sent: Submissions) -> set[int]:
     """
     found = store.read(blocks.totals, collection)
     out = store.read(
-        identifiers.withdrawn_among, collection.key, [one.tobytes() for one in sent.identifiers]
+        blocks.withdrawn_among, collection.key, [one.tobytes() for one in sent.identifiers]
     )
     left = [row for row, one in enumerate(sent.identifiers) if one.tobytes() not in out]
     expected = totals_of(collection.agreement, some(sent, left))
