@@ -1,19 +1,21 @@
 """Open, invite, close, publish: with the administrator's token, and not without."""
 
+import logging
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from blurfit import Agreement
+from blurfit import Agreement, Store
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol.tokens import hashed, new_token
+from blurfit.service.answers import HEADERS
 from blurfit.service.app import Limits, Service
-from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
-from support.stores import PEOPLE, propose
+from support.stores import PEOPLE, SCHEMA, propose
 
 DECISIONS = ("invitations", "pause", "resume", "close", "publish")
 
@@ -25,15 +27,6 @@ def test_a_path_that_no_database_can_keep_is_a_refusal_like_any_other(http, stor
     assert {(one.fingerprint, one.outcome) for one in store.audit_log()} == {
         (what, 404) for what in DECISIONS[1:]
     }
-
-
-def test_nothing_is_published_below_the_quorum(http, agreement) -> None:
-    path = opened(http, agreement)
-    few = perturb_table(agreement, {name: values[:19] for name, values in PEOPLE.items()})
-    send(http, path, few.to_bytes())
-    refused(http.post(f"{path}/publish", headers=ADMINISTRATOR), 409, "below-quorum", "1 more")
-    refused(http.get(f"{path}/moments"), 404, "not-published")
-    assert http.get(path).json()["state"] == "collecting"
 
 
 @pytest.mark.parametrize(
@@ -77,38 +70,6 @@ def test_an_agreement_that_lacks_a_database_or_its_key_is_refused(http, role) ->
             headers=ADMINISTRATOR | as_json(),
         )
         refused(answer, 400, "invalid", "Expected")
-
-
-def test_a_role_that_the_agreement_does_not_have(http, agreement) -> None:
-    whole = {"content": agreement.to_json(), "headers": ADMINISTRATOR | as_json()}
-    refused(http.post("/collections?role=first", **whole), 400, "invalid", "role='first'")
-
-
-def test_closed_without_publishing(http, agreement) -> None:
-    path = opened(http, agreement)
-    send(http, path, perturb_table(agreement, PEOPLE).to_bytes())
-    assert http.post(f"{path}/close", headers=ADMINISTRATOR).json()["state"] == "closed"
-    late = perturb(agreement, {"age": 1, "income": 2})
-    refused(send(http, path, late.to_bytes()), 409, "closed")
-    assert http.post(f"{path}/publish", headers=ADMINISTRATOR).status_code == 200
-
-
-def test_paused_for_a_while(http, agreement) -> None:
-    """What is sent meanwhile may come again, and counts once; what was known is acknowledged."""
-    path = opened(http, agreement)
-    one, other = perturb_table(agreement, {name: v[:2] for name, v in PEOPLE.items()})
-    assert send(http, path, one.to_bytes()).json() == {"accepted": 1, "new": 1}
-    for _ in range(2):
-        assert http.post(f"{path}/pause", headers=ADMINISTRATOR).json()["state"] == "paused"
-    answer = send(http, path, other.to_bytes())
-    refused(answer, 503, "paused")
-    assert int(answer.headers["retry-after"]) > 0
-    assert send(http, path, one.to_bytes()).json() == {"accepted": 1, "new": 0}
-    assert http.post(f"{path}/resume", headers=ADMINISTRATOR).json()["state"] == "collecting"
-    assert send(http, path, other.to_bytes()).json() == {"accepted": 1, "new": 1}
-    http.post(f"{path}/pause", headers=ADMINISTRATOR)
-    assert http.post(f"{path}/close", headers=ADMINISTRATOR).json()["state"] == "closed"
-    refused(http.post(f"{path}/resume", headers=ADMINISTRATOR), 409, "closed")
 
 
 @pytest.mark.parametrize(
@@ -190,3 +151,81 @@ def test_of_what_was_done_the_newest_come_first_and_the_list_ends() -> None:
     found = answer.json()
     assert len(found) == 1000
     assert found[0]["what"] == "deed 1000"
+
+
+# ---- an invitation is checked by whoever holds it, and by nobody else
+
+
+HEADER = "blurfit-invitation"
+
+
+def test_good_until_it_is_used(http, agreement) -> None:
+    agreement = replace(agreement, admission="invited")
+    path = opened(http, agreement)
+    token = new_token()
+    hashes = {"hashes": [hashed(token).hex()]}
+    http.post(f"{path}/invitations", json=hashes, headers=ADMINISTRATOR)
+
+    def usable(given: str) -> bool:
+        answer = http.get(f"{path}/invitation", headers={HEADER: given})
+        assert answer.headers["cache-control"] == "no-store"
+        return answer.json() == {"usable": True}
+
+    assert usable(token)
+    assert usable(token)  # asking does not use it up
+    assert not usable(new_token())
+    assert http.get(f"{path}/invitation").json() == {"usable": False}
+    sent = perturb(agreement, {"age": 1, "income": 2})
+    send(http, path, sent.to_bytes(), **{HEADER: token})
+    assert not usable(token)
+
+
+def test_where_none_is_needed(http, agreement) -> None:
+    path = opened(http, agreement)
+    assert http.get(f"{path}/invitation").json() == {"usable": True}
+    refused(http.get(f"/collections/{'0' * 64}/invitation"), 404, "unknown-collection")
+
+
+def test_pages_of_the_other_database_may_ask() -> None:
+    databases = [("Office", "https://first.example"), ("University", "https://second.example")]
+    shared = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20, databases=databases)
+    with Store() as store, TestClient(Service(store)) as client:
+        store.open(shared, role="second")
+        path = f"/collections/{shared.fingerprint}/invitation"
+        for origin, let in (("https://first.example", True), ("https://evil.example", False)):
+            for method in ("GET", "OPTIONS"):
+                answer = client.request(method, path, headers={"origin": origin})
+                allowed = answer.headers.get("access-control-allow-origin")
+                assert allowed == (origin if let else None)
+        preflight = client.options(path, headers={"origin": "https://first.example"})
+        assert preflight.headers["access-control-allow-methods"] == "GET"
+        assert preflight.headers["access-control-allow-headers"].lower() == HEADER
+
+
+# ---- every answer carries its headers, and logs tell nothing
+
+
+def test_every_answer_carries_the_headers(http, agreement) -> None:
+    path = opened(http, agreement)
+    one = perturb(agreement, {"age": 30, "income": 20})
+    for answer in (
+        http.get("/healthz"),
+        http.get("/nothing"),
+        http.get(f"{path}/model"),
+        send(http, path, one.to_bytes()),
+        send(http, path, b"garbage"),
+        http.post("/collections"),
+    ):
+        for name, value in HEADERS.items():
+            assert answer.headers[name] == value, (answer.url, name)
+    assert "immutable" in http.get(f"{path}/agreement").headers["cache-control"]
+
+
+def test_logs_hold_no_values_and_no_addresses(http, agreement, caplog) -> None:
+    caplog.set_level(logging.DEBUG)
+    path = opened(http, agreement)
+    one = perturb(agreement, {"age": 30, "income": 20})
+    send(http, path, one.to_bytes())
+    send(http, path, one.to_bytes()[:-8] + np.array([2.0**50]).tobytes())
+    ours = [record.getMessage() for record in caplog.records if record.name.startswith("blurfit")]
+    assert not any("testclient" in text or str(one.numbers[0]) in text for text in ours)

@@ -36,31 +36,6 @@ def test_a_token_says_what_it_may_do(service) -> None:
     assert not client.get("/audit-log", headers=given["administrator"]).json(), "asking is no deed"
 
 
-def test_each_right_opens_its_doors_and_no_other(service) -> None:
-    client, given = service
-    agreement = propose(admission="invited")
-    path = f"/collections/{agreement.fingerprint}"
-    hashes = {"hashes": [tokens.hashed("x").hex()]}
-
-    def tried(who: str) -> dict[str, int]:
-        asked = {
-            "open": client.post(
-                "/collections", content=agreement.to_json(), headers=JSON | given[who]
-            ),
-            "invite": client.post(f"{path}/invitations", json=hashes, headers=given[who]),
-            "publish": client.post(f"{path}/publish", headers=given[who]),
-            "read": client.get("/audit-log", headers=given[who]),
-        }
-        return {right: answer.status_code for right, answer in asked.items()}
-
-    everything = tried("administrator")
-    assert everything == {"open": 201, "invite": 200, "publish": 409, "read": 200}
-    for right in RIGHTS:
-        found = tried(right)
-        assert found.pop(right) in (200, 409)
-        assert set(found.values()) == {401}
-
-
 def test_what_was_done_is_told_with_who_and_how_it_ended(service) -> None:
     client, given = service
     agreement = propose(admission="invited")
@@ -74,13 +49,6 @@ def test_what_was_done_is_told_with_who_and_how_it_ended(service) -> None:
         ("may open", "open", 201),
     ]
     assert found[0]["fingerprint"] == agreement.fingerprint
-
-
-def test_without_a_token_nothing_is_told(service) -> None:
-    client, _ = service
-    assert client.get("/audit-log").status_code == 401
-    for headers in ({"authorization": "Bearer "}, {"authorization": "Basic x"}):
-        assert client.get("/audit-log", headers=headers).status_code == 401
 
 
 @pytest.mark.parametrize("peer_token", [None, "p" * 43], ids=["alone", "with a peer"])
@@ -141,24 +109,14 @@ def send(client: TestClient, age: float, count: int = 100) -> None:
     client.app.store.add(AGREEMENT, perturb_table(AGREEMENT, people))
 
 
-def test_only_the_administrators_own_token_is_good_for_it(service) -> None:
-    client, given = service
-    send(client, 50.0)
-    for right in (*RIGHTS, None):
-        assert client.get(PATH, headers=given.get(right)).status_code == 401
-    found = client.get(PATH, headers=given["administrator"]).json()
-    assert set(found) == {"people", "disagree", "long", "told"}
-    assert found["people"] == 100
-    assert found["disagree"] is False
-
-
 def test_it_changes_with_who_comes(service) -> None:
     client, given = service
     send(client, 0.0, 150)
     before = client.get(PATH, headers=given["administrator"]).json()
+    assert set(before) == {"people", "disagree", "long", "told"}
     send(client, 100.0, 150)
     after = client.get(PATH, headers=given["administrator"]).json()
-    assert (before["disagree"], after["disagree"]) == (False, True)
+    assert (before["people"], before["disagree"], after["disagree"]) == (150, False, True)
     unknown = client.get(f"/collections/{'0' * 64}/halves", headers=given["administrator"])
     assert unknown.status_code == 404
 

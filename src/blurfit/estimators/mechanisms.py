@@ -302,17 +302,17 @@ class MomentPerturbation(PerturbationEstimator):
         if self.public_X is not None or isinstance(self._one_model().aim, Categorical):
             return ()
         if _is_weighted(self._one_model().agreement.schema):
-            return ("Rows were weighted: everything was spent on one release, `moments_`.",)
+            return ("Rows were weighted: the whole budget was spent on one release, `moments_`.",)
         if self.plan_ is None:
             return (
-                "Everything was spent on one release, `moments_`, of which any further question is "
-                "free. waves='auto' spends it on this model, where that makes it better.",
+                "The whole budget was spent on one release, `moments_`, which answers further "
+                "questions at no cost. waves='auto' spends it on this model if that improves it.",
             )
         first = self.plan_.stages.fractions[0]
         return (
-            f"What was spent went into this model: `moments_` has {first:.0%} of μ², so further "
-            f"questions to it have {first**-0.5:.2g} times the noise that they have after waves=1, "
-            "which spends everything on one release that answers any question.",
+            f"The budget was spent on this model: `moments_` has {first:.0%} of μ², so answers to "
+            f"other questions have {first**-0.5:.2g} times as much noise as with waves=1, which "
+            "spends it all on one release.",
         )
 
     def _promise(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ POINTS = 41  # at which a number's effect is told, unless it has knots
 _PEOPLE = 400  # made-up, to see whether one model is within another
 _STEP = 1e-5  # of a number's range, over which a slope is taken
 _BENDS: dict[str, Bend] = {"linear": "", "logistic": "logistic", "log": "exponential"}
-CURVE = "Errors assume that the model's curve is right."
+CURVE = "Errors assume that the model is correct."
 THESE_ROWS = "The rows that were given are taken as the population itself."
 
 

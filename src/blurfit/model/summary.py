@@ -53,17 +53,17 @@ UNEVEN = (
     "(--uneven on the command line) allows for any."
 )
 CUT = (
-    "Errors are of the line that least squares gives to the same population. They count the "
-    "sampling of people{uneven}, the noise, and what the cut may hide, if no more people are far "
-    "from all others than the waves saw; waves=1 assumes nothing of them."
+    "Standard errors are for the least-squares line of the same population. They cover "
+    "sampling{uneven}, privacy noise and bias from clipping, provided that there are no more "
+    "outliers than the waves detected; waves=1 makes no such assumption."
 )
 LIARS = (
-    "If 1 % of the contributors lied together, they can have moved a coefficient by as much as "
-    "stands beside its interval, which does not include it."
+    "The column 'if 1 % lie' is how far 1 % of the contributors could have moved a coefficient by "
+    "lying together. Intervals do not include it."
 )
-PROBABILITY = "Coefficients are changes of the probability: a straight line through yes and no."
-CURVE = "Coefficients are of the {scale}. Errors {robust} that the model's curve is right."
-_SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
+PROBABILITY = "Coefficients are changes in probability (a linear probability model)."
+CURVE = "Coefficients are on the scale of {scale}. Errors {robust} that the model is correct."
+_SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
 
 
 @dataclass(frozen=True)
