@@ -1,5 +1,5 @@
-"""Two databases over HTTP: what the first asks the second, what the second answers, and the driver of
-whatever is still to be done.
+"""Two databases over HTTP: what the first asks the second, what the second answers, and the driver
+of whatever is still to be done.
 
 What each of them may do, and writes down, is in `blurfit.store.joint`, with why that is safe; here
 is the wire, which may break at any step. Whatever gets no answer is asked again, and whoever drives
