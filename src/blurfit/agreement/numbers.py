@@ -566,7 +566,7 @@ PROVED_IN_WORDS = (
     "submission, and they learn nothing else from the proof. Whoever does not is left out."
 )
 _HASHES, _SUBMISSIONS = 2.0**80, 2.0**32
-_LEAST_WEIGHT = 2**8
+_LEAST_PROVED_WEIGHT = 2**8
 _DIGITS = 8
 _DOUBT, _DOUBT_OF_READERS = 1e-6, 1e-7
 _LEAST_PROBABILITY = 1e-100  # below which libraries differ in more than the last digits
@@ -644,7 +644,7 @@ def _scale(counts: FloatArray) -> int:
     """2ᵐ."""
     if (counts == np.rint(counts)).all():
         return 1
-    return 1 << max(0, math.ceil(math.log2(_LEAST_WEIGHT / counts.min())))
+    return 1 << max(0, math.ceil(math.log2(_LEAST_PROVED_WEIGHT / counts.min())))
 
 
 _WORDS_A_SECOND = 4e6
