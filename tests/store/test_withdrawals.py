@@ -178,7 +178,7 @@ def test_killed_in_the_middle_nothing_has_happened(monkeypatch) -> None:
         collection = store.collection(agreement.fingerprint)
         before = store.read(blocks.totals, collection)
         with monkeypatch.context() as patch:
-            patch.setattr(arrivals.identifiers, "withdraw", lambda *_: 1 / 0)
+            patch.setattr(arrivals.blocks, "withdraw_identifiers", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 store.withdraw(collection, sent.identifiers[:5])
         after = store.read(blocks.totals, collection)
