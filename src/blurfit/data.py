@@ -15,6 +15,7 @@ and nothing needs a second look. Submissions pass so, whose texts hold no colon 
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
@@ -83,7 +84,7 @@ def _text(values: Any) -> bytes:
         return b"{" + b",".join([_word(name) + b":" + _text(values[name]) for name in names]) + b"}"
     if isinstance(values, list | tuple):
         if set(map(type, values)) == {float}:
-            return f"[{','.join(map(_number, values))}]".encode()
+            return _numbers(values)
         return b"[" + b",".join(map(_text, values)) + b"]"
     return _word(values) if type(values) is str else rfc8785.dumps(values)
 
@@ -91,14 +92,21 @@ def _text(values: Any) -> bytes:
 _word = lru_cache(maxsize=1024)(rfc8785.dumps)  # names above all, which all documents share
 
 
-def _number(value: float) -> str:
-    """Return the text of a float, which is mostly Python's own."""
-    text = repr(value)
-    if not value:
-        return "0"
-    if 1e-4 <= abs(value) < 1e16 and text[-2:] != ".0":  # others, NaN too, are written differently
+def _numbers(values: Sequence[float]) -> bytes:
+    """Return the text of floats. Those with a point and no exponent `msgspec` writes alike, ten
+    times as fast; whole ones, very small or large ones and NaN it does not.
+    """
+    text = msgspec.json.encode(values)
+    if not _WRITTEN_OTHERWISE.search(text):
         return text
-    return rfc8785.dumps(value).decode()
+    found = text[1:-1].split(b",")
+    for place, one in enumerate(found):
+        if _WRITTEN_OTHERWISE.search(one + b","):
+            found[place] = rfc8785.dumps(values[place])
+    return b"[" + b",".join(found) + b"]"
+
+
+_WRITTEN_OTHERWISE = re.compile(rb"[en]|\.0[,\]]")
 
 
 def _read_slowly(text: str | bytes) -> Any:

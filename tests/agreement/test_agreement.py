@@ -130,24 +130,6 @@ def test_a_forger_who_computes_the_fingerprint_anew_still_cannot_lower_the_noise
             Agreement.from_dict(changed(document, path, lowered)).verify(allow_unproved=True)
 
 
-@pytest.mark.parametrize(
-    ("words", "others"),
-    [
-        ('"upper": 100.0', '"upper": 50.0'),  # the same noise for other bounds: another contract
-        ('"age"', '"weight"'),
-        ('"income"', '"debt"'),
-    ],
-)
-def test_another_contract_is_not_the_one_that_was_expected(words, others) -> None:
-    agreement = AGREEMENTS["moment"]
-    text = json.dumps(agreement.to_dict())
-    assert words in text
-    other = Agreement.from_dict(json.loads(text.replace(words, others)))
-    other.verify()
-    with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
-        other.verify(agreement.fingerprint, allow_unproved=True)
-
-
 def test_noise_for_fewer_columns_or_a_smaller_loss_is_refused() -> None:
     height = AGREEMENTS["input"].to_dict()["schema"]["features"][0] | {"name": "height"}
     more = deepcopy(AGREEMENTS["input"].to_dict())
@@ -274,6 +256,8 @@ def test_a_level_more_or_another_target_is_another_contract_that_keeps_its_promi
         (("schema", "features", 2, "levels"), ["f"]),
         (("schema", "targets"), ["age"]),
         (("schema", "target", "upper"), 300_000),
+        (("schema", "features", 0, "upper"), 50),  # the same noise for other bounds
+        (("schema", "target", "name"), "debt"),
     ):
         try:
             other = Agreement.from_dict(changed(document, path, value))
@@ -290,15 +274,6 @@ def test_each_mechanism_has_a_loss_or_a_form() -> None:
         _ = AGREEMENTS["moment"].loss
     with pytest.raises(InfeasibleError, match="no joint form"):
         _ = AGREEMENTS["input"].form
-
-
-def test_grid_must_be_the_one_that_follows() -> None:
-    document = AGREEMENTS["moment"].to_dict()
-    for factor in (4, 0.25, 0, -1.0, 1.5):
-        step = document["grid"]["linear"] * factor
-        forged = Agreement.from_dict(changed(document, ("grid", "linear"), step))
-        with pytest.raises(NotCertifiedError, match="which follows from the noise"):
-            forged.verify(allow_unproved=True)
 
 
 @pytest.mark.parametrize("name", AGREEMENTS)
@@ -434,9 +409,3 @@ def test_any_text_that_is_another_fingerprint_is_refused_clearly(fingerprint: st
     text = json.dumps(AGREEMENTS["input"].to_dict() | {"fingerprint": fingerprint})
     with pytest.raises(InvalidValueError, match="changed after it was written"):
         Agreement.from_json(text)
-
-
-@pytest.mark.parametrize("fingerprint", [b"a" * 64, 7])
-def test_a_fingerprint_is_a_text(fingerprint: object) -> None:
-    with pytest.raises(InvalidValueError, match="64 hexadecimal digits"):
-        AGREEMENTS["input"].verify(fingerprint)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from blurfit import Agreement, Binary, Categorical, Numeric, Schema
+from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Terms
+from blurfit.agreement.mechanisms import form_of, largest_scale
 from blurfit.agreement.numbers import Objective, PublicWeights
-from blurfit.agreement.terms import Terms
 from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.theory.forms import JointForm
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 
 SCHEMA = Schema(
@@ -84,13 +85,6 @@ def test_an_objective_fits_its_target_or_is_refused() -> None:
             structs.replace(squared, **change).verify(SCHEMA)
 
 
-def test_a_penalty_is_either_of_two() -> None:
-    plain = Objective("squared", "taylor", 0.0, 0.0)
-    assert not plain.penalised
-    assert structs.replace(plain, l1=0.1).penalised
-    assert structs.replace(plain, l2=0.1).penalised
-
-
 def test_weights_are_those_of_the_terms() -> None:
     found = PublicWeights.chosen(SCHEMA, replaced(weights=OURS), (1.0, 1e-6))
     assert found.columns == (1.0, 2.0, 1.0, 4.0)
@@ -139,3 +133,28 @@ def test_weights_survive_their_document_by_name() -> None:
 def replaced(**changes) -> Terms:
     """The terms, but for some."""
     return Terms(**{"epsilon": 1.0, "delta": 1e-6, "quorum": 1000} | changes)
+
+
+# ---- the parts of a contract follow from schema and terms, and from nothing else
+
+
+THREE = Schema([Numeric("x", 0, 1), Binary("b")], Numeric("y", 0, 1))
+CHOSEN = {"epsilon": 1.0, "delta": 1e-6, "quorum": 1000}
+
+
+def test_a_form_needs_weights_or_a_map() -> None:
+    weights = Agreement.propose(THREE, **CHOSEN).weights
+    form = form_of(THREE, weights, None, Terms.of(**CHOSEN))
+    assert isinstance(form, JointForm)
+    assert largest_scale(form) == 1.0
+    with pytest.raises(InvalidValueError, match="a wave with a map"):
+        form_of(THREE, None, None, Terms.of(**CHOSEN))
+
+
+def test_public_rows_give_the_target_the_weight_of_all_the_rest() -> None:
+    plain = Agreement.propose(THREE, **CHOSEN)
+    beside = Agreement.propose(THREE, **CHOSEN, public_rows="0" * 64)
+    c, (*features, target) = beside.weights.constant, beside.weights.columns
+    assert target**2 == pytest.approx(c**2 + sum(w**2 for w in features))
+    assert plain.fingerprint != beside.fingerprint
+    beside.verify()

@@ -1,13 +1,23 @@
 """One list of terms, the same wherever it is read."""
 
 import inspect
+from dataclasses import replace
 
 import msgspec
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, calibrate
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.terms import LATER_TERMS, TERMS, Terms
+from blurfit.agreement.terms import (
+    LATER_TERMS,
+    TERMS,
+    Database,
+    Terms,
+    require_database_noise,
+    require_delta,
+    require_digest,
+)
+from blurfit.errors import InfeasibleError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.theory.moments import calibrate_moment
 
@@ -144,3 +154,64 @@ def test_a_plan_has_them_too_and_hands_them_to_each_wave() -> None:
     assert (plain.first().admission, anyone.first().admission) == ("invited", "anyone")
     with pytest.raises(InvalidValueError):
         Plan.from_dict(plain.to_dict() | {"admission": "invited"})
+
+
+# ---- each rule refuses what it is about, and names the value
+
+
+LARGER = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
+ADULTS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
+INPUT = {"mechanism": "input", "weight_bound": 2.0}
+ROWS = "0a" * 32
+TWO = (Database("A", "https://a.example"), Database("B", "https://b.example"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments", "message"),
+    [
+        (require_delta, (1e-31,), "delta=1e-31"),
+        (require_database_noise, (1, 1.0), "database_noise=1"),
+        (require_database_noise, (True, 501.0), r"epsilon=501\.0"),
+        (require_digest, ("0A" * 32,), "lower case"),
+        (require_digest, (b"0a" * 32,), "SHA-256"),
+    ],
+)
+def test_everything_else_is_refused(rule, arguments, message) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        rule(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("choices", "waves", "reason"),
+    [
+        (INPUT, True, "sums that are published"),
+        (INPUT | {"databases": TWO}, False, "only what adds can be shared"),
+        ({"proofs": True}, False, "how long a submission is"),
+        ({"proofs": True, "databases": TWO}, True, "one wave alone, so far"),
+        ({"sends": "targets"}, False, "public_rows with sends='targets'"),
+        ({"sends": "targets", "public_rows": ROWS}, True, "features' own products"),
+    ],
+)
+def test_what_cannot_be_had_together_is_refused_with_its_reason(choices, waves, reason) -> None:
+    with pytest.raises(InfeasibleError, match=reason):
+        (Plan if waves else Agreement).propose(ADULTS, **LARGER | choices)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"databases": TWO}, {"database_noise": True}, {"public_rows": ROWS}, {"proofs": True}],
+)
+def test_an_agreement_that_says_so_is_refused_too(change) -> None:
+    with pytest.raises(InfeasibleError):
+        replace(Agreement.propose(ADULTS, **LARGER, **INPUT), **change).verify()
+
+
+def test_all_else_goes_together() -> None:
+    """Public rows and noise of the databases with waves, at one database and at two."""
+    for databases in ((), TWO):
+        choices = {"databases": databases, "public_rows": ROWS, "database_noise": True}
+        plan = Plan.propose(ADULTS, waves=2, admission="anyone", **LARGER, **choices)
+        again = Plan.from_json(plan.to_json())
+        assert again.first().public_rows == ROWS
+        assert again.first().weights == Plan.propose(ADULTS, waves=2, **LARGER).first().weights
+        again.verify()

@@ -450,7 +450,7 @@ def test_a_tampered_agreement_is_refused(visit, service, propose, change, consis
     visitor = visit()
     visitor.context.route("**/agreement", lambda route: route.fulfill(json=document))
     page = visitor.go(f"/c/{agreement.fingerprint}")
-    expect(page.get_by_role("alert")).to_contain_text("You were invited to the agreement")
+    expect(page.get_by_role("alert")).to_contain_text("was expected, but the service sent")
     expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
     assert visitor.watch.bodies == []
 

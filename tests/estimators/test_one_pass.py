@@ -14,7 +14,7 @@ from blurfit.estimators.passes import Rows, reaches_all
 from blurfit.estimators.people import People
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.theory.forms import wave_form
+from blurfit.theory.announced import wave_form
 from blurfit.theory.maps import (
     GaugeMap,
     LogisticNewton,
@@ -269,3 +269,128 @@ def test_rows_with_weights_keep_them_where_every_record_is_reached() -> None:
     assert rows.joint.gram.shape == (5, 5)
     expected = scales @ form.products(np.column_stack([values, target]))
     np.testing.assert_allclose(rows.sums(form), expected, rtol=1e-12, atol=1e-12)
+
+
+# ---- many columns: lengths in single precision, and products that are known
+
+
+def many(rows: int, p: int, outside: bool = False, lower: float = 0.0) -> Rows:
+    """Rows of p columns with bounds of their own; one of them a little outside, if asked for."""
+    generator = np.random.default_rng(p)
+    width = 1 + np.arange(p) % 3
+    columns = [Numeric(f"x{i}", lower, lower + width[i]) for i in range(p)]
+    values = lower + width * generator.uniform(0, 1, (rows, p))
+    values[-1, 0] += 2.0 * outside
+    return Rows(values, generator.uniform(-1, 1, (rows, 1)), columns)
+
+
+def a_form(p: int, radius: float = 1.0, *, robust: bool = False, kind: str = "residual"):
+    chart = a_map(kind, p, radius)
+    white = replace(chart.whitening, matrix=1.12 * chart.whitening.matrix)  # ‖f‖/√p near 1
+    chart = replace(chart, whitening=white, **({"robust": robust} if kind == "residual" else {}))
+    return wave_form(chart, tuple(f"v{i}" for i in range(p + 1)), tuple(range(p)))
+
+
+@pytest.mark.parametrize("lower", [0.0, -0.5, 100.0])
+@pytest.mark.parametrize("folded", [False, True])
+def test_lengths_in_single_precision_are_within_their_error(lower, folded) -> None:
+    """At corners above all, whose products are largest, and of a W whose products cancel."""
+    p, generator = 80, np.random.default_rng(0)
+    rows, form = many(200, p, lower=lower), a_form(p)
+    white = form.chart.whitening
+    matrix = white.matrix + np.tril(generator.choice([-30.0, 30.0], (p, p)))
+    form = replace(form, chart=replace(form.chart, whitening=replace(white, matrix=matrix)))
+    v = generator.uniform(-1, 1, (200, p))
+    v[:100] = np.sign(matrix @ v[:100].T).T  # corners
+    screen = passes._Screen(form, rows, folded)
+    low, high = (
+        np.array([getattr(one, end) for one in rows.columns]) for end in ("lower", "upper")
+    )
+    x = (low + high) / 2 + v * (high - low) / 2
+    exact = np.asarray(x if folded else v, dtype=np.longdouble)
+    if folded:
+        exact = (exact - (low + high) / 2) * 2 / (high - low)
+    longest = np.sqrt((((exact - white.mean) @ matrix.T.astype(np.longdouble)) ** 2).sum(axis=1))
+    wrong = np.abs(screen(x if folded else v) - longest).max()
+    assert 0 < wrong <= screen.error
+    assert screen.error < 0.1 * longest.max()
+
+
+@pytest.mark.parametrize("robust", [False, True])
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("radius", [1.05, 1.2, 40.0])
+def test_known_products_give_what_each_row_sends(radius, outside, robust) -> None:
+    """A few rows are cut at the smallest radius, one or none at the next, none at the largest."""
+    p = 70
+    table, form = many(9000, p, outside), a_form(p, radius, robust=robust)
+    assert table.joint.gram.shape == (p, p)
+    assert table.inside is not outside
+    folded = table.folded(form.chart)
+    screen = table._screen(form, folded=folded)
+    assert table._knows_products(form, screen, folded=folded)
+    assert reaches_all(form.chart) == (radius == 40)
+    _, block = next(table.blocks(slice(0, 500), folded=folded))
+    assert screen.far(block).any() == (radius == 1.05)
+    columns = [Numeric(one.name, one.lower, one.upper) for one in table.columns]
+    names = {one.name: table.values[:, at] for at, one in enumerate(columns)}
+    v = vectors.values(Schema(columns, Numeric("y", -1, 1)), names, list(names))
+    expected = form.sums(np.column_stack([v, table.targets]))
+    np.testing.assert_allclose(
+        table.sums(form), expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max()
+    )
+
+
+def test_products_are_not_taken_as_known_where_most_rows_are_cut() -> None:
+    """Nor where rounding errors of so many rows could come near what Δ keeps back."""
+    p = 70
+    table, form = many(2000, p), a_form(p, 0.7)
+    assert table.joint.gram.shape == (p, p)
+    assert table._screen(form, folded=True) is None
+    form = a_form(p, 1.01)
+    narrow = replace(form.chart.whitening, matrix=3 * form.chart.whitening.matrix)
+    form = replace(form, chart=replace(form.chart, whitening=narrow))
+    assert not table._knows_products(form, table._screen(form, folded=True), folded=True)
+    values = np.broadcast_to(table.values[0], (10**8, p))
+    huge = replace(table, values=values, targets=np.broadcast_to([[0.0]], (10**8, 1)))
+    huge.__dict__["joint"] = table.joint
+    form = a_form(p, 1.2)
+    assert not huge._knows_products(form, huge._screen(form, folded=True), folded=True)
+
+
+def test_rows_at_the_end_of_a_bin_are_where_double_precision_puts_them() -> None:
+    """Single precision cannot tell, and no other row may decide."""
+    p, table = 70, many(600, 70)
+    form = a_form(p, kind="gauge")
+    _, v = next(table.blocks(slice(0, 300), folded=False))
+    size = np.linalg.norm(form.chart.whitening.features(v[7])) / np.sqrt(p)
+    for end in (size, np.nextafter(size, 0), np.nextafter(size, 9)):
+        chart = replace(form.chart, features=np.array([0.1, end, 9.0]))
+        at_end = replace(form, chart=chart)
+        screen = table._screen(at_end, folded=False)
+        assert not screen.tells(screen(v), chart.features[:-1] * np.sqrt(p))
+        plain = passes._Whitened(at_end, table, passes._Linear(at_end, table, False))
+        for rows, block in table.blocks(slice(None), folded=False):
+            plain.add(block, table.targets[rows, 0], None, None)
+        assert np.array_equal(table.sums(at_end), plain.counts)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_record_changes_no_sum_by_more_than_its_own_share(seed) -> None:
+    """It may leave its bounds, so that nothing is folded, be cut, or be what is looked at first:
+    what rounding adds is far below the 2⁻¹² of Δ that is kept back for it.
+    """
+    p, generator = 70, np.random.default_rng(seed)
+    table, form = many(2000, p), a_form(p, 1.05, robust=bool(seed % 2))
+    place = int(generator.choice([0, 1500]))
+    sums = []
+    for value in (0.5, 1e6, -1e6, 3.0):
+        values = table.values.copy()
+        values[place] = value if seed < 2 else generator.choice([0.5, value], p)
+        one = Rows(values, table.targets, table.columns)
+        assert one.joint.gram.shape == (p, p)
+        alone = Rows(values[[place]], table.targets[[place]], table.columns)
+        _, v = next(alone.blocks(slice(0, 1), folded=False))
+        own = form.products(np.column_stack([v, alone.targets]))[0]
+        sums.append(one.sums(form) - own)
+    for other in sums[1:]:
+        assert np.sqrt((other - sums[0]) ** 2 @ form.counts) < passes.MOST_KNOWN / 2**8

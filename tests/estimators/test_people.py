@@ -65,6 +65,35 @@ def test_what_is_summed_is_what_each_person_would_send() -> None:
     np.testing.assert_allclose(first.exact(table, people.codes)[5], mean)
 
 
+@pytest.mark.parametrize("kind", ["label", "count"])
+@seeded
+def test_newton_waves_send_what_each_person_would(kind) -> None:
+    """Squares are those of a person's mean slope, and not means of squares of rows."""
+    X, y, whose = visits()
+    if kind == "label":
+        answers = y > 0
+        model = MomentPerturbationClassifier(bounds=(-1, 1), classes=[0, 1], waves=3)
+    else:
+        answers = np.rint(4 * np.abs(y))
+        model = MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(0, 6), family="poisson")
+    model.set_params(epsilon=30.0, random_state=0).fit(X, answers.astype(int), groups=whose)
+    last = model.releases_[-1].agreement
+    assert last.wave.kind == "newton"
+    assert last.wave.chart.robust
+    people = People.of(whose, len(X))
+    table = {f"x{i}": X[:, i] for i in range(3)} | {"target": answers.astype(int)}
+    expected = last.exact(table, people.codes).sum(axis=0)
+    signal = mechanisms.Signal(last.schema.target, answers)
+    found = clean(last, X, signal.encoded, people).sums
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    by_row = np.array([last.exact(table)[whose == one].mean(axis=0) for one in range(300)])
+    squares = slice(-10, None)
+    np.testing.assert_allclose(found[:-10], by_row.sum(axis=0)[:-10], atol=1e-9)
+    assert (np.diagonal(last.form.squares(found)) < np.diagonal(
+        last.form.squares(by_row.sum(axis=0)))).all()  # fmt: skip
+    assert not np.allclose(found[squares], by_row.sum(axis=0)[squares], rtol=0.1)
+
+
 @pytest.mark.parametrize("kind", ["number", "label", "count"])
 @seeded
 def test_a_person_moves_every_wave_by_no_more_than_one_row_may(kind) -> None:
@@ -123,7 +152,7 @@ def test_what_is_promised_is_promised_to_the_person() -> None:
     assert "number of people" in told
     summary = str(model.summary())
     assert "people:      300" in summary
-    assert "replace one person" in summary
+    assert "protects:    all rows" in summary
     statement = as_markdown(model.model_)
     assert "is one person, with all rows that they have" in statement
     assert "Each row is another person's" not in statement
@@ -274,6 +303,23 @@ def test_differences_of_people_who_vary_more_than_is_stated_fit_in() -> None:
     assert 0 < small.sum() < 200
     np.testing.assert_array_equal(plain[0][small[whose]], tight[0][small[whose]])
     assert (np.abs(plain[0]) >= np.abs(tight[0])).all()
+
+
+@seeded
+def test_the_last_wave_reaches_hardly_farther_than_the_farthest_person() -> None:
+    """Noise grows with r·R: nobody usual is cut, and nothing beyond them is paid for."""
+    X, y, whose = confounded(people=20_000, rows=8)
+    model = regressor(epsilon=4.0, effects="within", random_state=1).fit(X, y, groups=whose)
+    chart = model.releases_[-1].agreement.wave.chart
+    people, difference = People.of(whose, len(X)), np.column_stack([X, y])
+    difference = difference - people.means(difference)[whose]
+    white = chart.whitening
+    f = difference[:, :2] @ white.matrix.T
+    g = (difference[:, 2] - difference[:, :2] @ white.coefficients) / chart.scale
+    sizes = np.sqrt(people.means(np.column_stack([(f**2).sum(axis=1) / 2, g**2])))
+    reach = np.array([chart.radius, chart.bound])
+    assert (np.mean(sizes > reach, axis=0) < 0.02).all()
+    assert (reach < 1.12 * np.quantile(sizes, 0.999, axis=0)).all()
 
 
 @seeded

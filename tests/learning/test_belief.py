@@ -9,7 +9,7 @@ import pytest
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import next_map, on_curve
 from blurfit.simulation.waves import score
-from blurfit.theory.maps import map_from_dict
+from blurfit.theory.announced import map_from_dict
 from support.beliefs import belief_of, features, labels
 
 

@@ -443,3 +443,15 @@ class TestRowsOf:
             [True, False],
             [False, True],
         ]
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            *((BATCH_MAGIC, 2, 0, 2), (BATCH_MAGIC, 1, 1, 2), (BATCH_MAGIC, 1, 0, 3)),
+            *((BATCH_MAGIC, 1, 0, 2**61), (BATCH_MAGIC, 1, 0, 0), (MAGIC, 1, 0, 2)),
+        ],
+    )
+    def test_another_head_of_a_batch_does_not_fit(self, head):
+        batch = many(2).to_bytes()
+        assert many(2).layout.rows(batch) is not None
+        assert many(2).layout.rows(struct.pack("<6sBBQ", *head) + batch[16:]) is None

@@ -59,7 +59,9 @@ def test_no_other_page_may(both) -> None:
         answer = preflight(http, fingerprint, origin)
         assert answer.status_code == 405
         assert "access-control-allow-origin" not in answer.headers
-    for path in ("", "/agreement", "/model", "/peer/identifiers", "/publish"):
+    state = http.get(f"/collections/{agreement.fingerprint}", headers={"origin": TWO[1][1]})
+    assert state.headers["access-control-allow-origin"] == TWO[1][1]  # how many there are
+    for path in ("/agreement", "/model", "/peer/identifiers", "/publish"):
         address = f"/collections/{agreement.fingerprint}{path}"
         answer = http.get(address, headers={"origin": TWO[1][1]})
         assert "access-control-allow-origin" not in answer.headers

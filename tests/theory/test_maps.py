@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
+from blurfit.theory.announced import map_from_dict
 from blurfit.theory.forms import GaugeForm, WaveForm
 from blurfit.theory.maps import (
     GaugeMap,
@@ -17,7 +18,6 @@ from blurfit.theory.maps import (
     PoissonNewton,
     ResidualMap,
     Whitening,
-    map_from_dict,
 )
 from support.exact import norm_excess
 

@@ -277,6 +277,65 @@ def everywhere(
     click.echo(report(lines, kind, None if against is None else frame([against])))
 
 
+@click.command(epilog="Example: blurfit-lab rivals --family 'twelve small sets' --out build/small")
+@click.option("--family", "names", multiple=True, help="Families of populations; default: all.")
+@click.option("--only", type=click.Choice(["ours", "rivals"]), help="Only these lines.")
+@click.option("--trials", default=8, show_default=True, help="Trials of every cell.")
+@click.option("--most", default=100, show_default=True, help="Trials where the verdict is open.")
+@click.option("--persons", default=20, show_default=True, help="Trials of diaries and exits.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/rivals"),
+    show_default=True,
+    help="Where results are kept; what is there already is not computed again.",
+)
+@click.option("--pages-only", is_flag=True, help="Only write the pages, from what --out holds.")
+@click.option(
+    "--page", type=click.Path(path_type=Path, dir_okay=False), help="Write the laboratory's page."
+)
+@click.option(
+    "--headline", type=click.Path(path_type=Path, dir_okay=False), help="Write the product's page."
+)
+def rivals(
+    names: tuple[str, ...],
+    only: Any,
+    trials: int,
+    most: int,
+    persons: int,
+    out: Path,
+    pages_only: bool,
+    page: Path | None,
+    headline: Path | None,
+) -> None:
+    """Compare public defaults with every rival and a private mean, over families of populations.
+
+    Everybody has the same rows, bounds, ε and δ = 1/n², for neighbours that are replaced and that
+    are zeroed out. Cells whose verdict is open get more trials. A run that was stopped goes on, if
+    the commit is the same. Real people are found by BLURFIT_DATA.
+    """
+    from blurfit_lab.experiments import headtohead
+    from blurfit_lab.experiments.persons import persons as compare_persons
+    from blurfit_lab.experiments.rival_pages import write
+
+    known = {one.name: one for one in headtohead.FAMILIES}
+    if unknown := [one for one in names if one not in known]:
+        raise click.UsageError(f"Expected families among {', '.join(known)}, and got {unknown}.")
+    if not pages_only:
+        chosen = [known[one] for one in names] if names else headtohead.FAMILIES
+        with watched("rivals") as watch:
+            parts = [only] if only else headtohead.PARTS
+            headtohead.measure(out, chosen, trials=trials, most=most, parts=parts, progress=watch)
+        if persons and not names and only != "rivals":
+            with watched("persons") as watch:
+                sizes, each = (2**13, 2**15), (0.1, 1.0)
+                compare_persons(sizes, each, persons, out / "persons.jsonl", watch)
+    write(out, page, headline)
+    for path in (page, headline):
+        if path is not None:
+            wrote(path)
+
+
 @click.command(epilog="Example: blurfit-lab coverage numbers --d 12 --out build/coverage.jsonl")
 @_cells_options
 @click.option("--n", "sizes", default="2^15", show_default=True)
@@ -393,7 +452,7 @@ def errata(out: Path) -> None:
 
 @click.group(
     cls=Commands,
-    commands=[reproduce, everywhere, coverage, tables, groups, histories, public, errata],
+    commands=[reproduce, rivals, everywhere, coverage, tables, groups, histories, public, errata],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")

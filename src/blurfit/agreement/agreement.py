@@ -24,7 +24,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -72,11 +72,11 @@ from blurfit.errors import (
 from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import Form
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import StageKind
 
@@ -224,13 +224,15 @@ def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
 def plain(value: Any) -> Any:
     """Return a document as plain values; what has its default is left out."""
     if isinstance(value, Struct):
-        fields = structs.fields(value)
         return {
             one.encode_name: plain(found)
-            for one in fields
+            for one in _fields(type(value))
             if (found := getattr(value, one.name)) != one.default
         }
     return [plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+_fields = cache(structs.fields)
 
 
 def alike(stated: str, fingerprint: str) -> bool:

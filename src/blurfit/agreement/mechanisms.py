@@ -130,17 +130,21 @@ class MomentPerturbation(Perturbation):
         terms: Terms,
         wave: Wave | None = None,
         stated: Stated | None = None,
+        *,
+        followed: bool = False,
     ) -> dict[str, Any]:
         """Return public weights or a later wave's map, the noise for how far records reach, and its
         grid: all of them found here, unless a plan states them already.
         """
-        refuse_with_exits(schema, terms, waves=wave is not None)
+        refuse_with_exits(schema, terms)
         if stated is not None:
             weights: PublicWeights | None = stated[0]
         elif wave is not None and wave.chart is not None:
             weights = None
         else:
-            weights = PublicWeights.chosen(schema, terms, kept_promise(terms), alone=wave is None)
+            weights = PublicWeights.chosen(
+                schema, terms, kept_promise(terms), alone=wave is None, followed=followed
+            )
         form = form_of(schema, weights, wave, terms)
         proofs, shared = terms.proved if wave is None else False, bool(terms.databases)
         proofs &= not isinstance(form, EventForm)
@@ -172,7 +176,7 @@ class MomentPerturbation(Perturbation):
 
     def require(self, agreement: "Agreement") -> None:
         """Refuse less noise than the reach of the form needs, which is computed from it."""
-        refuse_with_exits(agreement.schema, agreement, waves=agreement.wave is not None)
+        refuse_with_exits(agreement.schema, agreement)
         weights, form, proofs = agreement.weights, agreement.form, agreement.proofs
         if agreement.objective is not None or (weights is None) != agreement.is_later_wave:
             raise NotCertifiedError(
@@ -241,7 +245,7 @@ class InputPerturbation(Perturbation):
     def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
         """Return the objective of the one model, the noise that the theorem asks for, its grid."""
         require_together(terms)
-        refuse_with_exits(schema, terms, waves=False)
+        refuse_with_exits(schema, terms)
         if derived := [one.name for one in schema.features if one.of]:
             raise InfeasibleError(
                 f"Expected no derived columns with mechanism='input', and got {listed(derived)}: "
@@ -288,7 +292,7 @@ class InputPerturbation(Perturbation):
     def require(self, agreement: "Agreement") -> None:
         """Refuse noise for shorter records than those of the schema are."""
         noise, objective, schema = _of_input(agreement), agreement.objective, agreement.schema
-        refuse_with_exits(schema, agreement, waves=False)
+        refuse_with_exits(schema, agreement)
         if agreement.weights is not None or objective is None:
             raise NotCertifiedError("Expected an objective and no weights with 'input'.")
         objective.verify(schema)
@@ -409,13 +413,12 @@ def _of_exits(schema: Schema, whole: JointForm, target: TimeToEvent) -> EventFor
     return EventForm(inner, kept, at[target.time], at[target.name], target.bands, last.weight)
 
 
-def refuse_with_exits(schema: Schema, agreed: Any, *, waves: bool) -> None:
+def refuse_with_exits(schema: Schema, agreed: Any) -> None:
     """Refuse what cannot be had together with a time to an event: here and nowhere else."""
     if not isinstance(schema.target, TimeToEvent):
         return
     for together, reason in (
         (agreed.mechanism == "input", "mechanism='moment'"),
-        (waves, "one wave, as exits are sent once"),
         (agreed.sends != "everything" or agreed.public_rows is not None, "no public rows"),
         (agreed.groups is not None, "no groups: curves by group follow from features"),
         (agreed.weighting is not None, "no weighting"),

@@ -410,10 +410,16 @@ class PublicWeights:
 
     @classmethod
     def chosen(
-        cls, schema: Schema, terms: Terms, promise: tuple[float, float], *, alone: bool = True
+        cls,
+        schema: Schema,
+        terms: Terms,
+        promise: tuple[float, float],
+        *,
+        alone: bool = True,
+        followed: bool = False,
     ) -> "PublicWeights":
         """Return what the terms say; else the default, by kinds of columns, quorum and promise. It
-        is `alone` if no other wave of the same rows follows.
+        is `alone` if no other wave of the same rows follows, and `followed` if one of others does.
 
         Defaults are stated in 28 bits. Noise is calibrated for the weights as they are stated,
         whatever they are.
@@ -432,6 +438,7 @@ class PublicWeights:
                     mu_of(*promise),
                     neighbours=terms.neighbours,
                     number=alone and isinstance(asked[-1], Numeric),
+                    followed=followed,
                 )
             if isinstance(schema.target, TimeToEvent):
                 size = math.sqrt(math.fsum(weight**2 for weight in found.features))

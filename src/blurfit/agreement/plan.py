@@ -68,9 +68,9 @@ from blurfit.data import read_json
 from blurfit.errors import InvalidValueError, NotCertifiedError, whole
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
+from blurfit.theory.announced import Announced
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import BEYOND, ModelGuarantee, Neighbours, at_most
-from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import (
     StageKind,
@@ -145,6 +145,7 @@ class Plan(Fingerprinted):
 
     CALLED = "a plan"
     release: ClassVar = "at quorum"
+    kept: ClassVar = 1.0  # contributors send rows as they are
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
     DOCUMENT = PlanDocument
 
@@ -230,7 +231,7 @@ class Plan(Fingerprinted):
         honest = honest_among(quorums, terms.colluders)
         # public rows do not change the weights: maps follow from the features' own products
         first = msgspec.structs.replace(terms, quorum=honest[0], public_rows=None)
-        made = MOMENT.contract(schema, first)
+        made = MOMENT.contract(schema, first, followed=len(quorums) > 1)
         stated = made["weights"], made["calibration"], made["grid"]
         terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
         plan = cls(schema, terms, task, kinds, quorums, *stated)
@@ -461,21 +462,40 @@ class HeldWaves:
     once. A wave between the first and the last may read every k-th row, k public: whoever is not
     read loses nothing, and the others no more than in a wave of all rows.
 
+    A fit may release other sums of the same rows beside its waves, each with a share of μ² of its
+    own, before the first map: they are releases like the others, and the waves share what is left.
+
     Contributors send once, and are divided among waves (`Plan`). The course is the same
     (`blurfit.model.course`); what differs is who is in a wave, and how much of μ it has.
 
     Attributes:
         in_all: the agreement of the fit, which all waves together keep.
-        stages: what each wave sends, and its share of μ².
+        stages: what each wave sends, and its share of the μ² of all waves.
         local: (ε, δ) of each blurred record, over all waves, where that is asked for.
+        kept: how much of the mean of each person's rows was left in them: all of it (1), none
+            (0, differences within people), or a part (`blurfit.estimators.people`).
+        beside: the shares of μ² of other releases of the fit.
     """
 
     in_all: Agreement
     stages: Stages
     local: tuple[float, float] | None = None
+    kept: float = 1.0
+    beside: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(self.stages.stages)
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """The share of μ² of each wave."""
+        left = 1 - math.fsum(self.beside)
+        return tuple(left * share for share in self.stages.fractions)
+
+    @property
+    def releases(self) -> int:
+        """How many releases share μ: waves, and those beside them."""
+        return len(self) + len(self.beside)
 
     @property
     def schema(self) -> Schema:
@@ -496,7 +516,10 @@ class HeldWaves:
     def strides(self) -> tuple[int, ...]:
         """Every how many-th row each wave reads: all in the first, whose release is for other
         questions too, and in the last, which decides; fewer between them where there are very many.
+        Hazards are always of all rows: a step leaves the square of the start's error.
         """
+        if self.task == "hazard":
+            return (1,) * len(self)
         p, rows = len(kept_columns(self.schema)), self.in_all.quorum
         between = [
             stride_of(rows, mu, p, gauge=kind == "gauge")
@@ -513,12 +536,12 @@ class HeldWaves:
     def mu(self) -> float:
         """μ of all waves together, which with their shares of δ keeps the fit's (ε, δ)."""
         fit = self.in_all
-        return shared_mu(fit.epsilon, fit.delta, len(self), DISCRETE_SHARE)
+        return shared_mu(fit.epsilon, fit.delta, self.releases, DISCRETE_SHARE)
 
     @property
     def mus(self) -> tuple[float, ...]:
         """μ of each wave."""
-        return tuple(math.sqrt(share) * self.mu for share in self.stages.fractions)
+        return tuple(math.sqrt(share) * self.mu for share in self.fractions)
 
     @property
     def count_bound(self) -> float | None:
@@ -529,8 +552,12 @@ class HeldWaves:
         """Return the agreement of the first wave, unless the terms of some wave are refused."""
         task_of(self.schema, counts=self.task == "count")
         for place in range(len(self)):
-            self._terms(place)
+            self._terms_of(place)
         return self._wave((), None)
+
+    def another(self, schema: Schema, place: int) -> Agreement:
+        """Return the agreement of a release beside the waves, of other columns of the same rows."""
+        return Agreement.propose(schema, self._terms(self.beside[place], self.in_all.quorum))
 
     def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
         """Return the agreement of the wave after these releases, with this map."""
@@ -545,9 +572,13 @@ class HeldWaves:
         if found.mu > self.mus[wave.number - 1] * (1 + 1e-12):
             raise NotCertifiedError("Expected a wave that spends no more than its share of μ.")
 
-    def _terms(self, place: int) -> Terms:
+    def _terms_of(self, place: int) -> Terms:
         """What a wave promises by itself, and of how many rows."""
-        fit, share = self.in_all, self.stages.fractions[place]
+        return self._terms(self.fractions[place], self.quorums[place])
+
+    def _terms(self, share: float, quorum: int) -> Terms:
+        """What a release with this share of μ² promises by itself."""
+        fit = self.in_all
         epsilon, delta = promise_of_share(self.mu, fit.delta, share, DISCRETE_SHARE)
         local: dict[str, float] = {}
         if self.local is not None:  # a row that is blurred in each wave shares this μ alike
@@ -556,7 +587,7 @@ class HeldWaves:
         return Terms.of(
             epsilon=epsilon,
             delta=delta,
-            quorum=self.quorums[place],
+            quorum=quorum,
             neighbours=fit.calibration.model.neighbours,
             diaries=fit.diaries,
             **local,
@@ -565,6 +596,6 @@ class HeldWaves:
     def _wave(self, follows: tuple[str, ...], chart: Announced | None) -> Agreement:
         place = len(follows)
         wave = Wave(self.in_all.fingerprint, place + 1, self.quorums, follows, chart)
-        made = Agreement.propose_wave(self.schema, self._terms(place), wave)
+        made = Agreement.propose_wave(self.schema, self._terms_of(place), wave)
         self.require(made)
         return made

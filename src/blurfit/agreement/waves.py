@@ -48,11 +48,13 @@ from typing import Any
 from msgspec import Struct
 
 from blurfit.errors import InvalidValueError, OtherGroupError, whole
-from blurfit.schema.columns import Categorical, Numeric
+from blurfit.schema.columns import Categorical, Numeric, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import independent
-from blurfit.theory.forms import WaveForm, wave_form
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, map_from_dict
+from blurfit.theory.announced import Announced, map_from_dict, wave_form
+from blurfit.theory.forms import WaveForm
+from blurfit.theory.hazards import HazardMap
+from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton
 from blurfit.theory.planning import StageKind, Task
 
 _BITS = 64  # of u: a group's probability is right to within 2⁻⁶⁴
@@ -146,7 +148,7 @@ class Wave:
             return "joint"
         if isinstance(self.chart, GaugeMap):
             return "gauge"
-        return "newton" if isinstance(self.chart, NewtonMap) else "residual"
+        return "newton" if isinstance(self.chart, NewtonMap | HazardMap) else "residual"
 
     @property
     def lot(self) -> Lot:
@@ -159,7 +161,9 @@ class Wave:
             raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
         _refuse_other_targets(self.chart, schema)
         names = tuple(name for one in schema.questions for name in one.columns)
-        return wave_form(self.chart, names, kept_columns(schema))
+        target = schema.target
+        time = names.index(target.time) if isinstance(target, TimeToEvent) else None
+        return wave_form(self.chart, names, kept_columns(schema), time)
 
     def verify(self) -> None:
         """Refuse what no plan announces, before any record is read; the map is read afresh."""
@@ -258,6 +262,8 @@ def kept_columns(schema: Schema) -> tuple[int, ...]:
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
     """Return what a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
+    if isinstance(target, TimeToEvent) and not counts:
+        return "hazard"
     if isinstance(target, Categorical):
         raise InvalidValueError(
             f"Expected a number or a label as the target of waves, and {target.name!r} has "
@@ -274,7 +280,20 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
 
 
 def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
-    """Refuse Newton's quadratic of a loss that is not the target's: labels or counts."""
+    """Refuse Newton's quadratic of a loss that is not the target's: labels, counts or exits."""
+    target = schema.target
+    if isinstance(chart, HazardMap) or isinstance(target, TimeToEvent):
+        if not (isinstance(target, TimeToEvent) and isinstance(chart, HazardMap)):
+            raise InvalidValueError(
+                f"Expected a hazard map for a time to an event, and for nothing else, and the "
+                f"target is {target.name!r}."
+            )
+        if len(chart.bands) != target.bands:
+            raise InvalidValueError(
+                f"Expected a map of {target.bands} bands, as the schema has, and got one of "
+                f"{len(chart.bands)}."
+            )
+        return
     if not isinstance(chart, NewtonMap):
         task_of(schema)
         return
@@ -285,7 +304,6 @@ def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
             )
         return
     task_of(schema, counts=True)
-    target = schema.target
     if isinstance(target, Numeric) and chart.loss.count_bound != target.upper:
         raise InvalidValueError(
             f"Expected count_bound={chart.loss.count_bound!r} to be {target.upper!r}, the schema's "

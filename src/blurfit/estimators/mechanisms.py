@@ -87,6 +87,8 @@ SHARES_OF_DIFFERENCES: tuple[tuple[StageKind, float], ...] = (
     ("gauge", 0.05),
     ("residual", 0.75),
 )
+Table = tuple[AnyArray, tuple[Feature, ...]]  # values, and what each column of them is
+SHARES_BESIDE = 0.05, 0.05  # of people's means, and of differences, for random intercepts
 
 
 def public_ball(dimension: int, rows: int, epsilon: float, delta: float, *, label: bool) -> float:
@@ -291,12 +293,16 @@ class MomentPerturbation(PerturbationEstimator):
         calibration = in_all.calibration
         assert isinstance(calibration, MomentCalibration)
         counts, mu = self._family() == "poisson", mu_of(self.epsilon, calibration.model.delta)
-        within = getattr(self, "effects", "pooled") == "within"
-        stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu, differences=within)
-        if stages is None:
+        effects = getattr(self, "effects", "pooled")
+        apart = effects in ("within", "random")
+        stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu, differences=apart)
+        beside = SHARES_BESIDE if effects == "random" else ()
+        if stages is None and not beside:
             return None
+        stages = stages or Stages(task_of(schema, counts=counts), (Stage("joint", 1.0),))
         local = self.local_epsilon, self.local_delta
-        return HeldWaves(in_all, stages, None if None in local else local)  # type: ignore[arg-type]
+        given: Any = None if None in local else local
+        return HeldWaves(in_all, stages, given, 0.0 if effects == "within" else 1.0, beside)
 
     def _spent_in_words(self) -> tuple[str, ...]:
         if self.public_X is not None or isinstance(self._one_model().aim, Categorical):
@@ -308,7 +314,7 @@ class MomentPerturbation(PerturbationEstimator):
                 "The whole budget was spent on one release, `moments_`, which answers further "
                 "questions at no cost. waves='auto' spends it on this model if that improves it.",
             )
-        first = self.plan_.stages.fractions[0]
+        first = self.plan_.fractions[0]
         return (
             f"The budget was spent on this model: `moments_` has {first:.0%} of μ², so answers to "
             f"other questions have {first**-0.5:.2g} times as much noise as with waves=1, which "
@@ -357,8 +363,14 @@ class MomentPerturbation(PerturbationEstimator):
         schema = self._schema(columns, signal.target)
         count, diaries = _counted(values, people)
         waves = self.waves_for(schema, count, diaries=diaries)
-        course = self._course(waves, schema, (values, columns), signal, caveats, people)
-        self.plan_, self.releases_, self.moments_ = waves, course.releases, course.releases[0]
+        start = Course(waves or self.agreement_for(schema, count, diaries=diaries))
+        first = start.next_agreement()
+        self._spend(first, count, waves)
+        table, random = (values, columns), self._seeded()
+        course, beside = self._course(start, first, table, signal, caveats, people, random)
+        self.plan_ = course.agreed if isinstance(course.agreed, HeldWaves) else None
+        self.releases_ = (*course.releases, *beside)
+        self.moments_ = course.releases[0]
         if public is None:
             return [course.model()]
         try:
@@ -372,39 +384,33 @@ class MomentPerturbation(PerturbationEstimator):
 
     def _course(
         self,
-        waves: HeldWaves | None,
-        schema: Schema,
-        table: tuple[AnyArray, tuple[Feature, ...]],
+        course: Course,
+        first: Agreement,
+        table: Table,
         signal: Signal,
         caveats: tuple[str, ...],
         people: People | None,
-    ) -> Course:
-        """All that leaves: spent for first, and once, then blurred."""
-        random, (values, columns) = self._seeded(), table
-        count, diaries = _counted(values, people)
+        random: Any,
+    ) -> tuple[Course, tuple[PublishedMoments, ...]]:
+        """All that leaves, blurred: waves, and releases beside. It has been spent for."""
+        (values, columns), schema = table, course.agreed.schema
         rows = Rows(values, signal.encoded, columns, people, features=schema.features)
         if _is_weighted(schema):
             rows = replace(rows, scales=np.clip(values[:, -1] / columns[-1].upper, 0.0, 1.0))  # type: ignore[union-attr]
 
         def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
-            if self.per_record:
-                some, whose = every(people, stride)
-                part = Signal(signal.target, signal.answers[some])
-                sent = blur_each(agreement, values[some], columns, part, whose)
-                totals = Totals(len(sent), sent.numbers.sum(axis=0), agreement.fingerprint)
-            else:
-                require_room(agreement, agreement.quorum)  # before rows are looked at
-                clean = clean_moment_totals(agreement, rows.every(stride))
-                totals = blurred(agreement, clean, random)
+            if not self.per_record:
+                return released(agreement, rows.every(stride), random, caveats)
+            some, whose = every(people, stride)
+            part = Signal(signal.target, signal.answers[some])
+            sent = blur_each(agreement, values[some], columns, part, whose)
+            totals = Totals(len(sent), sent.numbers.sum(axis=0), agreement.fingerprint)
             return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
-        course = Course(waves or self.agreement_for(schema, count, diaries=diaries))
-        agreement = course.next_agreement()
-        self._spend(agreement, count, waves)
-        course = course.then(release(agreement))
-        for stride in () if waves is None else waves.strides[1:]:
+        waves, course = course.agreed, course.then(release(first))
+        for stride in waves.strides[1:] if isinstance(waves, HeldWaves) else ():
             course = course.then(release(course.next_agreement(), stride))
-        return course
+        return course, ()
 
     def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
         """μ, once for all waves, which share it (`blurfit.agreement.plan`)."""
@@ -412,7 +418,7 @@ class MomentPerturbation(PerturbationEstimator):
         assert isinstance(found, MomentCalibration)
         if not self.per_record:
             require_room(agreement, rows)
-        mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
+        mu, releases = (found.mu, 1) if waves is None else (waves.mu, waves.releases)
         # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
         # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
         kept_back = releases * DISCRETE_SHARE / 2 * self.delta
@@ -466,6 +472,15 @@ def clean_moment_totals(agreement: Agreement, rows: Rows) -> Totals:
     assert isinstance(joint, JointForm)
     matrix = rows.joint.matrix(rows.weight) * np.outer(joint.scale, joint.scale)
     return Totals(count, joint.take(matrix), agreement.fingerprint)
+
+
+def released(
+    agreement: Agreement, rows: Rows, random: Any, caveats: tuple[str, ...]
+) -> PublishedMoments:
+    """The blurred sums of what the rows, or the people, would send."""
+    require_room(agreement, agreement.quorum)  # before rows are looked at
+    totals = blurred(agreement, clean_moment_totals(agreement, rows), random)
+    return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
 
 def _is_weighted(schema: Schema) -> bool:

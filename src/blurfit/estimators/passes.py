@@ -17,6 +17,8 @@ left out. What was found in the first wave need not be found again:
 * If the map's radius reaches every record that the bounds allow, ‖ |W|(1 + |m|) ‖ ≤ r√p, then every
   weight s is 1, by public facts alone. The features' products of a residual map are then
   J·Σ(1, v)(1, v)ᵀ·Jᵀ, of z = J(1, v), and only the residuals are still to be read.
+* With many columns so are the products of all rows with ‖f‖ ≤ r√p, whose s is 1 too: Σ(1, v)(1, v)ᵀ
+  of the others is taken off (`_Residuals`). Which rows these are is told in single precision.
 
 **The ball is kept.** Encoded rows are finite and so are maps, so norms need no scaling. Weights are
 computed from the very numbers that they multiply, so the ball of `blurfit.theory.maps` is kept but
@@ -31,30 +33,44 @@ by R/(r√p) with f until it is cut, and |g|, h by ¼ and 0.1 with t. n times th
 nothing is folded. Gauges are never folded: a record at the end of a bin would go into another. Nor
 are counts, as e^t is steep.
 
-**No single precision.** In sums of m numbers it is wrong by up to m²·2⁻²⁴ (m·2⁻²⁴ of a sum of up to
-m), and another record may change how all the others are rounded: for blocks of 256 rows already
-2⁻⁸, where Δ keeps back 2⁻¹². In double precision that is 2⁻³⁷.
+**Known products are private, and so is their rounding.** A sum of up to N rows of a part, added up
+over n/N parts, is wrong by at most (N + n/N)·2⁻⁵³ of Σ|u||u|ᵀ, in whatever order; J makes of it at
+most n·L², L² = c² + (a·‖ |W|(1 + |m|) ‖/(r√p))², and adds 2p roundings. This is so for what is
+known and for what is taken off, with another record in the place of one as without it: two
+neighbours differ by 8(N + n/N + 2p)·2⁻⁵³·nL² besides what the record itself changes. If that is
+more than 2⁻¹⁴, rows are whitened one and all.
+
+**Single precision tells, and never adds.** Features that are computed with u = 2⁻²⁴ are off by at
+most (p + 4)u·(1 + 2c)·‖ |W|(1 + |m|) ‖ in length (c as above; p + 1 products, and the rounding of
+both factors), and their length by as much again at most. What is within this error of r√p, or of
+the end of a gauge's bin, is computed in double precision. So weights and bins are what they are in
+double precision, and depend on no other row. In *sums* of m numbers single precision is wrong by up
+to m²·2⁻²⁴ (m·2⁻²⁴ of a sum of up to m), and another record may change how all the others are
+rounded: for blocks of 256 rows already 2⁻⁸, where Δ keeps back 2⁻¹². In double precision that is
+2⁻³⁷.
 
 How the rows are parted depends on their number alone, and so does the rounding of the sums.
 """
 
+import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyrk, strmm
 
-from blurfit.data import AnyArray, FloatArray
+from blurfit.data import AnyArray, BoolArray, FloatArray, IntArray
 from blurfit.estimators.blocks import Encoder
 from blurfit.estimators.people import People
 from blurfit.schema.columns import Feature
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")
 
@@ -62,7 +78,9 @@ Found = TypeVar("Found")
 BLOCKS_AT_ONCE = 16
 MOST_COLUMNS = 64
 COLUMNS_AT_ONCE = 104  # of a triangular matrix that is multiplied by parts
-LEAST = 2.0**-16  # of what Δ keeps back, for rounding that is not public
+LEAST = 2.0**-16  # of what Δ keeps back, for rounding that is not public,
+MOST_KNOWN = 2.0**-14  # and for that of known products
+MOST_FAR = 0.25  # of the first rows, which may be beyond the radius if known products are to help
 
 
 class JointTotals(NamedTuple):
@@ -119,6 +137,11 @@ class Rows:
         return float(self.count if self.scales is None else self.scales.sum())
 
     @property
+    def alike(self) -> bool:
+        """Whether every row counts 1, and by itself."""
+        return self.people is None and self.scales is None
+
+    @property
     def count(self) -> int:
         """How many rows there are, or people whose rows count as one together."""
         return len(self.values) if self.people is None else self.people.count
@@ -149,7 +172,7 @@ class Rows:
         encoder = self.encoder
         k, m = len(encoder.order), self.targets.shape[1]
 
-        def sums_of(part: slice) -> tuple[JointTotals, bool]:
+        def sums_of(part: slice) -> list[FloatArray]:
             t, w = self.targets[part], self.weights(part)
             ones = np.ones(encoder.at_once)
             gram, total, cross = np.zeros((k, k), order="F"), np.zeros(k), np.zeros((k, m))
@@ -167,13 +190,13 @@ class Rows:
                     cross[:, place] += np.dot(t[rows, place], weighted)
             of_targets = t if w is None else t * w[:, None]
             squares, sums = np.dot(of_targets.T, t), of_targets.sum(axis=0)
-            return JointTotals(symmetric(gram), total, cross, squares, sums), inside
+            return [gram, total, cross, squares, sums, np.array(float(not inside))]
 
-        found, inside = zip(*self.in_parts(sums_of), strict=True)
-        self.inside = all(inside)
-        gram, total, cross, squares, sums = (sum(parts) for parts in zip(*found, strict=True))
+        gram, total, cross, squares, sums, outside = added(self.in_parts(sums_of))
+        self.inside = not outside
         back = encoder.order
-        return JointTotals(gram[np.ix_(back, back)], total[back], cross[back], squares, sums)
+        gram = symmetric(gram)[np.ix_(back, back)]
+        return JointTotals(gram, total[back], cross[back], squares, sums)
 
     def sums(self, form: WaveForm) -> FloatArray:
         """The sums of what the rows, or the people, of a later wave would send.
@@ -181,9 +204,9 @@ class Rows:
         Where a map cuts a person's rows together, a first pass finds how long they are.
         """
         chart, folded, sizes = form.chart, self.folded(form.chart), None
-        known = isinstance(chart, ResidualMap) and "joint" in self.__dict__
-        alike = self.people is None and self.scales is None  # every row counts 1
-        kind = _Residuals if known and alike and reaches_all(chart) else _Whitened
+        linear, screen = _Linear(form, self, folded), self._screen(form, folded=folded)
+        known = self._knows_products(form, screen, folded=folded)
+        kind = _Residuals if known else _Whitened
         if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)
             if isinstance(chart, GaugeMap):
@@ -194,60 +217,60 @@ class Rows:
             sizes = sizes[:, self.people.codes]
 
         def sums_of(part: slice) -> list[FloatArray]:
-            work, t, w = kind(form, self, folded), self.targets[part, 0], self.weights(part)
+            work = kind(form, self, linear, screen)
+            t, w = self.targets[part, 0], self.weights(part)
             for rows, block in self.blocks(part, folded=folded):
                 each = None if sizes is None else sizes[:, part][:, rows]
                 work.add(block, t[rows], None if w is None else w[rows], each)
             return work.totals()
 
-        found = [np.asarray(sum(parts)) for parts in zip(*self.in_parts(sums_of), strict=True)]
-        sent = kind(form, self, folded).found(*found)
-        if form.is_newton or not form.chart.robust:
+        sent = kind(form, self, linear, screen).found(*added(self.in_parts(sums_of)))
+        if not chart.robust or squares_beside(chart, self):
             return sent
-        assert isinstance(form.chart, ResidualMap)
-        return np.append(sent, self.every(form.chart.stride)._squared_errors(form))
+        return np.append(sent, self.every(getattr(chart, "stride", 1))._squares(form))
 
-    def _squared_errors(self, form: WaveForm) -> FloatArray:
+    def _squares(self, form: WaveForm) -> FloatArray:
         """Σppᵀ as it is sent, p = g·x of each row, or its mean over the rows of each person."""
         p, folded, sizes = len(form.kept), self.folded(form.chart), None
-        if self.people is not None:
+        linear, height = _Linear(form, self, folded), p + (1 if form.is_newton else 2)
+        if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
 
         def sums_of(part: slice) -> FloatArray:
-            work, t = _Whitened(form, self, folded), self.targets[part, 0]
-            total = np.zeros((p + 2, p + 2), order="F")
-            each = np.empty((p + 2, 0 if sizes is None else len(t)))
+            work, t = _Whitened(form, self, linear), self.targets[part, 0]
+            total = np.zeros((height, height), order="F")
+            each = np.empty((height, 0 if self.people is None else len(t)))
             for rows, block in self.blocks(part, folded=folded):
                 own = None if sizes is None else sizes[:, part][:, rows]
-                x = work.residuals(block, t[rows], own)
-                x *= x[p] / form.chart.target_weight  # type: ignore[union-attr]
-                if sizes is None:
-                    total = add_products(total, x)
+                slopes = work.slopes_of(block, t[rows], own)
+                if self.people is None:
+                    total = add_products(total, slopes)
                 else:
-                    each[:, rows] = x
-            return symmetric(total) if sizes is None else each
+                    each[:, rows] = slopes
+            return total if self.people is None else each
 
-        found = self.in_parts(sums_of)
         if self.people is None:
-            total = np.asarray(sum(found))
+            (total,) = added([part] for part in self.in_parts(sums_of))
+            total = symmetric(total)
         else:
-            means = self.people.means(np.hstack(found).T)
+            means = self.people.means(np.hstack(list(self.in_parts(sums_of))).T)
             total = means.T @ means
-        order = [p + 1, *range(p)]  # the constant comes first
+        order = [*range(p + 1)] if form.is_newton else [p + 1, *range(p)]  # where the constant is
         return form.take_squares(total[np.ix_(order, order)])
 
     def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
         """The root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
+        linear = _Linear(form, self, folded)
 
         def squares_of(part: slice) -> FloatArray:
-            work, t = _Whitened(form, self, folded), self.targets[part, 0]
+            work, t = _Whitened(form, self, linear), self.targets[part, 0]
             found = np.empty((2, len(t)))
             for rows, block in self.blocks(part, folded=folded):
                 _, size, error = work.measure(block, t[rows])
                 found[:, rows] = size * size, error * error
             return found
 
-        each = np.hstack(self.in_parts(squares_of))
+        each = np.hstack(list(self.in_parts(squares_of)))
         return np.sqrt(people.means(each.T).T)
 
     def folded(self, chart: Announced) -> bool:
@@ -275,21 +298,61 @@ class Rows:
         else:
             yield from ((rows, v) for rows, v, _ in self.encoder.blocks(values))
 
-    def in_parts(self, function: Callable[[slice], Found]) -> list[Found]:
+    def _screen(self, form: WaveForm, *, folded: bool) -> "_Screen | None":
+        """What tells lengths in single precision, where that is precise enough and of use."""
+        chart, people = form.chart, self.people
+        few = self.values.shape[1] <= MOST_COLUMNS
+        if few or people is not None or isinstance(chart, NewtonMap):
+            return None
+        screen, typical = _Screen(form, self, folded), math.sqrt(len(form.kept))
+        radius = chart.radius if isinstance(chart, ResidualMap) else 1 + 2.0**-9
+        return screen if screen.error < (radius - 1) * typical else None
+
+    def _knows_products(self, form: WaveForm, screen: "_Screen | None", *, folded: bool) -> bool:
+        """Whether the products of all rows that are not cut follow from what is known."""
+        chart = form.chart
+        if not (isinstance(chart, ResidualMap) and "joint" in self.__dict__ and self.alike):
+            return False
+        if screen is None or reaches_all(chart):
+            return reaches_all(chart)
+        n, most = len(self.values), BLOCKS_AT_ONCE * self.encoder.at_once
+        terms = most + n / most + 2 * len(form.kept)
+        longest = chart.constant**2 + (chart.feature_weight * far(chart)) ** 2
+        if 8 * terms * n * 2.0**-53 * longest > MOST_KNOWN:
+            return False
+        _, some = next(self.blocks(slice(0, self.encoder.at_once), folded=folded))
+        return bool(np.mean(screen.far(some)) <= MOST_FAR)
+
+    def in_parts(self, function: Callable[[slice], Found]) -> Iterator[Found]:
         """What a function finds of parts of the rows, on all cores; a few take no thread."""
         n, d = self.values.shape
-        stride = BLOCKS_AT_ONCE * self.encoder.at_once if d <= MOST_COLUMNS else n
+        stride = BLOCKS_AT_ONCE * self.encoder.at_once
         parts = [slice(start, start + stride) for start in range(0, n, stride)]
-        threads = min(len(parts), usable_cores())
+        threads = min(len(parts), usable_cores()) if d <= MOST_COLUMNS else 1
         if threads == 1:
-            return [function(part) for part in parts]
+            yield from map(function, parts)
+            return
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(function, parts))
+            yield from pool.map(function, parts)
+
+
+def added(parts: Iterable[Sequence[FloatArray]]) -> list[FloatArray]:
+    """Add what was found of each part, in their order, and hold no more than one of them."""
+    total: list[FloatArray] = []
+    for part in parts:
+        total = [one + other for one, other in zip(total, part, strict=True)] if total else [*part]
+    return total
 
 
 def every(people: People | None, stride: int) -> tuple[slice | AnyArray, People | None]:
     """Every k-th row, or the rows of every k-th person; and whose they are."""
     return (slice(None, None, stride), None) if people is None else people.every(stride)
+
+
+def squares_beside(chart: Announced, rows: Rows) -> bool:
+    """Whether squares are added in the same pass: all rows send them, each for itself."""
+    all_rows = getattr(chart, "stride", 1) == 1 and rows.people is None
+    return chart.robust and all_rows and (isinstance(chart, NewtonMap) or rows.alike)
 
 
 def usable_cores() -> int:
@@ -318,12 +381,16 @@ def symmetric(total: FloatArray) -> FloatArray:
     return np.asarray(np.triu(total) + np.triu(total, 1).T)
 
 
-def far(chart: Announced, largest: float = 1.0) -> float:
-    """The largest ‖f‖/(r√p) of records with |v| ≤ 1, or less than this: ‖ |W|(1 + |m|) ‖/(r√p)."""
+def farthest(chart: Announced, largest: float = 1.0) -> float:
+    """‖ |W|(1 + |m|) ‖, which is at least the largest ‖f‖ of records with |v| ≤ 1, or `largest`."""
     white = chart.whitening
-    length = np.linalg.norm(np.abs(white.matrix) @ (largest + np.abs(white.mean)))
-    radius = getattr(chart, "radius", 0.0) * math.sqrt(white.dimension)
-    return float(length / radius) if radius else math.inf
+    return float(np.linalg.norm(np.abs(white.matrix) @ (largest + np.abs(white.mean))))
+
+
+def far(chart: Announced, largest: float = 1.0) -> float:
+    """How far that is in r√p."""
+    radius = getattr(chart, "radius", 0.0) * math.sqrt(chart.whitening.dimension)
+    return farthest(chart, largest) / radius if radius else math.inf
 
 
 def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
@@ -334,9 +401,14 @@ def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
 class _Linear:
     """Kx + k of blocks: features of weight w, W being triangular, and the score last."""
 
-    def __init__(self, form: WaveForm, rows: Rows, folded: bool, weight: float) -> None:
-        encoder, white = rows.encoder, form.chart.whitening
-        p = self.p = white.dimension
+    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
+        encoder, white, weight = rows.encoder, form.chart.whitening, 1.0
+        self.constant, self.folded, p = 0.0, folded, white.dimension
+        if isinstance(form.chart, ResidualMap):
+            weight, self.constant = form.chart.feature_scale, form.chart.constant
+        elif isinstance(form.chart, NewtonMap):
+            weight, self.constant = form.chart.scale
+        self.p = p
         kept = encoder.order[list(form.kept)]  # where in a block the map's columns are
         self.matrix = np.zeros((p + 1, len(encoder.order)))
         self.matrix[:p, kept], self.matrix[p, kept] = weight * white.matrix, white.coefficients
@@ -357,6 +429,57 @@ class _Linear:
         for start, stop, end in self.parts:
             np.dot(self.matrix[start:stop, :end], block[:, :end].T, out=out[start:stop])
 
+    def scores(self, block: FloatArray) -> FloatArray:
+        """The score alone of a block's rows."""
+        return np.asarray(np.dot(block, self.matrix[-1]) + self.shift[-1])
+
+
+class _Screen:
+    """‖f‖ of a block's rows in single precision, twice as fast, and by how much it can be wrong.
+
+    (1, x) ↦ (1, Kx + k) is triangular, so one product in place has all of it.
+    """
+
+    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
+        chart, encoder = form.chart, rows.encoder
+        white, p = chart.whitening, chart.whitening.dimension
+        matrix, shift, moved = white.matrix, white.matrix @ white.mean, 0.0
+        self.kept = encoder.order[list(form.kept)]
+        self.error = math.inf
+        if folded:
+            slope = encoder.slope[self.kept]
+            if not ((slope >= 2.0**-60) & (slope <= 2.0**60)).all():
+                return
+            matrix = matrix * slope
+            shift = shift + matrix @ encoder.centre[self.kept]
+            moved = float(np.max(np.abs(encoder.centre * encoder.slope)))
+        length = (1 + 2 * moved) * farthest(chart, encoder.reach)
+        if length > 2.0**60 or np.abs(matrix).max() > 2.0**120:
+            return
+        self.error = 2 * (p + 4) * 2.0**-24 * length + p * 2.0**-60
+        self.matrix = np.zeros((p + 1, p + 1), dtype=np.float32, order="F")
+        self.matrix[0, 0], self.matrix[1:, 0], self.matrix[1:, 1:] = 1.0, -shift, matrix
+        self.rows = np.empty((encoder.at_once, p + 1), dtype=np.float32)
+        self.reach = getattr(chart, "radius", 0.0) * math.sqrt(p)
+        self.whole = np.array_equal(self.kept, np.arange(len(encoder.order)))
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """The lengths, each within `error` of what it is."""
+        rows = self.rows[: len(block)]
+        rows[:, 0], rows[:, 1:] = 1.0, block if self.whole else block[:, self.kept]
+        strmm(1.0, self.matrix, rows.T, lower=1, overwrite_b=1)
+        squares = np.einsum("ij,ij->i", rows[:, 1:], rows[:, 1:])
+        return np.asarray(np.sqrt(squares, dtype=np.float64))
+
+    def far(self, block: FloatArray) -> BoolArray:
+        """Which rows are perhaps beyond the radius."""
+        return np.asarray(self(block) > self.reach - self.error)
+
+    def tells(self, sizes: FloatArray, ends: FloatArray) -> bool:
+        """Whether it is certain between which ends each of these lengths is."""
+        low, high = (ends.searchsorted(sizes + sign * self.error) for sign in (-1, 1))
+        return bool((low == high).all())
+
 
 class _Whitened:
     """Adds up what a map makes of one thread's blocks.
@@ -365,15 +488,13 @@ class _Whitened:
     residual comes, or Newton's constant; and, beside a residual, the constant last.
     """
 
-    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
+    def __init__(
+        self, form: WaveForm, rows: Rows, linear: _Linear, screen: _Screen | None = None
+    ) -> None:
         chart = self.chart = form.chart
         self.form, self.everybody = form, reaches_all(chart, rows.encoder.reach)
-        weight, self.constant = 1.0, 0.0
-        if isinstance(chart, ResidualMap):
-            weight, self.constant = chart.feature_scale, chart.constant
-        elif isinstance(chart, NewtonMap):
-            weight, self.constant = chart.scale
-        self.linear = _Linear(form, rows, folded, weight)
+        self.linear, self.constant, self.screen = linear, linear.constant, screen
+        self.beside = squares_beside(chart, rows)
         p, at_once = self.linear.p, rows.encoder.at_once
         self.height = p + 1 if isinstance(chart, NewtonMap) else p + 2
         self.shift = np.array(np.broadcast_to(self.linear.shift[:, None], (p + 1, at_once)))
@@ -405,34 +526,65 @@ class _Whitened:
         `sizes` has the root mean squares of the features and errors of the person of each.
         """
         chart, p = self.chart, self.linear.p
-        x, *measured = self.measure(block, target)
-        f, score = x[:p], x[p]
-        if isinstance(chart, NewtonMap):
-            if isinstance(chart.loss, PoissonNewton):
-                target = (target + 1) * (chart.loss.count_bound / 2)
-            g, h = chart.loss.slopes(score, target)
-            if not self.everybody:
-                weight = 1 / np.maximum(1.0, np.einsum("ij,ij->j", f, f) + self.constant**2)
-                g, h = g * weight, h * weight
-            x[p] = self.constant
-            self.slopes -= np.dot(x, g if counted is None else g * counted)
-            self._add(self.gram, x, np.sqrt(h), counted)
-            if chart.robust:
-                self._add(self.squares, x, g, counted)
-            return
-        size, error = measured
         if isinstance(chart, GaugeMap):
-            for places in chart.bins(size / math.sqrt(p), np.abs(error)):
+            for places in self._places(chart, block, target):
                 self.counts += np.bincount(places, minlength=chart.width)
             return
+        if isinstance(chart, NewtonMap):
+            x, g, h = self.newton(block, target)
+            self.slopes -= np.dot(x, g if counted is None else g * counted)
+            self._add(self.gram, x, np.sqrt(h), counted)
+            if self.beside:
+                self._add(self.squares, x, g, counted)
+            return
+        x, size, error = self.measure(block, target)
         self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
+        if self.beside:
+            self._add(self.squares, x, x[p] / chart.target_weight, counted)
 
-    def residuals(
+    def _places(
+        self, chart: GaugeMap, block: FloatArray, target: FloatArray
+    ) -> tuple[IntArray, ...]:
+        """The bins of a block's rows. Where single precision does not tell one of them, the whole
+        block is measured: so no row's bin depends on another row.
+        """
+        root = math.sqrt(self.linear.p)
+        if self.screen is None:
+            _, size, error = self.measure(block, target)
+            return chart.bins(size / root, np.abs(error))
+        error = np.abs(target - self.linear.scores(block)) / chart.scale
+        about = self.screen(block)
+        if self.screen.tells(about, chart.features[:-1] * root):
+            return chart.bins(about / root, error)
+        return chart.bins(self.measure(block, target)[1] / root, error)
+
+    def newton(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
+        """Return x, g and h of a block's rows, weighted."""
+        chart, p = self.chart, self.linear.p
+        assert isinstance(chart, NewtonMap)
+        (x,) = self.measure(block, target)
+        if isinstance(chart.loss, PoissonNewton):
+            target = (target + 1) * (chart.loss.count_bound / 2)
+        g, h = chart.loss.slopes(x[p], target)
+        if not self.everybody:
+            f = x[:p]
+            weight = 1 / np.maximum(1.0, np.einsum("ij,ij->j", f, f) + self.constant**2)
+            g, h = g * weight, h * weight
+        x[p] = self.constant
+        return x, g, h
+
+    def slopes_of(
         self, block: FloatArray, target: FloatArray, sizes: FloatArray | None
     ) -> FloatArray:
-        """Return z of a block's rows: features, error and constant."""
+        """Return g·x of a block's rows: features, then Newton's constant, or a residual's own."""
+        if isinstance(self.chart, NewtonMap):
+            x, g, _ = self.newton(block, target)
+            x *= g
+            return x
         x, size, error = self.measure(block, target)
-        return self._cut(x, size, error, sizes)
+        x = self._cut(x, size, error, sizes)
+        x *= x[self.linear.p] / self.chart.target_weight
+        return x
 
     def _cut(
         self, x: FloatArray, size: FloatArray, error: FloatArray, sizes: FloatArray | None
@@ -468,7 +620,7 @@ class _Whitened:
 
     def totals(self) -> list[FloatArray]:
         """What this thread has found."""
-        return [symmetric(self.gram), symmetric(self.squares), self.slopes, self.counts]
+        return [self.gram, self.squares, self.slopes, self.counts]
 
     def found(
         self, gram: FloatArray, squares: FloatArray, slopes: FloatArray, counts: FloatArray
@@ -476,56 +628,100 @@ class _Whitened:
         """Return the sums of all threads, as they are sent."""
         if isinstance(self.chart, GaugeMap):
             return counts
+        gram = symmetric(gram)
         if isinstance(self.chart, NewtonMap):
-            return self.form.take(gram, slopes, squares if self.chart.robust else None)
+            return self.form.take(gram, slopes, symmetric(squares) if self.beside else None)
+        squared = self.ordered(symmetric(squares))[:-1, :-1] if self.beside else None
+        return self.form.take(self.ordered(gram), squares=squared)
+
+    def ordered(self, gram: FloatArray) -> FloatArray:
+        """A residual map's sums as they are sent: the constant comes first, the error last."""
         p = self.linear.p
-        order = [p + 1, *range(p), p]  # the constant comes first, the error last
-        return self.form.take(gram[np.ix_(order, order)])
+        order = [p + 1, *range(p), p]
+        return gram[np.ix_(order, order)]
+
+
+class _Products:
+    """Adds up Σw²(1, v)(1, v)ᵀ of blocks of encoded rows."""
+
+    def __init__(self, width: int) -> None:
+        self.gram, self.total, self.count = (np.zeros((width,) * k, order="F") for k in (2, 1, 0))
+
+    def add(self, v: FloatArray, weight: FloatArray) -> None:
+        """Add a block's rows."""
+        weighted = v * weight[:, None]
+        self.gram = add_products(self.gram, weighted.T)
+        self.total += np.dot(weight, weighted)
+        self.count += np.dot(weight, weight)
+
+    def totals(self) -> list[FloatArray]:
+        """What this thread has found."""
+        return [self.gram, self.total, self.count]
 
 
 class _Residuals:
-    """Adds up the residuals of a map that reaches everybody, beside products that are known."""
+    """Adds up the residuals of rows that a map does not cut, beside products that are known.
 
-    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
+    Rows that it cuts, or may cut, are told by `screen`: their products are taken off what is known,
+    and what they send is added by itself. Without a screen the map reaches everybody.
+    """
+
+    def __init__(self, form: WaveForm, rows: Rows, linear: _Linear, screen: _Screen | None) -> None:
         assert isinstance(form.chart, ResidualMap)
-        self.form, self.chart, self.rows = form, form.chart, rows
-        self.linear, self.folded = _Linear(form, rows, folded, 1.0), folded
-        self.errors, self.total = np.zeros(2), np.zeros(self.linear.matrix.shape[1])
+        self.form, self.chart, self.rows, self.linear = form, form.chart, rows, linear
+        self.screen = None if reaches_all(form.chart) else screen
+        self.cut = _Whitened(form, rows, linear)  # what those rows send
+        width = linear.matrix.shape[1]
+        self.errors, self.total = np.zeros(2), np.zeros(width)
+        self.known, self.squares = _Products(width), _Products(width)
 
     def add(self, block: FloatArray, target: FloatArray, *_: FloatArray | None) -> None:
         """Add the residuals of a block's rows, and their products with its columns."""
-        chart = self.chart
-        error = np.dot(block, self.linear.matrix[-1])
-        error += self.linear.shift[-1]
+        chart, error = self.chart, self.linear.scores(block)
         np.subtract(target, error, out=error)
         error *= 1 / chart.scale
         np.clip(error, -chart.bound, chart.bound, out=error)
+        if self.screen is not None and (far := self.screen.far(block)).any():
+            error[far] = 0.0
+            self.cut.add(block[far], target[far], None, None)
+            self.known.add(self._encoded(block[far]), np.ones(int(far.sum())))
+        if self.cut.beside:
+            self.squares.add(self._encoded(block), error / chart.bound)
         error *= chart.target_scale
         self.errors += error.sum(), np.dot(error, error)
         self.total += np.dot(error, block)
 
+    def _encoded(self, block: FloatArray) -> FloatArray:
+        encoder = self.rows.encoder
+        return (block - encoder.centre) * encoder.slope if self.linear.folded else block
+
     def totals(self) -> list[FloatArray]:
         """What this thread has found."""
-        return [self.errors, self.total]
+        apart = self.known.totals(), self.squares.totals(), self.cut.totals()
+        return [self.errors, self.total, *itertools.chain(*apart)]
 
-    def found(self, errors: FloatArray, total: FloatArray) -> FloatArray:
+    def found(self, errors: FloatArray, total: FloatArray, *apart: FloatArray) -> FloatArray:
         """Return the sums of all threads, as they are sent."""
         chart, white, rows = self.chart, self.chart.whitening, self.rows
-        p, joint = white.dimension, rows.joint
-        if self.folded:  # Σe·v from Σe·x
+        p, kept = white.dimension, list(self.form.kept)
+        back = rows.encoder.order[kept]
+        if self.linear.folded:  # Σe·v from Σe·x
             total = (total - rows.encoder.centre * errors[0]) * rows.encoder.slope
-        kept = list(self.form.kept)
-        count = float(rows.count)
-        known = np.block(
-            [
-                [np.array([[count]]), joint.total[None, kept]],
-                [joint.total[kept, None], joint.gram[np.ix_(kept, kept)]],
-            ]
-        )
         into = np.zeros((p + 1, p + 1))  # J
         into[0, 0], into[1:, 1:] = chart.constant, chart.feature_scale * white.matrix
         into[1:, 0] = -into[1:, 1:] @ white.mean
-        products = into @ known @ into.T
-        slopes = into @ np.append(errors[0], total[rows.encoder.order][kept])
+
+        def whole(gram: FloatArray, means: FloatArray, count: FloatArray) -> FloatArray:
+            inner, ends = symmetric(gram)[np.ix_(back, back)], means[back]
+            return np.block([[count.reshape(1, 1), ends[None]], [ends[:, None], inner]])
+
+        places = [0, *(1 + place for place in kept)]
+        known = rows.joint.matrix(rows.count)[np.ix_(places, places)] - whole(*apart[:3])
+        slopes = into @ np.append(errors[0], total[back])
         ends = np.append(slopes, errors[1])
-        return self.form.take(np.block([[products, slopes[:, None]], [ends[None]]]))
+        cut, squares = (self.cut.ordered(symmetric(one)) for one in apart[6:8])
+        matrix = cut + np.block([[into @ known @ into.T, slopes[:, None]], [ends[None]]])
+        if not self.cut.beside:
+            return self.form.take(matrix)
+        squares = squares[:-1, :-1] + into @ whole(*apart[3:6]) @ into.T
+        return self.form.take(matrix, squares=squares)

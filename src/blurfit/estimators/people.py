@@ -30,6 +30,7 @@ nobody recorded, that mixes two questions, which can be asked apart:
 | --- | --- | --- |
 | "within" | each row less the mean of the person's rows | what changes when a person does |
 | "between" | one row, their mean | how people of different means differ |
+| "random" | each row less a part of their mean | both together, as precisely as can be |
 
 Means lie within the bounds, and are rows like any others. Differences of a column of width w may be
 almost w, but **the mean of their squares over a person's rows is at most (w/2)²**: numbers between
@@ -45,6 +46,10 @@ divided by what makes it fit. Where a feature asks for that, it weights people b
 alone, which biases nothing if the mean is linear; where the target does, it biases, so it should
 concern few. A person with one row counts, without adding anything. The constant differs from person
 to person, and none is learned.
+
+`effects="random"` is for levels of people that have nothing to do with the features: then rows and
+means tell the same slopes, and count as much as is best with the noise
+(`blurfit.estimators.intercepts`). Where they do have to do with each other, only "within" is right.
 
 **Without `groups`** a row is taken for a person. Where that is visibly wrong, a warning says what
 is not promised: an index that repeats, or a column with a name like "patient" whose values repeat.
@@ -64,8 +69,8 @@ from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.estimators.rows import design
 from blurfit.schema.columns import Categorical, Feature, Numeric
 
-Effects = Literal["pooled", "within", "between"]
-EFFECTS: tuple[Effects, ...] = ("pooled", "within", "between")
+Effects = Literal["pooled", "within", "between", "random"]
+EFFECTS: tuple[Effects, ...] = ("pooled", "within", "between", "random")
 
 # id, customer_id, "Customer ID"; person, userID, "patient no"; not customer: that may be yes or no
 _PERSON = re.compile(
@@ -144,16 +149,18 @@ def arranged(
     target: Numeric,
     answers: FloatArray,
     spread: float = 1.0,
+    kept: float = 1.0,
 ) -> tuple[FloatArray, tuple[Numeric, ...], Numeric, FloatArray, People]:
-    """Return each person's differences from their own mean, or that mean, as rows with bounds.
+    """Return each person's differences from their own mean, or that mean, as rows with bounds; or
+    rows in which a part of it is `kept`, for random intercepts.
 
     Differences of people who vary by more than the share `spread` of what bounds allow are made
     smaller: by the features all of a person alike, and then by the target its own.
     """
-    if effects == "within" and people.rows_of_each.max() < 2:
+    if effects != "between" and people.rows_of_each.max() < 2:
         raise InfeasibleError(
-            "Expected people with two rows and more for effects='within', and everyone has one: "
-            "nobody differs from themselves. Take effects='pooled'."
+            f"Expected people with two rows and more for effects={effects!r}, and everyone has "
+            "one: nobody differs from themselves. Take effects='pooled'."
         )
     whole = [*columns, target]
     table = np.column_stack([values, answers]).astype(np.float64)
@@ -165,6 +172,9 @@ def arranged(
     means = people.means(rows)
     if effects == "between":
         rows, people = means, People(np.arange(people.count), people.count)
+    elif effects == "random":
+        rows = rows - ((1 - kept) * (means - [one.centre for one in bounds]))[people.codes]
+        people = People(people.codes, people.count, 2.0)
     else:
         rows = rows - means[people.codes]
         bounds = [

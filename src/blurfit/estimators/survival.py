@@ -1,23 +1,34 @@
-"""Time to event in one process: additive hazards, survival curves and tests from blurred exits.
+"""Time to event in one process: hazards, survival curves and tests from blurred exits.
 
     y = np.array([(True, 3.5), (False, 24.0)], dtype=[("event", bool), ("time", float)])
     model = MomentPerturbationSurvival(bounds=bounds, horizon=24).fit(X, y)
 
 y is what scikit-survival takes: a structured array of an event and a time. What is released are the
-blurred sums of exits (`blurfit.theory.events`), once; everything else follows from them.
+blurred sums of exits (`blurfit.theory.events`), and additive hazards follow from them. With
+`model="logistic"` that is the first of several waves, each of all rows, which share what is spent
+(`blurfit.agreement.plan`); the others are Newton steps of log-odds (`blurfit.theory.hazards`).
 """
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE
+from blurfit.agreement.plan import HeldWaves
+from blurfit.agreement.waves import kept_columns
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning, positive
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotPrivateWarning,
+    one_of,
+    positive,
+    whole,
+)
 from blurfit.estimators.base import (
     SEEDED,
     FitGuarantee,
@@ -26,26 +37,31 @@ from blurfit.estimators.base import (
     blurred,
     require_room,
 )
+from blurfit.estimators.mechanisms import refuse_waves
 from blurfit.estimators.people import warn_if_repeated
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
+from blurfit.model.course import Course
 from blurfit.model.release import moments_of
 from blurfit.model.summary import Results, Summary
 from blurfit.model.survival import SurvivalModel
 from blurfit.schema.columns import Feature, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.planning import choose_shares
 
 _AT_ONCE = 2**14  # rows
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MomentPerturbationSurvival(PerturbationEstimator):
-    """Additive hazards from blurred exits: who left when, promised to each of them.
+    """Hazards from blurred exits: who left when, promised to each of them.
 
-    The hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin and Ying's model
-    with a piecewise constant baseline, by least squares). Censoring must not look ahead. Everybody
+    `model="additive"`: the hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin
+    and Ying's model with a piecewise constant baseline, by least squares). `model="logistic"`: the
+    log-odds of the event in band k, of those who are at risk in it, are baseline_k + `X·coef_` (the
+    discrete-time logistic model, by maximum likelihood). Censoring must not look ahead. Everybody
     is observed from time 0 on: late entry and competing events are refused.
 
     Args:
@@ -56,15 +72,20 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         horizon: the largest time, public; whoever is observed longer counts as observed without
             an event until then. A `Schema` has its own.
         bands: into how many bands of equal length it is divided.
+        model: "additive", whose release answers more questions, or "logistic", whose coefficients
+            are logarithms of odds ratios, and which takes more people.
+        waves: of "logistic": the first of exits, the others of log-odds; "auto" is three.
         neighbours: what one person may change: "replace" their row by any other, or "zero-out".
         random_state: None for noise from the operating system. A seed is for experiments only.
 
     Attributes:
-        coef_: how much one unit of each feature adds to the hazard, per unit of time; of a
-            categorical, each level but the first.
+        coef_: how much one unit of each feature adds to the hazard, per unit of time, or to the
+            log-odds; of a categorical, each level but the first.
         times_: the ends of bands.
         model_: the `SurvivalModel`: curves by group, tests, predictions from records, pictures.
-        moments_: the release.
+        moments_: the release of exits.
+        releases_: all releases: `moments_`, and those of later waves.
+        plan_: the waves and their shares of μ², if there are several.
         guarantee_: a `FitGuarantee`, in numbers and in words.
         agreement_: the contract under which rows were blurred.
 
@@ -81,6 +102,8 @@ class MomentPerturbationSurvival(PerturbationEstimator):
 
     horizon: float | None = None
     bands: int = 8
+    model: Literal["additive", "logistic"] = "additive"
+    waves: int | Literal["auto"] = "auto"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and y, a structured array of an event and a time for each."""
@@ -96,32 +119,73 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         warn_if_repeated(X, None)  # a person leaves once
         event, time = event & (time <= target.horizon), np.minimum(time, target.horizon)
         table = {**records(values, columns), target.time: time, target.name: event}
-        agreement = self.agreement_for(schema, len(values))
+        waves = self.waves_for(schema, len(values))
+        course = Course(waves or self.agreement_for(schema, len(values)))
+        agreement = course.next_agreement()
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
         require_room(agreement, len(values))
         what = f"{type(self).__name__} of {len(values):,} rows"
-        kept_back = DISCRETE_SHARE / 2 * self.delta
-        self._pay(what, found.model.neighbours, mu=found.mu, delta=kept_back)
-        clean = Totals(len(values), _sums(agreement, table), agreement.fingerprint)
+        mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
+        kept_back = releases * DISCRETE_SHARE / 2 * self.delta
+        self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
         caveats = () if self.random_state is None else (SEEDED,)
-        totals = blurred(agreement, clean, self._seeded())
-        self.moments_ = replace(moments_of(agreement, totals, held=True), caveats=caveats)
-        self.agreement_ = agreement
-        model = SurvivalModel.of(self.moments_)
-        self.model_ = model  # type: ignore[assignment]
-        self.guarantee_ = FitGuarantee.of(self.moments_)
-        self.times_ = model.times
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=2)
+        random = self._seeded()
+        for _ in range(releases):
+            if course.releases:
+                agreement = self._next(course)
+                require_room(agreement, len(values))
+            clean = Totals(len(values), _sums(agreement, table), agreement.fingerprint)
+            totals = blurred(agreement, clean, random)
+            course = course.then(replace(moments_of(agreement, totals, held=True), caveats=caveats))
+            self.plan_, self.releases_, self.moments_ = waves, course.releases, course.releases[0]
+        self.agreement_ = agreement if waves is None else waves.in_all
+        self.guarantee_ = FitGuarantee.of(
+            replace(self.moments_, agreement=self.agreement_), releases
+        )
         try:
+            model = SurvivalModel.of(self.moments_) if waves is None else course.survival()
+            self.model_ = model  # type: ignore[assignment]
+            self.times_ = model.times
             self.coef_ = np.array([one.value for one in model.estimates()])
         except InfeasibleError as error:
-            raise InfeasibleError(
-                f"{error} The release has been made and stands as moments_; model_ has the curves "
-                "and tests that it can tell."
-            ) from error
+            raise _standing(error) from error
         return self
+
+    def _next(self, course: Course) -> Agreement:
+        """The next wave's agreement, if the exits tell enough for its map."""
+        try:
+            return course.next_agreement()
+        except InfeasibleError as error:
+            raise _standing(error) from error
+
+    def waves_for(self, schema: Schema, rows: int) -> HeldWaves | None:
+        """The waves of a fit to this many rows of this schema; None for additive hazards."""
+        one_of(("additive", "logistic"), model=self.model)
+        if self.model == "additive":
+            refuse_waves(self.waves, "additive hazards")
+            return None
+        if self.waves != "auto":
+            whole(waves=self.waves)
+            if self.waves == 1:
+                raise InvalidValueError(
+                    "Expected waves=1 to be at least 2, or 'auto', with model='logistic': the "
+                    "first wave's exits tell additive hazards alone."
+                )
+        in_all = self.agreement_for(schema, rows)
+        calibration = in_all.calibration
+        assert isinstance(calibration, MomentCalibration)
+        stages = choose_shares(
+            "hazard",
+            coefficients=len(kept_columns(schema)),
+            count=rows,
+            mu=calibration.mu,
+            waves=None if self.waves == "auto" else int(self.waves),
+        )
+        local = self.local_epsilon, self.local_delta
+        return HeldWaves(in_all, stages, None if None in local else local)  # type: ignore[arg-type]
 
     def agreement_for(self, schema: Schema, rows: int) -> Agreement:
         """The contract under which a fit to this many rows blurs them."""
@@ -161,7 +225,7 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         return self._survival().plot(ax, by, confidence)
 
     def predict(self, X: Any) -> FloatArray:
-        """Return `X·coef_`, in whose order people are at risk: the highest leave first."""
+        """Return the mean hazard, in whose order people are at risk: the highest leave first."""
         return np.asarray(self.predict_hazard(X).mean(axis=1))
 
     def predict_hazard(self, X: Any) -> FloatArray:
@@ -200,6 +264,14 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         while taken & set(names):
             names = [f"{name}_" for name in names]
         return Schema(columns, TimeToEvent(names[1], names[0], self.horizon, self.bands))
+
+
+def _standing(error: InfeasibleError) -> InfeasibleError:
+    """The same refusal, and what is left after it."""
+    return InfeasibleError(
+        f"{error} The release has been made and stands as moments_; moments_.survival() has the "
+        "curves and tests that it can tell."
+    )
 
 
 def exits_of(y: Any) -> tuple[AnyArray, FloatArray]:

@@ -53,6 +53,13 @@ noise, which serves predictions; an interval must not miss by what nobody counts
 bins were counted, the last r is one at which the law, with all that the gauge saw, has E[1 − w] no
 larger than the noise of a share: nobody who was seen weighs less.
 
+**Differences within people** (`differences`). The root mean squares of a person's differences are
+much alike, as each is of many numbers. So their gauge has bins a twelfth wide from half to 2.8
+times the usual, and one beyond four times it: by the former r and R reach hardly farther than the
+farthest person, and the latter tells with the noise of one bin whether anybody is far out. Two
+histograms are counted, of which bins stand as cells do above. Nobody's differences have a mean that
+a cut could shift, so that R need not allow for skewed errors.
+
 Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, 1.5 of unseen people, 2.5
 and 1.5 of tails, η = ψ/500 between 0.1 and 1, and that R is at least one deviation of s·g, below
 which what passes the cut is known too badly to divide by it, and two from ψ = 10 on, for the sake
@@ -74,6 +81,7 @@ from blurfit.theory.planning import information
 _RATIO = math.sqrt(2)
 _BINS = 13, 33  # at least and at most
 _NEAREST = 0.25  # where bins begin, in standard deviations, if there are enough of them
+_USUAL, _PARTS = (0.5, 2.0 * _RATIO), 4  # where bins are divided, of differences within people
 _SHARP = 0.003  # the largest deviation of a share for which pairs of bins are counted
 _SURE, _LIKELY = 4.0, 1.5  # deviations above 0 from which a cell stands, by itself or beside one
 LEAST_EXPECTED, _FULL = 0.1, 500.0  # η, and ψ at which it is 1
@@ -138,11 +146,16 @@ class Cut:
     law_noise: float
 
 
-def gauge_map(white: Whitening, scale: float, count: int, mu: float) -> GaugeMap:
-    """Return the gauge of μ-GDP before a residual wave with this whitening and model."""
-    far, error = bounds_of(white, scale)
-    joint = math.sqrt(2) / (mu * count) < _SHARP
-    return GaugeMap(white, scale, _ends(far), _ends(error), joint)
+def gauge_map(
+    white: Whitening, scale: float, count: int, mu: float, *, differences: bool = False
+) -> GaugeMap:
+    """Return the gauge of μ-GDP before a residual wave with this whitening and model; of
+    differences within people one that looks more closely where most of them are.
+    """
+    far, error = map(_ends, bounds_of(white, scale))
+    if differences:
+        return GaugeMap(white, scale, _closely(far), _closely(error))
+    return GaugeMap(white, scale, far, error, math.sqrt(2) / (mu * count) < _SHARP)
 
 
 def bounds_of(white: Whitening, scale: float) -> tuple[float, float]:
@@ -160,19 +173,20 @@ def farthest(white: Whitening, free: BoolArray | None = None) -> float:
     return math.sqrt(float(np.mean((np.abs(white.matrix) @ reach) ** 2)))
 
 
-def law_of(chart: GaugeMap, counts: FloatArray, count: int, deviation: float) -> Law:
+def law_of(
+    chart: GaugeMap, counts: FloatArray, count: int, deviation: float, *, differences: bool = False
+) -> Law:
     """Return what the blurred counts of a gauge say of the people."""
     seen, noise = counts / count, deviation / count
     prior = _prior(chart.features, chart.errors, chart.whitening.dimension)
     if not chart.joint:
-        ends = len(chart.features)
-        parts = [_believed(seen[:ends], noise, prior[0]), _believed(seen[ends:], noise, prior[1])]
+        ends, read = len(chart.features), _standing if differences else _believed
+        parts = [read(seen[:ends], noise, prior[0]), read(seen[ends:], noise, prior[1])]
         return Law(chart.features, chart.errors, np.outer(*parts), noise, (seen[:ends], noise))
     cells = seen.reshape(len(chart.features), len(chart.errors))
-    stand = _connected(cells > _SURE * noise, cells > _LIKELY * noise)
-    shares = np.where(stand, cells, 0.0) if stand.any() else np.outer(*prior)
+    shares = _standing(cells, noise, np.outer(*prior))
     rows = cells.sum(axis=1), noise * math.sqrt(cells.shape[1])
-    return Law(chart.features, chart.errors, shares / shares.sum(), noise, rows)
+    return Law(chart.features, chart.errors, shares, noise, rows)
 
 
 @lru_cache(maxsize=64)
@@ -227,7 +241,14 @@ def choose_mean(law: Law, count: int, mu: float) -> tuple[float, float]:
 
 
 def choose(
-    law: Law, count: int, mu: float, dimension: int, error: float, seen: Law | None = None
+    law: Law,
+    count: int,
+    mu: float,
+    dimension: int,
+    error: float,
+    seen: Law | None = None,
+    *,
+    differences: bool = False,
 ) -> tuple[float, float]:
     """Return (r, R) of least expected excess error J, for a start with tr P/p = `error`; of the
     last wave, whose errors are told, among those that weight nobody down whom its gauge has `seen`.
@@ -246,7 +267,8 @@ def choose(
     excess = excess + (lost + energy) * bias + found.out**2 * p * error + found.clip**2
     excess = excess + ((k * bound * a / c) ** 2 + spread / count) / weight**2
     excess = excess + up * (k * r**2 * p * b / a) ** 2 * (p + 1) * error
-    deviations = min(max(information(count, mu, p) / 5, _LEAST_BOUND[0]), _LEAST_BOUND[1])
+    most = _LEAST_BOUND[0 if differences else 1]
+    deviations = min(max(information(count, mu, p) / 5, _LEAST_BOUND[0]), most)
     least = np.minimum(deviations * np.sqrt(spread * weight), law.errors[-1])
     excess[np.broadcast_to(bound < least, excess.shape)] = math.inf
     if seen is not None and seen.noise < _SHARP:
@@ -341,6 +363,14 @@ def _ends(farthest: float) -> FloatArray:
     return np.asarray(farthest * _RATIO ** -np.arange(min(max(wanted, least), most))[::-1])
 
 
+def _closely(ends: FloatArray) -> FloatArray:
+    """Return ends with more of them around what is usual, and none far out but the last."""
+    low, high = _USUAL
+    around = np.geomspace(low, high, 1 + round(_PARTS * math.log(high / low, _RATIO)))
+    found = np.concatenate([ends[ends < low / _RATIO], around, [_RATIO * high]])
+    return np.append(found[found < ends[-1] / _RATIO], ends[-1])
+
+
 def middles(ends: FloatArray) -> FloatArray:
     """Return where in their bins people are taken to be."""
     below = np.maximum(np.concatenate([[0.0], ends[:-1]]), ends / _RATIO)
@@ -366,6 +396,14 @@ def _believed(seen: FloatArray, noise: float, prior: FloatArray) -> FloatArray:
     density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
     low = np.where(moved > -8 * noise, moved + noise * density / ndtr(z), prior)
     found = np.where(seen > _SURE * noise, seen, low)
+    return np.asarray(found / found.sum())
+
+
+def _standing(seen: FloatArray, noise: float, prior: FloatArray) -> FloatArray:
+    """Return the shares that stand above their noise, as they were seen; the prior if none does."""
+    cells = np.atleast_2d(seen)
+    stand = _connected(cells > _SURE * noise, cells > _LIKELY * noise).reshape(seen.shape)
+    found = np.where(stand, seen, 0.0) if stand.any() else prior
     return np.asarray(found / found.sum())
 
 

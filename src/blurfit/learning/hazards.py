@@ -47,6 +47,7 @@ from scipy.special import chdtrc, ndtri
 
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, inside_unit_interval
+from blurfit.learning.denoise import soft_floor
 from blurfit.learning.inference import Inference
 from blurfit.theory.events import OF_TIME, EventForm, code_of
 
@@ -99,10 +100,21 @@ class EventSums:
         form: what was sent.
         sums: of what was sent by `count` people.
         deviation: s, of the noise on a number that counts once.
+        used: places of the columns; if not said, all but the first of each group.
     """
 
-    def __init__(self, form: EventForm, sums: FloatArray, count: int, deviation: float) -> None:
+    def __init__(
+        self,
+        form: EventForm,
+        sums: FloatArray,
+        count: int,
+        deviation: float,
+        used: Sequence[int] | None = None,
+    ) -> None:
         self.form, self.sums, self.count, self.deviation = form, sums, count, deviation
+        if used is not None:
+            self.used = list(used)
+            return
         seen: set[str | None] = {None}
         used = []
         for place, column in enumerate(form.inner.columns):
@@ -139,6 +151,24 @@ class EventSums:
                 "Expected people who are still observed in the last band, and there are too few "
                 "to tell from the noise: take a shorter horizon, or collect more people."
             )
+
+    def at_risk(self) -> tuple[FloatArray, ...]:
+        """Return E_k0, mean and covariance of v over all time at risk, and D_k0/E_k0.
+
+        The covariance has a soft floor that no direction falls below, as wide as the noise.
+        """
+        first, K = self._draws[0], self.form.bands
+        at_risk, means, events, _ = _bands(first[2], self.used, K)
+        noise = self.deviation / (self.form.weight * self.form.inner.constant * K)
+        at_risk = np.maximum(at_risk, noise)
+        whole = float(at_risk.sum())
+        weights = np.array([self.form.inner.columns[place].weight for place in self.used])
+        mean = at_risk @ means / whole
+        around = means - mean
+        seen = (_curvature(first, self.used)[0] + (around.T * at_risk) @ around) / whole
+        least = 3 * (self.deviation / OF_TIME / whole) ** 2
+        spread = soft_floor((seen + seen.T) / 2, least) / np.outer(weights, weights)
+        return at_risk, np.clip(mean / weights, -1.0, 1.0), spread, events / at_risk
 
     @cached_property
     def model(self) -> Inference:

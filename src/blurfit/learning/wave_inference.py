@@ -39,6 +39,9 @@ could have noticed:
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
 
+Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
+instead of 0.7: then one fit in a thousand is refused by chance.
+
 Then wave 1's errors are told, or none. 1.5, four, 0.7, one in a hundred, 3, twice and 3.5 were
 chosen on generated populations; people without anybody far out are refused by chance, one time in
 ten or so.
@@ -55,7 +58,9 @@ exactly. So its covariance is the sandwich
 where Σ_p is the sampling variance of Σp. If the model's curve is right it is about ΣM: for a record
 weighted by w = 1/max(1, ‖x‖²) it is E[w²g²xxᵀ] = E[w²h·xxᵀ] ⪯ E[w·h·xxᵀ] = E[M] (information
 equality). Whether it is right or not, it is B = Σppᵀ, which a robust wave releases with noise E/ω:
-`_spread_of_slopes` reads B, as far as it stands above its noise. To second order E[Â⁻¹] = A⁻¹ +
+`_spread_of_slopes` reads B, as far as it stands above its noise. Of people with several rows p is
+the mean over theirs, so that B is clustered by person, and ΣM, by Cauchy and Schwarz, as if each
+had one row. To second order E[Â⁻¹] = A⁻¹ +
 A⁻¹E[EA⁻¹E]A⁻¹, which (Â + G)⁻¹ with G = E[EÂ⁻¹E] takes away.
 
 Whoever holds all rows announces w₀ from the same rows. Nothing changes: for given rows w₀ + A⁻¹Σp
@@ -120,7 +125,9 @@ MOST_NOISE = 0.6  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.7  # signs of people whom no wave saw
+SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
 LEAST_SHARP = 0.005  # the deviation of their share, above which nobody would notice them
+LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
 
@@ -221,7 +228,7 @@ def unseen(waves: Sequence[Collected]) -> bool:
     square, of_square = belief.seen.residual(chart)
     sign = share * math.sqrt(precision)
     sign += (energy - size) / of_energy + (square - spread) / of_square
-    return sign > math.sqrt(3) * SIGN
+    return sign > math.sqrt(3) * (SURE_SIGN if belief.differences else SIGN)
 
 
 def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float, float]]:
@@ -317,11 +324,11 @@ def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, Flo
         left = cut_of(belief, chart, sums).out ** 2 * belief.covariance
         return Pull.of_line(_step_sums(belief, chart, sums)).through(_back(chart)), left
     back = np.asarray(np.linalg.inv(coordinates(chart)), dtype=np.float64)
-    found = Pull.of_step(*_solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
+    found = Pull.of_step(*solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
     return found, np.zeros_like(found.squares)
 
 
-def _solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
+def solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
     """Return (Â + G)⁻¹, and the step."""
     bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
     inverse = np.asarray(np.linalg.inv(read.gram + bias), dtype=np.float64)
@@ -348,7 +355,9 @@ def _spread_of_slopes(
     of_all = variance * (float(np.trace(inverse)) ** 2 + float(np.sum(inverse**2))) / 2
     of_mean = variance * float(np.sum(inverse**2)) / size**2
     beyond = float(np.trace(seen)) / size - expected
-    mean = max(expected + beyond * _kept(beyond**2, of_mean), 0.25)
+    mean = expected + beyond * _kept(beyond**2, of_mean)
+    if beyond < 0:  # rows of one person tell different things: no more than is sure is gained
+        mean = max(min(expected, expected + beyond + math.sqrt(of_mean)), LEAST_DISPERSION)
     uneven = seen / mean - np.eye(size)
     uneven *= _kept(float(np.sum(uneven**2)), of_all / mean**2)
     values, vectors = np.linalg.eigh(uneven)
@@ -372,7 +381,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
             "The noise dominates the sums of this wave, so there are no standard errors; state "
             "tighter bounds, ask more people, or allow a larger epsilon."
         )
-    inverse, theta = _solved(read)
+    inverse, theta = solved(read)
     noise = read.linear_variance * np.eye(len(theta))
     noise += read.noise.sandwich(np.outer(theta, theta))
     middle = plain = read.dispersion * read.gram

@@ -86,11 +86,12 @@ from blurfit.learning.gauge import (
 )
 from blurfit.learning.shrinkage import Shrunk, read_linearly
 from blurfit.learning.sums import Noise, Submodel
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import ColumnKind
+from blurfit.theory.hazards import BAND, HazardMap
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
     LARGEST_RADIUS,
-    Announced,
     GaugeMap,
     LogisticNewton,
     NewtonMap,
@@ -121,6 +122,7 @@ _LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are 
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
 _FACTORS = np.geomspace(1 / 16, 16, 9)
+StepMap = WaveMap | HazardMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +130,10 @@ class Belief:
     """What is known after a wave, in units of the encoded columns v and of the target's score.
 
     Attributes:
-        task: "number", "label" or "count".
+        task: "number", "label", "count" or "hazard".
         line: Whether the score is the encoded target itself: the number in [−1, 1], the label ±1 or
             2y/Y − 1 for a count y. If not, it is the log-odds or the log rate.
-        coefficients: Of the score, the constant first.
+        coefficients: Of the score, the constant first; of hazards one for each band.
         covariance: Of their error.
         mean: Of the features.
         spread: The features' covariance, positive definite.
@@ -140,6 +142,7 @@ class Belief:
         law: Where people are, by the gauge before the next residual wave.
         seen: What wave 1 saw of everybody, without any cut, and its noise; not for labels.
         kinds: Of the features: whether they are numbers, signs or levels.
+        differences: Whether rows are differences within people, each of whom is cut as a whole.
     """
 
     task: Task
@@ -153,6 +156,12 @@ class Belief:
     law: Law | None = None
     seen: "Seen | None" = None
     kinds: tuple[ColumnKind, ...] = ()
+    differences: bool = False
+
+    @property
+    def constants(self) -> int:
+        """How many constants there are: one, or one for each band of a time."""
+        return len(self.coefficients) - len(self.mean)
 
     @property
     def explained(self) -> float:
@@ -193,7 +202,10 @@ class Seen:
 
     def residual(self, chart: ResidualMap) -> tuple[float, float]:
         """Return E[g²], and the standard deviation of the noise on it."""
-        r = np.append(-start_of(chart), 1.0) / chart.scale
+        return self.square(np.append(-start_of(chart), 1.0) / chart.scale)
+
+    def square(self, r: FloatArray) -> tuple[float, float]:
+        """Return E[(r·(1, v, y))²], and the standard deviation of the noise on it."""
         return self._form(np.outer(r, r), slice(None))
 
     def _form(self, by: FloatArray, part: slice) -> tuple[float, float]:
@@ -209,6 +221,7 @@ def first_belief(
     count_bound: float | None = None,
     *,
     mean: bool = False,
+    differences: bool = False,
 ) -> Belief:
     """Return what wave 1's joint sums say: the line of least squares, for every task, or its `mean`
     alone.
@@ -227,6 +240,7 @@ def first_belief(
         count_bound=count_bound,
         seen=None if task == "label" else Seen.of(sums),
         kinds=tuple(column.kind for column in sums.features),
+        differences=differences,
     )
     return _without_slopes(found, sums, variance) if mean else found
 
@@ -356,6 +370,8 @@ def next_map(
     every `stride`-th sends them.
     """
     one_of(("gauge", "mean", "residual", "newton"), kind=kind)
+    if belief.task == "hazard":
+        return _hazard_map(belief, count, mu, last=last)
     at = on_curve(belief) if kind == "newton" else belief
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
@@ -364,7 +380,7 @@ def next_map(
         white = _whitening(at, _not_too_long(at, far(count, mu, len(at.mean))))
         scale = float(rounded(np.array(at.scale)))
         if kind == "gauge":
-            return gauge_map(white, scale, count, mu)
+            return gauge_map(white, scale, count, mu, differences=at.differences)
         if kind == "mean":
             return ResidualMap(white, *_reach_of_mean(at, scale, count, mu), *MEAN)
         told = last and at.task == "number"
@@ -381,11 +397,30 @@ def next_map(
     return replace(chart, whitening=_whitening(at, _not_too_long(at, radius)), radius=radius)
 
 
+def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:
+    """Return the map of a wave of hazards: r as for labels, at most as far as bounds reach.
+
+    L = ∛(nμ/10⁴), at least 1, and no more than anybody inside the bounds can expect, who are
+    at most so many events: its noise's share falls like ψ^(−2/3), and in the end nobody is stopped.
+    """
+    K, p = at.constants, len(at.mean)
+    chart = HazardMap(_whitening(at, at.spread), rounded(at.coefficients[:K]))
+    radius = newton_radius(count, mu, p, chart.mean_curvature) * (_LAST_RADIUS if last else 1.0)
+    white = _whitening(at, _not_too_long(at, radius))
+    farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / math.sqrt(p)
+    radius = max(min(radius, float(farthest), LARGEST_RADIUS), 1.0)
+    most = float(expit(chart.bands + np.abs(white.coefficients).sum()).sum())
+    events = max(min(math.cbrt(count * mu / 1e4), most), 1.0)
+    radius, events = rounded(np.array([radius, events])).tolist()
+    return replace(chart, whitening=white, events=events, radius=radius)
+
+
 def _whitening(at: Belief, spread: FloatArray) -> Whitening:
     """Return the belief's model, and features that are white if this is their covariance."""
     matrix = np.tril(np.linalg.inv(np.linalg.cholesky(spread)))
-    beta = rounded(at.coefficients)
-    return Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
+    beta, constants = rounded(at.coefficients), at.constants
+    own = float(beta[0]) if constants == 1 else 0.0
+    return Whitening(rounded(at.mean), rounded(matrix), beta[constants:], own)
 
 
 def _loss_of_counts(at: Belief, count: int, mu: float, *, last: bool) -> PoissonNewton:
@@ -452,7 +487,8 @@ def _reach(
     if belief.seen is not None:
         square, _ = belief.seen.residual(ResidualMap(white, 1.0, scale, 1.0))
         law = completed(law, belief.seen.energy(white), square)
-    radius, bound = choose(law, count, mu, p, error, belief.law if last else None)
+    seen, differences = belief.law if last else None, belief.differences
+    radius, bound = choose(law, count, mu, p, error, seen, differences=differences)
     return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
 
 
@@ -534,6 +570,7 @@ class StepSums:
         linear_variance: The variance of the noise on each entry of `linear`.
         curvature: What a feature's diagonal entry of M is for one record, if features are white.
         dispersion: φ: the sampling variance of `linear` is φ·ΣM.
+        constants: How many rows come before those of features.
     """
 
     count: int
@@ -543,6 +580,7 @@ class StepSums:
     linear_variance: float
     curvature: float
     dispersion: float
+    constants: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -584,27 +622,28 @@ def _denoised(sums: StepSums) -> tuple[FloatArray, float]:
     """Return A for one record, positive definite, and the share of off-diagonal noise left."""
     seen = sums.gram / sums.count
     noise = sums.noise.variance / sums.count**2
-    spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature)
-    pairs = ~np.eye(len(seen), dtype=bool)
+    spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature, sums.constants)
+    pairs = ~np.eye(len(seen), dtype=bool) & (noise > 0)  # two bands of one time are known to be 0
     gram, kept = shrunk_pairs(seen, noise, spread, pairs, least=0.001)
     free = 2 * float(np.median(noise[pairs]))
     return soft_floor(gram, len(seen) * kept / 4 * free), kept
 
 
-def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float) -> FloatArray:
-    """Keep the constant's own entry if it stands above its noise; shrink the features' toward their
+def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float, constants: int) -> FloatArray:
+    """Keep a constant's own entry if it stands above its noise; shrink the features' toward their
     mean.
     """
-    found = np.array(seen)
-    features, of_each = seen[1:], float(noise[1:].mean())
+    found, rest = np.array(seen), slice(constants, None)
+    features, of_each = seen[rest], float(noise[rest].mean())
     of_mean = of_each / len(features)
     prior = (0.3 * curvature) ** 2
     mean = (prior * float(features.mean()) + of_mean * curvature) / (prior + of_mean)
     mean = max(mean, 0.1 * curvature)
     between = max(float(np.var(features)) - of_each, (0.1 * mean) ** 2)
-    found[1:] = mean + between / (between + of_each) * (features - mean)
-    found[1:] = np.maximum(found[1:], min(0.1 * mean, math.sqrt(of_each)))  # none above the noise
-    found[0] = max(found[0], 3 * math.sqrt(noise[0]), 1e-3 * mean)
+    found[rest] = mean + between / (between + of_each) * (features - mean)
+    found[rest] = np.maximum(found[rest], min(0.1 * mean, math.sqrt(of_each)))  # none above noise
+    own = slice(constants)
+    found[own] = np.maximum(np.maximum(seen[own], 3 * np.sqrt(noise[own])), 1e-3 * mean)
     return found
 
 
@@ -634,7 +673,8 @@ class WaveSums:
 def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     """Return what is believed after a wave that was collected under `chart`, a map of `belief`."""
     if isinstance(chart, GaugeMap):
-        law = law_of(chart, sums.matrix[0], sums.count, sums.deviation)
+        facts = sums.matrix[0], sums.count, sums.deviation
+        law = law_of(chart, *facts, differences=belief.differences)
         return replace(belief, law=law)
     at = belief if isinstance(chart, ResidualMap) else on_curve(belief)
     cut = cut_of(belief, chart, sums) if isinstance(chart, ResidualMap) else None
@@ -643,7 +683,10 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     prior = into @ at.covariance @ into.T
     if learns_mean(chart):
         prior[1:] = prior[:, 1:] = 0.0
-    step = bayes_step(read, prior + _slack(prior))
+    prior += _slack(prior, read.constants)
+    if isinstance(chart, ResidualMap) and at.task == "number" and at.law is None:
+        prior *= _believable(prior, read, sums)
+    step = bayes_step(read, prior)
     back = np.linalg.inv(into)
     error = back @ step.covariance @ back.T
     change = back @ step.theta
@@ -710,18 +753,22 @@ def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
     return found
 
 
-def start_of(chart: WaveMap) -> FloatArray:
+def start_of(chart: StepMap) -> FloatArray:
     """Return the coefficients that the map announced, the constant first."""
+    if isinstance(chart, HazardMap):
+        return np.array([*(chart.bands + chart.whitening.intercept), *chart.whitening.coefficients])
     return np.array([chart.whitening.intercept, *chart.whitening.coefficients])
 
 
-def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
+def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
     """Return the wave's quadratic, the constant first, with the law of its noise; of a residual
     wave with what is known of its cut.
     """
-    size = chart.whitening.dimension + 1
+    constants = len(chart.bands) if isinstance(chart, HazardMap) else 1
+    size = chart.whitening.dimension + constants
     square = sums.deviation**2
     variance = np.full((size, size), square / 2)
+    variance[:constants, :constants] = 0.0  # nobody is at risk in two bands at once
     np.fill_diagonal(variance, square)
     if isinstance(chart, ResidualMap):
         _refuse_shape(sums, size + 1, linear=False)
@@ -737,6 +784,11 @@ def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         return StepSums(sums.count, gram, linear, noise, blur, curvature, left)
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
+    if isinstance(chart, HazardMap):
+        curvature = chart.mean_curvature * chart.scale**2
+        blur = square * chart.balance**2
+        law = Noise(variance)
+        return StepSums(sums.count, sums.matrix, sums.linear, law, blur, curvature, 1.0, constants)
     order = [size - 1, *range(size - 1)]
     noise = Noise(variance)
     of_features, _ = chart.scale
@@ -751,24 +803,41 @@ def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
     )
 
 
-def _slack(prior: FloatArray) -> FloatArray:
+def _slack(prior: FloatArray, constants: int) -> FloatArray:
     """Return a quarter of the mean error in every direction: P itself is only believed."""
-    p = len(prior) - 1
-    even = 0.25 * float(np.trace(prior[1:, 1:])) / p
-    return np.diag([float(prior[0, 0]), *[even] * p])
+    own = np.diagonal(prior)
+    even = 0.25 * float(own[constants:].mean())
+    return np.diag([*own[:constants], *[even] * (len(prior) - constants)])
 
 
-def coordinates(chart: WaveMap) -> FloatArray:
-    """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, constant first.
+def _believable(prior: FloatArray, read: StepSums, sums: WaveSums) -> float:
+    """Return by how much P is too large for the errors that a wave without a gauge saw.
+
+    The last model's error, E[θᵀAθ] = tr PA, is a part of the E[s²g²] that was released, and at most
+    `_SIGNAL` of it is expected. If the scale was taken for too large, as bounds that are too wide
+    make it, P is too large with it, and slopes of noise are believed. The more is known, the
+    smaller P is beside E[s²g²], and nothing happens.
+    """
+    noise = sums.deviation / sums.count
+    most = max(float(sums.matrix[-1, -1]) / sums.count, 0.0) + noise
+    gram, _ = _denoised(read)
+    return min(1.0, _SIGNAL * most / float(np.sum(prior * gram)))
+
+
+def coordinates(chart: StepMap) -> FloatArray:
+    """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, constants first.
 
     β₀ + β·v = (β₀ + β·m) + (W⁻ᵀβ)·f, each divided by what 1 and f are multiplied by in the chart.
     """
     white = chart.whitening
-    p = white.dimension
-    found = np.zeros((p + 1, p + 1))
-    found[0, 0], found[0, 1:] = 1.0, white.mean
-    found[1:, 1:] = np.linalg.inv(white.matrix).T
-    if isinstance(chart, ResidualMap):
+    constants = len(chart.bands) if isinstance(chart, HazardMap) else 1
+    found = np.eye(constants + white.dimension)
+    found[:constants, constants:] = white.mean
+    found[constants:, constants:] = np.linalg.inv(white.matrix).T
+    if isinstance(chart, HazardMap):
+        found[:constants] /= BAND
+        found[constants:] /= chart.scale
+    elif isinstance(chart, ResidualMap):
         unit = chart.target_scale / chart.scale
         found[0] *= unit / chart.constant
         found[1:] *= unit / chart.feature_scale

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from blurfit.agreement.plan import Agreed, HeldWaves, Plan
 from blurfit.agreement.waves import kept_columns, model_columns
 from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.learning.hazard_waves import belief_of_exits, hazard_estimates
+from blurfit.learning.hazards import EventSums
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel
@@ -38,10 +41,14 @@ from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, n
 from blurfit.model.fitting import in_units, moved
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.moments import PublishedMoments
+from blurfit.model.survival import LogisticSurvivalModel
 from blurfit.schema.vectors import units
+from blurfit.theory.announced import Announced
+from blurfit.theory.events import EventForm
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import Announced, GaugeMap
-from blurfit.theory.planning import stride_of_squares
+from blurfit.theory.hazards import HazardMap
+from blurfit.theory.maps import GaugeMap
+from blurfit.theory.planning import information, mean_alone, stride_of_squares
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
 
@@ -130,6 +137,23 @@ class Course:
         return Course(self.agreed, (*self.releases, release), known)
 
     @_taught()
+    def survival(self) -> LogisticSurvivalModel:
+        """Return log-odds of an event after a wave of them, with errors and curves."""
+        chart = _chart_of(self.releases[-1]) if len(self.releases) > 1 else None
+        if not isinstance(chart, HazardMap):
+            raise InfeasibleError(
+                "Expected the releases of a first wave of exits and of one after it: the first "
+                "alone tells additive hazards, by its own survival()."
+            )
+        first, plan = self.releases[0], self.plan
+        if isinstance(plan, HeldWaves):
+            whole = replace(first, agreement=plan.in_all)
+        else:
+            whole = replace(first, count=sum(release.count for release in self.releases))
+        told = hazard_estimates(chart, wave_sums(self.releases[-1]))
+        return LogisticSurvivalModel.after(first, whole, told, kept_columns(plan.schema))
+
+    @_taught()
     def model(self) -> PublishedModel:
         """Return the model after the waves so far: all of them, or fewer if it ended early.
 
@@ -140,7 +164,13 @@ class Course:
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
-        return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
+        if len(self.agreed) > 1 and self.plan.task == "hazard":
+            raise InfeasibleError(
+                "Hazards are no model of one column: Course.survival(), or `blurfit fit` with the "
+                "plan and its releases, tells them."
+            )
+        found = self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
+        return _of_fit(found, self.agreed) if isinstance(self.agreed, HeldWaves) else found
 
     def best_model(self) -> tuple[PublishedModel | None, str | None]:
         """Return the model of as many waves as allow one, or why there is none."""
@@ -227,12 +257,44 @@ def _model(course: Course) -> PublishedModel:
     )
 
 
+def _of_fit(model: PublishedModel, plan: HeldWaves) -> PublishedModel:
+    """Return a fit's model under the promise of all of its releases, with the constant of people.
+
+    Of rows in which only a part k of each person's mean was kept, the constant is k times theirs;
+    slopes are the same. In units of the columns that is one coefficient divided by k.
+    """
+    if len(plan) == 1:
+        model = replace(model, agreement=plan.in_all)
+    if plan.kept in (0, 1):
+        return model
+    weights = np.array(model.weights)
+    weights[:, 0] /= plan.kept
+    told = units(plan.schema, model.target, model.features)
+    square = told.matrix[:, list(told.places)]
+    turn = square @ np.diag([1 / plan.kept, *np.ones(len(square) - 1)]) @ np.linalg.inv(square)
+
+    def turned(matrix: FloatArray) -> FloatArray:
+        return np.asarray(turn @ matrix @ turn.T)
+
+    found = tuple(
+        replace(
+            one,
+            coefficients=turn @ (one.coefficients - told.offset) + told.offset,
+            sampling=turned(one.sampling),
+            privacy=turned(one.privacy),
+            classical=None if one.classical is None else turned(one.classical),
+        )
+        for one in model.inference
+    )
+    return replace(model, weights=weights, inference=found)
+
+
 def _method(plan: Waves, waves: int) -> str:
     """What was done: kinds of waves, and where they share one μ, how much of μ² each had."""
     kinds = plan.kinds[:waves]
     if isinstance(plan, Plan):
         return f"waves: {', '.join(kinds)}"
-    shares = zip(kinds, plan.stages.fractions, strict=False)
+    shares = zip(kinds, plan.fractions, strict=False)
     told = ", ".join(f"{kind} {share:.0%}" for kind, share in shares)
     return f"waves of all rows, which share μ²: {told}"
 
@@ -253,10 +315,19 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
 
 def _first(plan: Waves, release: PublishedMoments) -> Belief:
     """Linear Bayes of the joint sums: quick, and good enough for a start."""
+    form = release.agreement.form
+    if isinstance(form, EventForm):
+        used = [form.kept.index(place) for place in kept_columns(plan.schema)]
+        exits = EventSums(form, release.sums, release.count, release.deviation, used)
+        return belief_of_exits(exits)
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
-    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, mean=mean)
+    if isinstance(plan, Plan) and plan.task == "number":
+        psi = information(plan.honest[0], plan.mus[0], len(kept))
+        mean = mean_alone(psi, len(kept), followed=True)
+    facts: dict[str, Any] = {"mean": mean, "differences": plan.kept < 1}
+    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 
 
 def _chart_of(release: PublishedMoments) -> Announced:
@@ -317,10 +388,10 @@ def _joint_sums(course: Course) -> Submodel:
 
 
 def _last(course: Course, place: int) -> Collected | None:
-    """What a later wave's estimates are made of; None of a gauge."""
+    """What a later wave's estimates of one column are made of; None of a gauge, and of hazards."""
     release = course.releases[place]
     chart = _chart_of(release)
-    if isinstance(chart, GaugeMap):
+    if isinstance(chart, GaugeMap | HazardMap):
         return None
     return course.beliefs[place - 1], chart, wave_sums(release)
 

@@ -115,28 +115,33 @@ class Statement:
         return asdict(self) | {"promise": self.promise.facts()}
 
 
-def as_markdown(model: Published, *, level: int = 1) -> str:
-    """Return the statement for people, its title a heading of this level."""
+def as_markdown(model: Published, *, level: int = 1, tell: Callable[[str], str] = str) -> str:
+    """Return the statement for people, its title a heading of this level.
+
+    `tell` returns a text in the reader's language.
+    """
     found, marks = Statement.of(model), "#" * level
-    lines = [f"{marks} Privacy statement", "", found.subject]
+    lines = [f"{marks} {tell('Privacy statement')}", "", tell(found.subject)]
     if found.asked_by:
-        lines += ["", *(f"- {what}: {text}" for what, text in found.asked_by)]
-    lines += ["", f"{marks}# What is protected, and from whom"]
-    lines += [line for title, text in found.claims for line in ("", f"**{title}** {text}")]
+        lines += ["", *(f"- {tell(what)}: {text}" for what, text in found.asked_by)]
+    lines += ["", f"{marks}# {tell('What is protected, and from whom')}"]
+    for title, text in found.claims:
+        lines += ["", f"**{tell(title)}** {tell(text)}"]
     for title, several in (
         ("What is assumed", found.assumed),
         ("What is not covered", found.not_covered),
     ):
         if several:
-            lines += ["", f"{marks}# {title}", "", *(f"- {one}" for one in several)]
-    lines += ["", f"{marks}# How", "", "| | |", "| --- | --- |"]
-    lines += [f"| {name} | {value} |" for name, value in found.facts]
+            lines += ["", f"{marks}# {tell(title)}", "", *(f"- {tell(one)}" for one in several)]
+    lines += ["", f"{marks}# {tell('How')}", "", "| | |", "| --- | --- |"]
+    lines += [f"| {tell(name)} | {tell(value)} |" for name, value in found.facts]
     return "\n".join(lines) + "\n"
 
 
-def as_html(model: Published) -> str:
+def as_html(model: Published, *, tell: Callable[[str], str] = str) -> str:
     """Return the statement as a fragment of HTML, without scripts, styles or outside addresses."""
-    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(as_markdown(model)))
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    return str(markdown.render(as_markdown(model, tell=tell)))
 
 
 # ---- what is published

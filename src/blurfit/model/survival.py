@@ -10,12 +10,16 @@ The hazard of a person in band k is λ_k + Σ coefficient·value, events per uni
 a coefficient of 0.01 per month is one more leaver a month among a hundred people at risk. All of it
 is post-processing of sums that are private themselves (`blurfit.learning.hazards`), as often as one
 likes. A hazard that comes out negative is told as 0 in predictions.
+
+After waves (`blurfit.model.course`) the model is logistic: the log-odds of the event in band k, of
+whoever is at risk, are α_k + Σ coefficient·value, and coefficients are logarithms of odds ratios.
+Curves and tests are those of the first wave's exits, and rest on no model of hazards.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -32,15 +36,16 @@ from blurfit.theory.events import EventForm
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
 
-ASSUMED = (
-    "Hazards add up, are constant in each band, and people who stop being observed are like those "
-    "who do not: errors are for that. They count the sampling of people and the noise."
-)
-
 
 @dataclass(frozen=True, eq=False)
 class SurvivalModel:
     """What a release of exits tells; make one with `PublishedMoments.survival`."""
+
+    ASSUMED: ClassVar = (
+        "Hazards add up, are constant in each band, and people who stop being observed are like "
+        "those who do not: errors are for that. They count the sampling of people and the noise."
+    )
+    COEFFICIENT: ClassVar = "hazard"
 
     moments: "PublishedMoments"
     sums: EventSums
@@ -54,6 +59,11 @@ class SurvivalModel:
                 "Expected a release of exits: its target is no TimeToEvent. Ask it with fit()."
             )
         return cls(moments, EventSums(form, moments.sums, moments.count, moments.deviation))
+
+    @property
+    def promised(self) -> "PublishedMoments":
+        """What the promise is stated of: the release."""
+        return self.moments
 
     @property
     def target(self) -> TimeToEvent:
@@ -97,7 +107,7 @@ class SurvivalModel:
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """How much one unit of each feature adds to the hazard, per unit of time."""
+        """How much one unit of each feature adds to the hazard, or to the log-odds."""
         return {one.name: one.value for one in self.estimates()}
 
     def estimates(self, confidence: float = 0.95) -> list[Estimate]:
@@ -108,16 +118,19 @@ class SurvivalModel:
 
     def predict_hazard(self, records: Any) -> FloatArray:
         """Return the hazard of each record in each band, per unit of time: (n, bands)."""
-        found, p = self._units, len(self.sums.used)
-        x = self._design(records)
-        hazards = x @ found.coefficients[:p, None] + found.coefficients[p:]
-        return np.asarray(np.maximum(hazards, 0.0))
+        return np.asarray(np.maximum(self._scores(records), 0.0))
 
     def predict_survival(self, records: Any) -> FloatArray:
         """Return the probability of no event until each of `times`: (n, bands + 1), from 1 on."""
         hazards = self.predict_hazard(records) * (self.target.horizon / self.target.bands)
         cumulated = np.cumsum(hazards, axis=1)
         return np.exp(-np.hstack([np.zeros((len(hazards), 1)), cumulated]))
+
+    def _scores(self, records: Any) -> FloatArray:
+        """Return the sum of coefficients, and of a band's own: (n, bands)."""
+        found, p = self._units, len(self.sums.used)
+        x = self._design(records)
+        return np.asarray(x @ found.coefficients[:p, None] + found.coefficients[p:])
 
     def _design(self, records: Any) -> FloatArray:
         """Records in the user's units, without first levels."""
@@ -163,10 +176,11 @@ class SurvivalModel:
 
     def summary(self, confidence: float = 0.95) -> Summary:
         """Return coefficients, the curve and the promise, as text, Markdown or HTML."""
-        promise, schema, target = self.moments.guarantee, self.moments.agreement.schema, self.target
+        promise, target = self.promised.guarantee, self.target
+        schema = self.moments.agreement.schema
         called = titles(schema)
         level = f"{100 * confidence:g} %"
-        notes = [ASSUMED]
+        notes = [self.ASSUMED]
         sections = []
         try:
             rows = tuple(
@@ -181,9 +195,9 @@ class SurvivalModel:
                 )
                 for one in self.estimates(confidence)
             )
-            head = ("", "hazard", "std. error", "of it privacy", f"{level} interval", "p")
-            what = f"events per unit of {target.time} that one unit adds"
-            sections.append(Section(what, head, rows, ()))
+            told = self.COEFFICIENT
+            head = ("", told, "std. error", "of it privacy", f"{level} interval", "p")
+            sections.append(Section(self._what, head, rows, ()))
         except InfeasibleError as error:
             notes.insert(0, f"No coefficients: {error}")
         sections.append(self.curve().section(confidence))
@@ -197,15 +211,109 @@ class SurvivalModel:
         title = f"{target.time} until {target.name} ~ {' + '.join(o.name for o in self._features)}"
         return Summary(title, tuple(sections), tuple(facts), tuple(notes))
 
+    @property
+    def _what(self) -> str:
+        """What coefficients are, in words."""
+        return f"events per unit of {self.target.time} that one unit adds"
+
     def plot(self, ax: Any = None, by: str | None = None, confidence: float = 0.95) -> Any:
         """Draw survival curves with their intervals, by matplotlib; the axes are returned."""
         return self.curve(by).plot(ax, confidence)
 
     def __repr__(self) -> str:
-        return f"<SurvivalModel of {self.target.name!r}; count={self.moments.count:,}>"
+        name = type(self).__name__
+        return f"<{name} of {self.target.name!r}; count={self.promised.count:,}>"
 
     def _repr_html_(self) -> str:
         return self.summary().to_html()
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticSurvivalModel(SurvivalModel):
+    """Log-odds of an event in each band, after waves; `blurfit.model.course` makes one.
+
+    Attributes:
+        whole: the first release with the promise, and the people, of all waves.
+        told: α of the bands and β of the encoded columns that maps speak of.
+        kept: which columns of a record these are.
+    """
+
+    ASSUMED: ClassVar = (
+        "Log-odds add up, and people who stop being observed are like those who do not: errors are "
+        "for that. They count the sampling of people and the noise. The curve assumes no model."
+    )
+    COEFFICIENT: ClassVar = "log-odds"
+
+    whole: "PublishedMoments"
+    told: Inference
+    kept: tuple[int, ...]
+
+    @classmethod
+    def after(
+        cls,
+        first: "PublishedMoments",
+        whole: "PublishedMoments",
+        told: Inference,
+        kept: tuple[int, ...],
+    ) -> "LogisticSurvivalModel":
+        """Return the model of what a last wave told, beside the first one's exits."""
+        found = SurvivalModel.of(first)
+        return cls(found.moments, found.sums, whole, told, kept)
+
+    @property
+    def promised(self) -> "PublishedMoments":
+        """What the promise is stated of: all waves."""
+        return self.whole
+
+    @cached_property
+    def _units(self) -> Inference:
+        """(log odds ratios, log-odds of bands at values of 0 and first levels).
+
+        A column v = slope·value + constant adds β·slope to its feature's coefficient, and
+        β·constant to every band. A level is compared with the first of its question, whose own β
+        goes into every band.
+        """
+        columns, K = self.sums.form.inner.columns, self.target.bands
+        affines = [affine for one in self._features for affine in one.affines]
+        first: dict[str | None, int] = {}
+        for place, column in enumerate(columns):
+            if column.is_share:
+                first.setdefault(column.group, place)
+        used, p = self.sums.used, len(self.sums.used)
+        matrix = np.zeros((p + K, len(self.told.coefficients)))
+        matrix[p:, :K] = np.eye(K)
+        for at, record in enumerate(self.kept):
+            place = self.sums.form.kept.index(record)
+            slope, constant = affines[place]
+            matrix[p:, K + at] += constant
+            own = columns[place].group if columns[place].is_share else None
+            if own is not None and first[own] == place:
+                matrix[p:, K + at] += slope
+                same = [i for i, one in enumerate(used) if columns[one].group == own]
+                matrix[same, K + at] -= slope
+            else:
+                matrix[used.index(place), K + at] += slope
+        names = [columns[place].name for place in used]
+        return replace(
+            self.told,
+            names=(*names, *self.told.names[:K]),
+            coefficients=matrix @ self.told.coefficients,
+            sampling=matrix @ self.told.sampling @ matrix.T,
+            privacy=matrix @ self.told.privacy @ matrix.T,
+        )
+
+    def predict_hazard(self, records: Any) -> FloatArray:
+        """Return −ln(1 − p) of each band's probability p, per unit of time: (n, bands)."""
+        length = self.target.horizon / self.target.bands
+        return np.asarray(np.logaddexp(0.0, self._scores(records)) / length)
+
+    @property
+    def _what(self) -> str:
+        length = self.target.horizon / self.target.bands
+        return (
+            f"what one unit adds to the log-odds of {self.target.name} within {length:g} of "
+            f"{self.target.time}, of those at risk"
+        )
 
 
 @dataclass(frozen=True, eq=False)

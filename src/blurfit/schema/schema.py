@@ -217,10 +217,15 @@ class Schema:
         if self.predictors and target == self.target.name:
             return tuple(self.predictors)
         alone = {one.name for one in self.sources}
+        apart = {target}
+        if isinstance(self.target, TimeToEvent):  # whose time is no feature
+            apart.add(self.target.time)
         return tuple(
             one.name
             for one in self.questions
-            if one.name != target and target not in one.of and (not one.of or alone & set(one.of))
+            if one.name not in apart
+            and target not in one.of
+            and (not one.of or alone & set(one.of))
         )
 
     def _bound(self, one: Any) -> Any:

@@ -65,6 +65,7 @@ from blurfit.service.operations import (
     query,
 )
 from blurfit.service.peers import Jobs
+from blurfit.service.translation import told
 from blurfit.store.blocks import Comparison
 from blurfit.store.collections import Status
 from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
@@ -314,7 +315,7 @@ class Administration:
         try:
             refuse_if_uneven(agreement, counts)
         except ConflictError as error:
-            warning = str(error).removesuffix(", or close with --anyway.") + "."
+            warning = told(str(error).removesuffix(", or close with --anyway.") + ".")
         names = [one.name for one in agreement.databases]
         return Sides([Side(*one) for one in zip(names, counts, strict=True)], warning)
 
@@ -347,7 +348,8 @@ class Administration:
             if len(self._compared) >= _MOST_KEPT:
                 self._compared.clear()
             self._compared[at] = found
-        return self._compared[at]
+        found = self._compared[at]
+        return Comparison(found.people, found.disagree, found.long, told(found.told))
 
     # ---- the end
 
@@ -470,4 +472,4 @@ def _survey_in(workbook: bytes, target: str) -> Survey:
         file = Path(folder, "survey.xlsx")
         file.write_bytes(workbook)
         found = from_xlsform(file, target)
-    return Survey(found.schema.to_dict(), list(found.notes))
+    return Survey(found.schema.to_dict(), [told(one) for one in found.notes])

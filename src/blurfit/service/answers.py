@@ -1,7 +1,8 @@
 """Answers and refusals: their headers, what is kept as it is sent, which pages may read them, and
 how many have come, as strangers and Prometheus are told.
 
-**Refusals** are problem documents (`blurfit.protocol.problems`). An exception that nobody handles
+**Refusals** are problem documents (`blurfit.protocol.problems`), in the language that whoever asks
+accepts (`blurfit.service.translation`). An exception that nobody handles
 is answered 500 with a name, under which the log has its traceback. Neither addresses nor anything
 that was submitted is logged.
 
@@ -12,9 +13,9 @@ one is made in turn (`blurfit.service.limits`), once for all who wait for it. `S
 many bytes, and forgets what was not asked for longest.
 
 **Other origins (CORS).** The page that a contributor sees comes from one database and sends a share
-to the other as well. A browser lets it do so only if the other service says that it may: for
-submissions, invitations and withdrawals alone, with the headers that they need, and for the two
-origins that the agreement names.
+to the other as well, and tells how many both have. A browser lets it do so only if the other
+service says that it may: for the state, submissions, invitations and withdrawals alone, with the
+headers that they need, and for the two origins that the agreement names.
 
 **Counts.** Whoever watches an exact count sees when each person sends, to the millisecond, and may
 know who was at her device then. So from a hundred on a count is told in two digits, rounded down:
@@ -83,6 +84,7 @@ from blurfit.protocol import problems, tokens
 from blurfit.protocol.http import COLLECTIONS, INVITATION, JSON, PROBLEM
 from blurfit.protocol.problems import Kind, Problem, RequestError
 from blurfit.service.limits import LONG, InProgress, Reserve, Turns, cost_of
+from blurfit.service.translation import told
 from blurfit.store.collections import Collection, Status
 from blurfit.store.store import Store
 
@@ -99,13 +101,16 @@ def shown(count: int, quorum: int) -> int:
 
 
 def for_strangers(status: Status) -> Status:
-    """Round the counts of a state, but those of waves that are released."""
+    """Round the counts of a state, but those of waves that are released; in whose language they
+    ask.
+    """
     waves = [
         one if one.state == "released" else replace(one, count=shown(one.count, one.quorum))
         for one in status.waves
     ]
     newest = [one for one in waves if one.fingerprint is not None][-1]
-    return replace(status, count=newest.count, waves=tuple(waves))
+    reason = status.reason and told(status.reason)
+    return replace(status, count=newest.count, waves=tuple(waves), reason=reason)
 
 
 ACCEPTED = ("new", "again")
@@ -270,6 +275,7 @@ class Refusals:
             _log.error("%s", error)
         kind, problem = problems.of_error(error)
         self.metrics.refused(kind.name)
+        problem.title, problem.detail = told(problem.title), told(problem.detail)
         return kind, problem
 
 
@@ -383,6 +389,7 @@ class Shelf:
 # ---- other origins
 
 CROSSING = {  # the last part of a path: what a page of another origin may do there, with what
+    "": ("GET", "accept-language"),  # its state, in which counts are rounded as for anybody
     "submissions": ("POST", f"content-type, {INVITATION}"),
     "invitation": ("GET", INVITATION),
     "withdrawals": ("POST", "content-type"),

@@ -31,7 +31,7 @@ from blurfit.messages.signing import Signer
 from blurfit.protocol import problems
 from blurfit.protocol.http import JSON, OUTDATED, is_old
 from blurfit.protocol.problems import RequestError
-from blurfit.service import intake, operations, website
+from blurfit.service import intake, operations, translation, website
 from blurfit.service.administration import Administration
 from blurfit.service.answers import (
     OVER_TLS,
@@ -177,6 +177,8 @@ class Service:
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
         address = client[0] if client else ""
+        accepted = dict(scope["headers"]).get(b"accept-language", b"")
+        translation.wanted.set(translation.best_of(accepted.decode("latin-1")))
         if client and not self._allowance.limiter.allows(address):
             detail = "Wait a second and send the same request again; it will be counted once."
             await self._refusals.send(send, RequestError(problems.TOO_MANY, detail))

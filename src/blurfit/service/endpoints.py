@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from blurfit.agreement.agreement import AgreementDocument
 from blurfit.agreement.plan import PlanDocument
-from blurfit.errors import BlurfitError, InvalidValueError, StorageError
+from blurfit.errors import BlurfitError, StorageError, one_of
 from blurfit.messages.submissions import identifiers_of
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import MomentsDocument, PublishedMoments
@@ -50,6 +50,7 @@ from blurfit.service.answers import (
     for_strangers,
     shown,
 )
+from blurfit.service.intake import origins_in
 from blurfit.service.limits import document_in, held_by, run_in_daemon_thread
 from blurfit.service.operations import (
     OBJECT,
@@ -67,6 +68,7 @@ from blurfit.service.operations import (
     query,
     reference,
 )
+from blurfit.service.translation import LANGUAGES, told
 from blurfit.store.collections import Status
 from blurfit.store.store import Bearer, Right, Store
 
@@ -99,11 +101,19 @@ class Secrets(Struct, forbid_unknown_fields=True):
 
 NUMBERS_OF_A_REQUEST = 1000  # published ones, from which a table is computed at no further cost
 AGREED = {"oneOf": [reference(AgreementDocument), reference(PlanDocument)]}
-STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
+STATEMENTS: dict[str, tuple[str, Callable[..., str]]] = {
     "markdown": ("text/markdown; charset=utf-8", as_markdown),
     "html": ("text/html; charset=utf-8", as_html),
     "yaml": ("application/yaml", as_yaml),
 }
+LANG = query("lang", {"enum": list(LANGUAGES)})
+
+
+def _language_in(request: Request) -> str:
+    """Return the language that a request names for what it asks; else it is English."""
+    language = request.query_params.get("lang", "en")
+    one_of(LANGUAGES, lang=language)
+    return language
 
 
 # ---- who may
@@ -248,7 +258,8 @@ class Reading:
     def collection(self, request: Request) -> Response:
         """State, count and quorum of a collection and of its waves, or its page for a browser."""
         if website.wants_page(request):
-            return website.collection_page(request)
+            others = origins_in(self.store, fingerprint_in(request))
+            return website.collection_page(request, others)
         response = as_json(for_strangers(self.store.status(fingerprint_in(request))))
         response.headers["vary"] = "accept"
         return response
@@ -309,49 +320,55 @@ class Reading:
         f"{ONE_COLLECTION}/statement",
         content("The statement.", "text/markdown", "text/html", "application/yaml") | SAME,
         *(problems.INVALID, problems.NOT_PUBLISHED),
-        parameters=[query("format", {"enum": list(STATEMENTS)})],
+        parameters=[query("format", {"enum": list(STATEMENTS)}), LANG],
     )
     async def statement(self, request: Request) -> Response:
-        """The privacy statement in words."""
+        """The privacy statement in words, in English or in another language (but for YAML)."""
         fingerprint = fingerprint_in(request)
         wanted = request.query_params.get("format", "markdown")
-        if wanted not in STATEMENTS:
-            raise InvalidValueError(f"Expected format={wanted!r} to be one of {list(STATEMENTS)}.")
+        one_of(STATEMENTS, format=wanted)
+        language = _language_in(request)
         media_type, write = STATEMENTS[wanted]
+        tell = {} if wanted == "yaml" else {"tell": partial(told, language=language)}
 
         def make(text: str) -> Kept:
-            return Kept.made(write(PublishedModel.from_json(text)), media_type)
+            return Kept.made(write(PublishedModel.from_json(text), **tell), media_type)
 
-        find = partial(self.store.model, fingerprint)
-        found = await self.papers.shelf.get(("statement", wanted, fingerprint), find, make)
+        find, name = partial(self.store.model, fingerprint), (wanted, language, fingerprint)
+        found = await self.papers.shelf.get(("statement", *name), find, make)
         return found.answer(request)
 
     @get(
         f"{ONE_COLLECTION}/estimates",
-        answer(OBJECT, "Of each output, its coefficients with their errors.") | SAME,
-        problems.NOT_PUBLISHED,
+        answer(OBJECT, "Of each output, its coefficients with their errors; and caveats.") | SAME,
+        *(problems.INVALID, problems.NOT_PUBLISHED),
+        parameters=[LANG],
     )
     async def estimates(self, request: Request) -> Response:
-        """The coefficients of the model with errors and 95 % intervals; none where refused."""
+        """The coefficients of the model with errors and 95 % intervals; or why there are none."""
+        language = _language_in(request)
 
         def make(text: str) -> dict[str, Any]:
             model = PublishedModel.from_json(text)
             outputs = zip(model.outputs, model.inference, strict=False)
+            said = {"refusal": model.refusal, "doubt": model.doubt}
             return {
                 "estimates": {
                     one: list(map(asdict, model.estimates(output=one))) for one, _ in outputs
-                }
+                },
+                "caveats": [told(one, language) for one in model.guarantee.caveats],
+                **{name: text and told(text, language) for name, text in said.items()},
             }
 
         wave = await self.papers.shown_at(fingerprint_in(request))
         find = partial(self.store.model, wave)
-        return await self._computed(request, ("estimates", wave), find, make)
+        return await self._computed(request, ("estimates", wave, language), find, make)
 
     @get(
         f"{ONE_COLLECTION}/tables",
         answer(OBJECT, "Rows with estimates, errors and intervals; what is assumed.") | SAME,
         *(problems.INVALID, problems.INFEASIBLE, problems.NOT_PUBLISHED),
-        parameters=[query("of", TEXT), query("by", TEXT)],
+        parameters=[query("of", TEXT), query("by", TEXT), LANG],
     )
     async def tables(self, request: Request) -> Response:
         """The mean or the shares of a question, by the levels of another; without one, of all.
@@ -366,17 +383,21 @@ class Reading:
             wave.agreement.schema.question(name)
         held_by(request).pay(wave.agreement.width / NUMBERS_OF_A_REQUEST)
 
+        language = _language_in(request)
+
         def make(text: str) -> dict[str, Any]:
             moments = PublishedMoments.from_json(text)
             if of is None:
-                return moments.describe().to_facts()
-            question = moments.agreement.schema.question(of)
-            if isinstance(question, Categorical):
-                return moments.table(of, by).to_facts()
-            return moments.mean(of, by=by).to_facts()
+                found = moments.describe()
+            elif isinstance(moments.agreement.schema.question(of), Categorical):
+                found = moments.table(of, by)
+            else:
+                found = moments.mean(of, by=by)
+            return found.to_facts() | {"assumes": [told(one, language) for one in found.assumes]}
 
+        key = ("tables", wave.fingerprint, of, by, language)
         find = partial(self.store.moments_text, wave.fingerprint)
-        return await self._computed(request, ("tables", wave.fingerprint, of, by), find, make)
+        return await self._computed(request, key, find, make)
 
     async def _computed(
         self,

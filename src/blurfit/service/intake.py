@@ -270,11 +270,7 @@ class SubmissionPath:
 
     async def origins(self, fingerprint: str) -> tuple[str, ...]:
         """Return whose pages may send shares, and where the page of a collection may send them."""
-        try:
-            course = await run_in_threadpool(self.store.course, fingerprint)
-        except BlurfitError:  # unknown, or the store is away: others will say so
-            return ()
-        return tuple(one.url for one in course.document.databases)
+        return await run_in_threadpool(origins_in, self.store, fingerprint)
 
     async def _collection(self, fingerprint: str) -> Collection:
         if (known := self.store.known(fingerprint)) is not None:
@@ -419,3 +415,11 @@ def _invitations(headers: dict[bytes, bytes]) -> tuple[bytes, ...]:
     if given is None:
         return ()
     return tuple(tokens.hashed(one.strip()) for one in given.decode("latin-1").split(","))
+
+
+def origins_in(store: Store, fingerprint: str) -> tuple[str, ...]:
+    """Return where the two databases of a collection are, if it has two."""
+    try:
+        return tuple(one.url for one in store.course(fingerprint).document.databases)
+    except BlurfitError:  # unknown, or the store is away: others will say so
+        return ()

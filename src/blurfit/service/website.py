@@ -18,7 +18,7 @@ this service alone, none of them inline, and no text may become HTML.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -136,9 +136,11 @@ def wants_page(request: Request) -> bool:
     return "text/html" in accepted and "application/json" not in accepted
 
 
-def collection_page(request: Request) -> Response:
-    """The page of a collection, at the address where programs find its state."""
-    response = _page(request, COLLECTION)
+def collection_page(request: Request, others: Sequence[str] = ()) -> Response:
+    """The page of a collection, at the address where programs find its state; it asks its `others`
+    how many they have.
+    """
+    response = _page(request, COLLECTION, others)
     response.headers["vary"] = "accept, accept-encoding"
     return response
 
@@ -152,21 +154,24 @@ def _page_route(
     name: str, origins: Origins | None = None
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        response = _page(request, name)
+        others: Sequence[str] = ()
         if name == PAGES["/c/{fingerprint}"] and origins is not None:
-            others = " ".join(("'self'", *await origins(request.path_params["fingerprint"])))
-            policy = POLICY.replace("connect-src 'self'", f"connect-src {others}")
-            response.headers["content-security-policy"] = policy
-        return response
+            others = await origins(request.path_params["fingerprint"])
+        return _page(request, name, others)
 
     return endpoint
 
 
-def _page(request: Request, name: str) -> Response:
-    """The page, which says itself what is wrong with its address; for programs it is a 404."""
+def _page(request: Request, name: str, others: Sequence[str] = ()) -> Response:
+    """The page, which says itself what is wrong with its address; for programs it is a 404. It may
+    ask `others`, beside the service that it comes from.
+    """
     fingerprint = request.path_params.get("fingerprint")
     is_address = fingerprint is None or re.fullmatch("[0-9a-f]{64}", fingerprint)
-    return all_files()[name].answer(request, 200 if is_address else 404)
+    response = all_files()[name].answer(request, 200 if is_address else 404)
+    allowed = " ".join(("connect-src 'self'", *others))
+    response.headers["content-security-policy"] = POLICY.replace("connect-src 'self'", allowed)
+    return response
 
 
 async def _file(request: Request) -> Response:

@@ -37,10 +37,12 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums, sampler_for
 from blurfit.theory import moments
+from blurfit.theory.announced import Announced
 from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm
 from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.maps import Announced, GaugeMap, ResidualMap
-from blurfit.theory.planning import Kind, Stages, public_weights
+from blurfit.theory.hazards import HazardMap
+from blurfit.theory.maps import GaugeMap, ResidualMap
+from blurfit.theory.planning import Kind, Stages, information, mean_alone, public_weights
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
 
@@ -165,7 +167,13 @@ def collect_in_waves(
     rows = waves[0]
     mean = "mean" in plan.kinds[:3]
     number = task == "number" and (not held or len(waves) == 1)
-    weights = public_weights(kinds, len(rows), mus[0], neighbours=neighbours, number=number)
+    followed = len(waves) > 1 and not held
+    if task == "number" and followed:
+        psi = information(len(rows), mus[0], len(kept))
+        mean = mean_alone(psi, len(kept), followed=True)
+    weights = public_weights(
+        kinds, len(rows), mus[0], neighbours=neighbours, number=number, followed=followed
+    )
     per_column = [weights.features[feature] for feature, _ in columns]
     described = [
         JointColumn(name, weight, kind, f"{feature}" if kind == "level" else None)
@@ -208,6 +216,7 @@ def draw_wave(
     neighbours: Neighbours = "replace",
 ) -> WaveSums:
     """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
+    assert not isinstance(chart, HazardMap), "times are columns of an agreement's own records"
     deviation = chart.sensitivity(neighbours) / mu
     if isinstance(chart, GaugeMap):
         counts = generator.normal(size=chart.width) * deviation

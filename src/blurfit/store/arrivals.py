@@ -273,7 +273,7 @@ def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> 
         )
     if not is_open:
         raise ClosedError(
-            "The collection has closed, and takes nothing more. Nothing of this was kept."
+            "The survey has closed, and takes no more answers. Nothing of this was stored."
         )
     if _is_full(connection, wave):
         raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")
@@ -291,8 +291,8 @@ def _use_invitations(connection: Connection, wave: Collection, span: Span, neede
     if len(good) < needed:
         raise NotInvitedError(
             f"Expected an invitation for each of {needed} submissions, and {len(good)} of those "
-            "given are good: the others were never given out, or have been used. Ask whoever "
-            "invited you."
+            "given are good: each works once, and the others were never given out, or have been "
+            "used. Open the whole link that you were sent, or ask whoever invited you for another."
         )
     if (place := wave.agreement.wave) is not None:
         good = [one for one in good if place.lot.group_of(one) == place.number]

@@ -94,7 +94,7 @@ import numpy.typing as npt
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of, positive, whole
 from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
+from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
 from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensitivity
 
 IndexArray = npt.NDArray[np.intp]
@@ -536,9 +536,14 @@ class WaveForm(Form):
         return np.concatenate([*parts, squares], axis=-1)
 
     def pooled(self, values: FloatArray) -> FloatArray:
-        """Return what one person sends who has several rows, (m, k): residuals are cut together."""
-        if not isinstance(self.chart, ResidualMap):
-            return np.asarray(self.products(values).mean(axis=0))
+        """Return what one person sends who has several rows, (m, k): residuals are cut together,
+        and squares are those of mean slopes.
+        """
+        if isinstance(self.chart, NewtonMap):
+            u, g, h = self.chart.records(*self._parts(values))
+            slope = -(g @ u) / len(u)
+            squares = np.outer(slope, slope) if self.chart.robust else None
+            return self.take((u * h[:, None]).T @ u / len(u), slope, squares)
         z = self.chart.vectors(*self._parts(values), together=True)
         p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
         squares = np.outer(p, p) if self.chart.robust else None
@@ -661,10 +666,3 @@ class GaugeForm(WaveForm):
         """The counts as they are: (1, width)."""
         del count
         return np.array(sums, dtype=np.float64)[None]
-
-
-def wave_form(chart: Announced, columns: tuple[str, ...], kept: tuple[int, ...]) -> WaveForm:
-    """Return the form of a map."""
-    if isinstance(chart, GaugeMap):
-        return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
-    return WaveForm(chart, columns, kept)

@@ -157,8 +157,20 @@ people asks. Let M be the mean of z_tz_tᵀ, γ that of g_t², and X that of x_t
 semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤ γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t,
 tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)² and tr BB' = tρ²: F is at most what it is above,
 with tr X and γ in place of ‖x‖² and g², and Δ is the same. A gauge counts a person in the bins of
-F/√p and of the root mean square of g. Newton's quadratics are averaged as they are
-(`blurfit.theory.moments`).
+F/√p and of the root mean square of g.
+
+Newton's (M, p) are averaged over a person's rows, and B = ppᵀ is that of the averaged p, as the
+sampling of people asks. (M, p) of a person is in the hull of those of rows, by Lemma H of
+`blurfit.theory.coded`, but B is no average. Still **Δ is that of one row**: for a fixed other
+person (M', p'),
+
+    F = ‖M − M'‖² + ω²(‖p‖⁴ + ‖p'‖⁴ − 2(p·p')²) + ‖p − p'‖²/τ²
+
+is a convex function of (M, p) wherever 2ω²G² ≤ 1/τ²: the first part is convex in M, and the
+others' second derivative by p is ω²(4‖p‖²I + 8ppᵀ − 4p'p'ᵀ) + 2I/τ² ⪰ (2/τ² − 4ω²G²)I ⪰ 0, as
+‖p'‖ ≤ G. A convex function is largest over a hull at one of the points that span it, so at a single
+row, whose B is its own; and then so for the other person. `zero-out`, p' = 0, alike. ∎ Both losses
+above keep 2ω²G² ≤ 1/τ².
 
 **Gauge.** A record is in one bin of each histogram, so another record in its place takes one from a
 bin and gives one to another in each: Δ = 2 for two histograms and √2 for their joint one;
@@ -194,7 +206,6 @@ LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1,
 LARGEST_WHITENING = 1e12
 LARGEST_SCORE = 500.0  # of a model that is announced; its exponential is still a number
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-4, 1e6
-KINDS = ("residual", "gauge", "logistic", "poisson")
 MOST_BINS = 64  # of a gauge
 
 
@@ -379,9 +390,9 @@ class Whitening:
     intercept: float = 0.0
 
     def __post_init__(self) -> None:
-        mean = _numbers(LARGEST_NUMBER, mean=self.mean)
-        matrix = _numbers(LARGEST_WHITENING, matrix=self.matrix)
-        beta = _numbers(LARGEST_NUMBER, coefficients=self.coefficients)
+        mean = numbers(LARGEST_NUMBER, mean=self.mean)
+        matrix = numbers(LARGEST_WHITENING, matrix=self.matrix)
+        beta = numbers(LARGEST_NUMBER, coefficients=self.coefficients)
         p = mean.size
         if mean.ndim != 1 or not p or matrix.shape != (p, p) or beta.shape != (p,):
             raise InvalidValueError(
@@ -406,6 +417,12 @@ class Whitening:
     def dimension(self) -> int:
         """p, the number of encoded features."""
         return self.mean.size
+
+    @cached_property
+    def scores(self) -> tuple[float, float]:
+        """Mean and standard deviation of the scores, by what the map says of the features."""
+        spread = np.linalg.norm(np.linalg.solve(self.matrix.T, self.coefficients))
+        return self.intercept + float(self.coefficients @ self.mean), float(spread)
 
     def features(self, v: ArrayLike) -> FloatArray:
         """W(v − m); a record for which that is not a finite vector becomes 0."""
@@ -477,7 +494,7 @@ def into_ball(x: FloatArray, reach: float) -> FloatArray:
         return np.asarray(w * np.minimum(largest / reach, 1 / np.maximum(length, 1.0)))
 
 
-def _numbers(most: float, **named: ArrayLike) -> FloatArray:
+def numbers(most: float, **named: ArrayLike) -> FloatArray:
     """Return the one named array as finite floats of bounded size, in a copy of its own."""
     ((name, value),) = named.items()
     try:
@@ -655,27 +672,20 @@ class NewtonMap:
     @cached_property
     def mean_curvature(self) -> float:
         """h̄ = E[h(t)] for Gaussian features, by what the map itself says of them."""
-        return gaussian_mean(lambda t: self.loss.slopes(t, 0.0)[1], *self._scores)
+        return gaussian_mean(lambda t: self.loss.slopes(t, 0.0)[1], *self.whitening.scores)
 
     @property
     def third_moments(self) -> FloatArray:
         """E[h'(t)·zᵏ] for k = 0, …, 3, z being these scores, standardised: h' = h for counts, and
         h(1 − 2σ) for labels.
         """
-        mean, deviation = self._scores
+        mean, deviation = self.whitening.scores
 
         def third(z: FloatArray) -> FloatArray:
             g, h = self.loss.slopes(mean + deviation * z, -1.0)
             return h if isinstance(self.loss, PoissonNewton) else h * (1 - 2 * g)
 
         return np.array([float(_WEIGHTS @ (third(_NODES) * _NODES**k)) for k in range(4)])
-
-    @cached_property
-    def _scores(self) -> tuple[float, float]:
-        """Mean and standard deviation of the scores, by what the map says of the features."""
-        white = self.whitening
-        spread = np.linalg.norm(np.linalg.solve(white.matrix.T, white.coefficients))
-        return white.intercept + float(white.coefficients @ white.mean), float(spread)
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of (ΣM, Σp), with Σppᵀ if it is sent, whatever the map is: the loss's own."""
@@ -738,7 +748,7 @@ class GaugeMap:
     def __post_init__(self) -> None:
         within(1 / LARGEST_NUMBER, LARGEST_NUMBER, scale=self.scale)
         for name in ("features", "errors"):
-            edges = _numbers(LARGEST_WHITENING, **{name: getattr(self, name)})
+            edges = numbers(LARGEST_WHITENING, **{name: getattr(self, name)})
             increasing = edges.ndim == 1 and (np.diff(edges, prepend=0.0) > 0).all()
             if not increasing or not 2 <= len(edges) <= MOST_BINS:
                 raise InvalidValueError(f"Expected {name} to be 2 to {MOST_BINS} increasing ends.")
@@ -798,44 +808,3 @@ def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:
 
 
 WaveMap = ResidualMap | NewtonMap  # under which a step is collected
-Announced = WaveMap | GaugeMap
-
-
-def map_from_dict(entry: Mapping[str, Any]) -> Announced:
-    """Read the map of an agreement, and check it before any record is read."""
-    if not isinstance(entry, Mapping):
-        raise InvalidValueError(f"Expected a map to be a dict, got {type(entry).__name__}.")
-    kind = entry.get("kind")
-    one_of(KINDS, kind=kind)
-    common = {"kind", "mean", "whitening", "coefficients", "intercept"}
-    newton = {"constant", "radius", "robust", "balance"}
-    own = {
-        "residual": {"radius", "scale", "bound", "weights", "robust", "stride"},
-        "gauge": {"scale", "features", "errors", "joint"},
-        "logistic": newton,
-        "poisson": {*newton, "count_bound", "curvature_bound", "gradient_bound"},
-    }[str(kind)]
-    if set(entry) != common | own:
-        raise InvalidValueError(
-            f"Expected a {kind} map to have {sorted(common | own)}, got {sorted(entry)}."
-        )
-    whitening = Whitening.from_dict(entry)
-    if kind == "residual":
-        weights = entry["weights"]
-        if not isinstance(weights, list) or len(weights) != 3:
-            raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
-        c, a, b = weights
-        reach = entry["radius"], entry["scale"], entry["bound"]
-        return ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
-    if kind == "gauge":
-        ends = entry["features"], entry["errors"]
-        return GaugeMap(whitening, entry["scale"], *ends, entry["joint"])
-    loss: LogisticNewton | PoissonNewton
-    if kind == "logistic":
-        loss = LogisticNewton(entry["balance"])
-    else:
-        count, curvature, gradient = (
-            entry[f"{one}_bound"] for one in ("count", "curvature", "gradient")
-        )
-        loss = PoissonNewton(count, curvature, gradient, entry["balance"])
-    return NewtonMap(whitening, loss, entry["constant"], entry["radius"], entry["robust"])

@@ -98,23 +98,28 @@ noise. `choose_plan` is a table over ψ, from the American Community Survey (the
 and checked on other numbers of columns, other people and generated ones: a choice, not a
 derivation.
 
-| ψ | numbers | labels | counts |
-| --- | --- | --- | --- |
-| below 3 | one wave | one wave | one wave |
-| 3 to 6 | 0.3, then residuals | one wave | 0.3, then residuals |
-| 6 to 8 | 0.2, residuals 0.2, 0.25, 0.35 | one wave | 0.3, then residuals |
-| 8 to 30 | as above | 0.3, then residuals | 0.3, then residuals |
-| 30 to 150 | as above | 0.2, residuals 0.3, Newton | as labels |
-| from 150 on | 0.08, 0.12, 0.15, 0.25, 0.4 | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
+| ψ | labels | counts |
+| --- | --- | --- |
+| below 3 | one wave | one wave |
+| 3 to 8 | one wave | 0.3, then residuals |
+| 8 to 30 | 0.3, then residuals | 0.3, then residuals |
+| 30 to 150 | 0.2, residuals 0.3, Newton | as labels |
+| from 150 on | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
+
+Numbers (`_waves_of_numbers`): one wave where the mean is all that can be learned, ψ < 1.5 or nμ <
+60. Below ψ = 6 two, of which the first learns the mean alone, ψ₁ < 1.5, and so where slopes are
+looked for in the second. Then three (0.3, 0.3, 0.4), four from ψ = 12 and nμ = 250 on (0.2, 0.2,
+0.25, 0.35), and five from ψ = 150 and nμ = 5000 on (0.08, 0.12, 0.15, 0.25, 0.4). Chosen on 15
+generated populations of 3, 14 and 40 columns.
 
 Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
 joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
 Newton again, which makes errors honest: one step leaves the square of its length.
 
-Also one wave where nμ < 100 (numbers: 150), and with up to three columns for labels and counts
-below ψ = 1500. There one wave knows the line well already, and what waves add costs more than it
-saves (2 columns, labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more
-waves where the exact curve is wanted all the same.
+Labels and counts have one wave where nμ < 100, too, and with up to three columns below ψ = 1500.
+There one wave knows the line well already, and what waves add costs more than it saves (2 columns,
+labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more waves where the
+exact curve is wanted all the same.
 
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
@@ -149,14 +154,14 @@ _TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 _MOST = 2.0
 _HALF_STEPS = 40
 
-Task = Literal["number", "label", "count"]
-TASKS: tuple[Task, ...] = ("number", "label", "count")
+Task = Literal["number", "label", "count", "hazard"]
+TASKS: tuple[Task, ...] = ("number", "label", "count", "hazard")
 StageKind = Literal["joint", "gauge", "mean", "residual", "newton"]
 STAGES: tuple[StageKind, ...] = ("joint", "gauge", "mean", "residual", "newton")
 
 # ψ from which a second wave helps. Labels gain nothing before: at ψ of 3 to 6 accuracy was even on
 # the survey, and 0.0026 ± 0.0012 and 0.0014 ± 0.0009 less on Adult (41 columns).
-ENOUGH_FOR_TWO: dict[Task, float] = {"number": 3.0, "label": 8.0, "count": 3.0}
+ENOUGH_FOR_TWO: dict[Task, float] = {"label": 8.0, "count": 3.0}
 ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach a whitening
 FEWEST = 10  # people who can be divided at all
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
@@ -165,11 +170,11 @@ ENOUGH_FOR_FOUR = 150.0  # ψ from which a second Newton wave is, and a fifth on
 # Columns up to which one wave is enough for labels and counts, below this ψ.
 FEW: dict[Task, int] = {"label": 3, "count": 3}
 ENOUGH_FOR_FEW = 1500.0
-ENOUGH_FOR_WEIGHTS = 150.0  # nμ from which a second wave helps with numbers,
-ENOUGH_FOR_MORE = 6.0  # and ψ from which a third and a fourth one do
+# ψ and nμ from which numbers have three, four and five waves
+_MORE_OF_NUMBERS = {3: (6.0, 0.0), 4: (12.0, 250.0), 5: (150.0, 5000.0)}
 _PEOPLE_OF_NUMBERS = {
     2: (0.3, 0.7),
-    3: (0.25, 0.3, 0.45),
+    3: (0.3, 0.3, 0.4),
     4: (0.2, 0.2, 0.25, 0.35),
     5: (0.08, 0.12, 0.15, 0.25, 0.4),
 }
@@ -181,6 +186,9 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     3: (0.16, 0.25, 0.59),
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
+# Exits, then waves of log-odds: shares of the people, and of μ² where one holds all rows.
+_PEOPLE_OF_HAZARDS = {1: (1.0,), 2: (0.25, 0.75), 3: (0.2, 0.3, 0.5)}
+_HAZARD_SHARES = {1: (1.0,), 2: (0.25, 0.75), 3: (0.15, 0.2, 0.65)}
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
 ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
@@ -206,6 +214,7 @@ def public_weights(
     *,
     neighbours: Neighbours = "replace",
     number: bool = False,
+    followed: bool = False,
 ) -> ChosenWeights:
     """Return the default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -215,6 +224,7 @@ def public_weights(
         mu: The Gaussian privacy of the sums.
         neighbours: What one person may change.
         number: Whether the target is a number, of which the mean is all that a few people tell.
+        followed: Whether waves of other people follow.
 
     >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
     >>> round(sum(w**2 for w in weights.features) + weights.target**2, 12)
@@ -227,14 +237,17 @@ def public_weights(
     shares = [_share(kind) for kind in features]
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
     psi = information(count, mu, coefficients)
-    if number and mean_alone(psi, coefficients) and neighbours == "replace":
+    if number and mean_alone(psi, coefficients, followed=followed) and neighbours == "replace":
         return _shared(shares, 1.0, 0.95)
     return _shared(shares, *_best_pair(coefficients, count, mu, neighbours))
 
 
-def mean_alone(psi: float, coefficients: int) -> bool:
-    """Tell whether nothing but the mean of a number can be learned, by public facts."""
-    return psi < LEAST_INFORMATION or psi * math.pow(coefficients, 1.5) < LEAST_REACH
+def mean_alone(psi: float, coefficients: int, *, followed: bool = False) -> bool:
+    """Tell whether nothing but the mean of a number can be learned, by public facts; or should be,
+    of a first wave that is `followed` by others of other people.
+    """
+    small = psi * math.pow(coefficients, 1.5) < LEAST_REACH
+    return psi < LEAST_INFORMATION or (small and not followed)
 
 
 def weights_beside_public_rows(features: Sequence[Kind], constant: float = 0.4) -> ChosenWeights:
@@ -405,13 +418,16 @@ def choose_plan(
     For labels and counts a residual wave before Newton's gives it a better start.
     """
     one_of(TASKS, task=task)
+    if task == "hazard":
+        return _hazard_stages(waves, _PEOPLE_OF_HAZARDS)
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
-        enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_WEIGHTS and count >= FEWEST
-        more = 4 if psi < ENOUGH_FOR_FOUR else 5
-        waves = (2 if psi < ENOUGH_FOR_MORE else more) if enough else 1
+        waves = 1 if count < FEWEST else _waves_of_numbers(psi, reach, coefficients)
     if task == "number" and waves in _PEOPLE_OF_NUMBERS:
         start, *rest = _PEOPLE_OF_NUMBERS[waves]
+        if waves == 2 and psi < _MORE_OF_NUMBERS[3][0]:
+            start = min(0.4, 0.9 * LEAST_INFORMATION / psi)
+            rest = [1 - start]
         return Stages(task, (Stage("joint", start), *(Stage("residual", one) for one in rest)))
     curve = task != "number" and psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
     if waves is None:
@@ -432,10 +448,15 @@ def choose_plan(
         newton = Stage("newton", 0.25), Stage("newton", 0.5)
         return Stages(task, (Stage("joint", 0.1), Stage("residual", 0.15), *newton))
     # Each wave twice as large as the one before, so that the last, which decides, is the largest.
-    sizes = [2.0**place for place in range(waves)]
     kinds: list[StageKind] = ["joint", *[last] * (waves - 1)]
-    total = math.fsum(sizes)
-    return Stages(task, tuple(Stage(k, s / total) for k, s in zip(kinds, sizes, strict=True)))
+    return Stages(task, tuple(map(Stage, kinds, _doubling(waves))))
+
+
+def _waves_of_numbers(psi: float, reach: float, coefficients: int) -> int:
+    if mean_alone(psi, coefficients):
+        return 1
+    enough = [k for k, (least, most) in _MORE_OF_NUMBERS.items() if psi >= least and reach >= most]
+    return max(enough, default=2)
 
 
 def choose_shares(
@@ -454,6 +475,8 @@ def choose_shares(
     more than seven waves gained 1 % at most.)
     """
     one_of(TASKS, task=task)
+    if task == "hazard":
+        return _hazard_stages(waves, _HAZARD_SHARES)
     psi, reach = information(count, mu, coefficients), count * mu
     if task != "number":
         if waves is None and count < FEWEST:
@@ -489,6 +512,20 @@ def choose_shares(
     return Stages(task, tuple(stages))
 
 
+def _hazard_stages(waves: int | None, known: dict[int, tuple[float, ...]]) -> Stages:
+    """Return exits and then log-odds of an event, in three waves if nothing is asked for."""
+    waves = 3 if waves is None else waves
+    whole(waves=waves)
+    shares = known.get(waves) or _doubling(waves)
+    kinds: list[StageKind] = ["joint", *["newton"] * (waves - 1)]  # type: ignore[list-item]
+    return Stages("hazard", tuple(Stage(*one) for one in zip(kinds, shares, strict=True)))
+
+
+def _doubling(waves: int) -> tuple[float, ...]:
+    """Return shares of which each is twice the one before."""
+    return tuple(2.0 ** (place - waves) / (1 - 2.0**-waves) for place in range(waves))
+
+
 def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) -> Stages:
     """Return the shares of labels and counts: never one wave, unless it is asked for."""
     if waves is None:
@@ -496,10 +533,7 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
         waves = 2 if few else 3 if psi < 50 else 4
     whole(waves=waves)
     kinds: list[StageKind] = ["joint", "residual", *["newton"] * (waves - 2)]  # type: ignore[list-item]
-    if waves in _CURVE_SHARES:
-        shares = _CURVE_SHARES[waves]
-    else:  # each wave has twice the share of the one before
-        shares = tuple(2.0 ** (place - waves) / (1 - 2.0**-waves) for place in range(waves))
+    shares = _CURVE_SHARES.get(waves) or _doubling(waves)
     return Stages(task, tuple(Stage(*one) for one in zip(kinds[:waves], shares, strict=True)))
 
 

@@ -1,6 +1,7 @@
 """Experiments, each one command of `blurfit-lab`.
 
     reproduce    the paper's figures and claims: cohort ─ windows ─► cells ─► CSV ─► plots ─► page
+    rivals       head to head with every rival, family by family, and the pages that tell it
     everywhere   public defaults, rivals and a private mean on many populations
     coverage     95 % intervals against a population's own best model
     public       what public rows of the features are worth

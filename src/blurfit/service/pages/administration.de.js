@@ -189,9 +189,6 @@ export default {
   "card.awaits.closed": "{name} veröffentlicht für beide Datenbanken: Bitten Sie die dortige Verwaltung darum. Solange das nicht geschieht, wird auch hier nichts veröffentlicht.",
   "card.awaits.published": "{name} hat es noch nicht. Veröffentlichen Sie noch einmal, dann wird es noch einmal gesendet.",
   "card.awaits.plan": "Der nächste Schritt liegt bei {name} und wird von selbst wiederholt. Wenn sich nichts ändert, läuft der Dienst dort nicht, oder die beiden erreichen einander nicht: Fragen Sie die dortige Verwaltung.",
-  "side.more": "{name} hat {count} mehr.",
-  "side.fewer": "{name} hat {count} weniger.",
-  "side.same": "{name} hat ebenso viele.",
   "side.has": "{name} hat {count}.",
   "side.silent": "{name} sagt nicht, wie viele es sind.",
   // what cannot be undone

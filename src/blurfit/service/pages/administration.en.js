@@ -189,9 +189,6 @@ export default {
   "card.awaits.closed": "{name} publishes for both databases: ask its administrator to do so. As long as nobody does, nothing is published here either.",
   "card.awaits.published": "{name} does not have it yet. Publish again, and it is sent again.",
   "card.awaits.plan": "The next step is that of {name}, and is tried again by itself. If this does not change, its service is not running, or the two cannot reach each other: ask its administrator.",
-  "side.more": "{name} has {count} more.",
-  "side.fewer": "{name} has {count} fewer.",
-  "side.same": "{name} has as many.",
   "side.has": "{name} has {count}.",
   "side.silent": "{name} does not say how many it has.",
   // what cannot be undone

@@ -3,12 +3,12 @@
 
 import { attempt, closesInWords, confirmOnce, moveDate, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
-import { date, number, t } from "./language.js";
+import { date, language, number, t } from "./language.js";
 import { roleHere } from "./opening.js";
 import { ask, h, place, progress, show } from "./page.js";
 import { featuresInWords } from "./texts.js";
 import { progressInWords, waveInWords } from "./waves.js";
-import { countInWords, targetInWords, titleIn } from "./words.js";
+import { countInWords, sideInWords, targetInWords, titleIn } from "./words.js";
 
 const EVERY = 4000;
 const HOUR = 3_600_000;
@@ -75,7 +75,7 @@ async function compared({ fingerprint, count, quorum, state }) {
 function comparison({ fingerprint, count }) {
   const found = halves.get(`${fingerprint} ${count}`);
   if (!found) return null;
-  return h("p", { class: found.disagree || found.long ? "note some" : "hint", lang: "en" }, found.told);
+  return h("p", { class: found.disagree || found.long ? "note some" : "hint" }, found.told);
 }
 
 /** How many more or fewer the other of two databases has. */
@@ -85,8 +85,7 @@ function otherSide({ fingerprint }) {
   const [own, other] = [databases[at], databases[1 - at]];
   if (!own || !other || own.count === null) return null;
   if (other.count === null) return h("p.hint", t("side.silent", { name: other.name }));
-  const [more, values] = [other.count - own.count, { name: other.name, count: number(Math.abs(other.count - own.count)) }];
-  return h("p.hint", t(more > 0 ? "side.more" : more < 0 ? "side.fewer" : "side.same", values));
+  return h("p.hint", sideInWords(other.name, other.count, own.count));
 }
 
 /** Put the focus back onto the same button after the cards were made anew. */
@@ -157,7 +156,7 @@ function card(status) {
         file(`${files}/agreement`, "agreement.json", "agreement"),
         isDone ? file(`${files}/model`, "model.json", "model") : null,
         sums ? file(`${files}/moments`, "moments.json", "sums") : null,
-        isDone ? file(`${files}/statement?format=markdown`, "statement.md", "statement") : null,
+        isDone ? file(`${files}/statement?format=markdown&lang=${language}`, "statement.md", "statement") : null,
       ),
       state === "closed" && !sums && agreement.databases.length === 0 ? h("p.hint", t("card.handOver")) : null,
     ),
@@ -255,7 +254,7 @@ function planCard(plan) {
     ),
     isOver ? null : progress(now.count, now.quorum, countInWords({ ...now, invited })),
     otherSide(now),
-    reason ? h("p.hint", { lang: "en" }, reason) : null,
+    reason ? h("p.hint", reason) : null,
     awaits ? h("p.note.some", t("card.awaits.plan", { name: awaits })) : null,
     comparison(now),
     h("div.buttons",

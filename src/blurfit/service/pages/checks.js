@@ -2,17 +2,15 @@
 
 import { t } from "./language.js";
 
-
-
 export class NotCertified extends Error {}
 
-export function demand(holds, name, stated, expected) {
-  if (!holds) {
-    throw new NotCertified(
-      `The agreement states ${name} = ${stated}, and it should be ${expected}. ` +
-        "Do not take part; nothing has left this device.",
-    );
-  }
+export function demand(holds, name, stated) {
+  if (!holds) throw new NotCertified(t("refused.states", { name, stated }));
+}
+
+/** Whether a document is the one that is named: `own` is its fingerprint as computed here. */
+export function demandThis(own, stated, expected) {
+  if (own !== expected || stated !== own) throw new NotCertified(t("refused.other", { own, expected }));
 }
 
 /** These fields, no fewer and no more; those of `optional` may be there too. */
@@ -22,12 +20,12 @@ export function exactly(thing, names, what, optional = []) {
   const there = fields.filter((name) => !optional.includes(name)).sort();
   const found = isObject ? fields.sort().join(", ") : typeof thing;
   const fits = isObject && there.join(", ") === [...names].sort().join(", ");
-  demand(fits, `the fields of ${what}`, found, names.join(", "));
+  demand(fits, `the fields of ${what}`, found);
 }
 
 export function positive(holder, ...names) {
   for (const name of names) {
-    demand(finite(holder[name]) && holder[name] > 0, name, holder[name], "a positive number");
+    demand(finite(holder[name]) && holder[name] > 0, name, holder[name]);
   }
 }
 
@@ -43,7 +41,7 @@ export const BEYOND = 2 ** -24;
 export function isAbove(name, stated, follows) {
   const most = follows + BEYOND * Math.abs(follows);
   const isFine = finite(stated) && stated >= follows && stated <= most;
-  demand(isFine, name, stated, `at least ${follows}, which follows from the noise, and hardly more`);
+  demand(isFine, name, stated);
 }
 
 /** A SHA-256 in hexadecimal digits. */

@@ -13,34 +13,34 @@ export function verifyCoded(agreement) {
   const { schema, mechanism, wave, sends, public_rows: rows } = agreement;
   const { groups, overlap, weighting, factors } = agreement;
   const isAlone = mechanism === "moment" && wave === null && !sends && rows === null;
-  demand(isAlone, "groups or weights", groups ?? weighting, "all products of one wave");
+  demand(isAlone, "groups or weights", groups ?? weighting);
   const features = new Map(questionsOf(schema).slice(0, -1).map((one) => [one.name, one]));
   const isList = (name) => features.get(name)?.kind === "categorical" && !features.get(name).knots;
   if (groups !== undefined) {
-    demand(isList(groups), "groups", groups, "a question with levels");
+    demand(isList(groups), "groups", groups);
     const count = columnsFor(features.get(groups)).length;
-    demand(count <= MOST_GROUPS, "number of groups", count, `at most ${MOST_GROUPS}`);
+    demand(count <= MOST_GROUPS, "number of groups", count);
   }
   const isOverlap =
     overlap === undefined || (finite(overlap) && overlap > 0 && overlap <= MOST_OVERLAP);
-  demand(isOverlap, "overlap", overlap, `left out, or up to ${MOST_OVERLAP}`);
-  demand(overlap === undefined || groups !== undefined, "overlap", overlap, "left out");
-  demand(factors === undefined || weighting !== undefined, "factors", factors, "left out");
+  demand(isOverlap, "overlap", overlap);
+  demand(overlap === undefined || groups !== undefined, "overlap", overlap);
+  demand(factors === undefined || weighting !== undefined, "factors", factors);
   if (weighting === undefined) return;
   const one = features.get(weighting);
   if (factors === undefined) {
     const isNumber = one?.kind === "numeric" && !one.optional && one.lower === 0;
-    demand(isNumber, "weighting", weighting, "a number from 0, or factors of levels");
+    demand(isNumber, "weighting", weighting);
     return;
   }
   const isPair = (pair) =>
     Array.isArray(pair) && pair.length === 2 && finite(pair[1]) && pair[1] >= 0 && pair[1] <= 1;
   const isFine = Array.isArray(factors) && factors.every(isPair) && isList(weighting);
-  demand(isFine && factors.some(([, factor]) => factor > 0), "factors", factors, "from 0 to 1");
+  demand(isFine && factors.some(([, factor]) => factor > 0), "factors", factors);
   const named = factors.map(([level]) => level);
   const levels = answersOf(one);
   const isEach = named.length === levels.length && levels.every((level) => named.includes(level));
-  demand(isEach, "factors", named.join(", "), "one for each level");
+  demand(isEach, "factors", named.join(", "));
 }
 
 /** The form with groups, weights or both, from the products of all columns. */

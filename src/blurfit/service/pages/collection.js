@@ -7,7 +7,7 @@ import { askedOf } from "./schema.js";
 import { attributes, inWords, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
-  agreementInWords, countedIn, isOpenToAnyone, isShared, noiseInWords, premiseInWords, titleIn,
+  agreementInWords, countedIn, isOpenToAnyone, isShared, noiseInWords, premiseInWords, sideInWords, titleIn,
 } from "./words.js";
 
 const EVERY = 5000;
@@ -62,9 +62,11 @@ function about({ schema, databases }) {
 }
 
 async function update(agreement, course) {
-  const [status, hours, plan] = await Promise.all([
+  const other = agreement.databases.find(({ url }) => url !== location.origin);
+  const [status, hours, there, plan] = await Promise.all([
     ask(`/collections/${fingerprint}`),
     ask(`/collections/${fingerprint}/history`),
+    other ? ask(`${other.url}/collections/${fingerprint}`).catch(() => null) : null,
     course ? ask(`/collections/${agreement.wave.plan}`) : null,
   ]);
   if (course) {
@@ -87,6 +89,7 @@ async function update(agreement, course) {
     shown === "closed" && awaits !== null ? h("p", t("awaits", { name: awaits })) : null,
     closes === null ? null : h("p", t(isOpen ? "closes" : "closed.at", { moment: moment(closes * 1000) })),
     progress(count, quorum, t(count < quorum ? "status.below" : "status.enough", values)),
+    there && isOpen ? h("p.hint", `${sideInWords(other.name, there.count, count)} ${t("side.both")}`) : null,
     isOpenToAnyone(agreement) ? h("div.note.some", h("strong", t("openToAnyone")), ` ${premiseInWords(agreement)}`) : null,
     hours.length ? arrivalsPlot(hours, quorum, seen) : h("p.hint", t("nobodyYet")),
     course && state !== "collecting" ? null : h("div.buttons", action(shown, invited)),
@@ -98,7 +101,7 @@ function planAction({ fingerprint: own }, { waves: all, model, state, reason }) 
   const now = all.find((one) => one.state === "collecting")?.fingerprint;
   return [
     state === "held" ? h("p.hint", t("groups.held")) : null,
-    state === "ended" && reason ? h("p.hint", { lang: "en" }, reason) : null,
+    state === "ended" && reason ? h("p.hint", reason) : null,
     h("div.buttons",
       model ? h("a.button.primary", { href: `/m/${model}` }, t("seeModel")) : null,
       now && now !== own ? h("a.button", { href: `/collections/${now}` }, t("groups.now")) : null,

@@ -15,7 +15,7 @@ export function verifyExits(agreement) {
   const { target, features } = schema;
   const { name, time, horizon, bands } = target;
   const isRange = finite(horizon) && horizon > 0 && Number.isInteger(bands) && bands >= 2;
-  demand(isRange && bands <= MOST_BANDS, `bands of “${name}”`, bands, `2 to ${MOST_BANDS}`);
+  demand(isRange && bands <= MOST_BANDS, `bands of “${name}”`, bands);
   const asked = features.filter((one) => one.name === time);
   const isAsked =
     asked.length === 1 &&
@@ -24,13 +24,13 @@ export function verifyExits(agreement) {
     asked[0].upper === horizon &&
     asked[0].outside === "refuse" &&
     !asked[0].optional;
-  demand(isAsked, `time of “${name}”`, time, `a number from 0 to ${horizon}`);
+  demand(isAsked, `time of “${name}”`, time);
   const derived = features.flatMap(({ of = [] }) => [of].flat());
-  demand(!derived.includes(time) && !derived.includes(name), "derived columns", time, "of other answers");
-  demand(schema.targets.length === 1, "targets", schema.targets, `“${name}” alone`);
+  demand(!derived.includes(time) && !derived.includes(name), "derived columns", time);
+  demand(schema.targets.length === 1, "targets", schema.targets);
   const isAlone = wave === null && !sends && !diaries && !proofs && rows === null;
   const isPlain = !("groups" in agreement) && !("weighting" in agreement);
-  demand(isAlone && isPlain, "terms with a time to an event", "others", "one wave of plain sums");
+  demand(isAlone && isPlain, "terms with a time to an event", "others");
 }
 
 /** The form of a time to an event; `columns` are those of the features, the target's last. */

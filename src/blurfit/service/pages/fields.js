@@ -276,20 +276,20 @@ function answerIn(holder, column) {
   const text = standing(holder);
   if (!isAsked(holder)) return null;
   if (column.kind === "categorical" || isLabel(column) || isScale(column)) {
-    if (text === "") throw new AnswerError(column.name, t("wrong.choose", { question }));
+    if (text === "") throw new AnswerError(t("wrong.choose", { question }));
     return JSON.parse(text);
   }
   if (text === null) return null;
   const value = parseNumber(text);
   const bounds = boundsOf(column);
   if (!Number.isFinite(value)) {
-    throw new AnswerError(column.name, t("wrong.number", { question, bounds }));
+    throw new AnswerError(t("wrong.number", { question, bounds }));
   }
   const bound = Math.min(Math.max(value, column.lower), column.upper);
   if (bound !== value) {
-    if (column.outside === "refuse") throw new AnswerError(column.name, t("wrong.not", { bounds }));
+    if (column.outside === "refuse") throw new AnswerError(t("wrong.not", { bounds }));
     const message = t("wrong.outside", { bounds, bound: measured(column, bound) });
-    throw Object.assign(new AnswerError(column.name, message), { bound });
+    throw Object.assign(new AnswerError(message), { bound });
   }
   return value;
 }

@@ -19,12 +19,12 @@ export function verifyGrid({ grid, calibration, databases, proofs }, size) {
   exactly(grid, ["quadratic", "linear", "dither"], "grid");
   const { quadratic: step, linear, dither } = grid;
   const isOne = step === linear && linear === dither;
-  demand(isOne, "grid", `${step}, ${linear}, ${dither}`, "one step, three times");
+  demand(isOne, "grid", `${step}, ${linear}, ${dither}`);
   const most = coarsest(calibration, size, databases?.length > 0, proofs);
-  demand(most > 0 && finite(most), "the least step", most, "a positive number");
+  demand(most > 0 && finite(most), "the least step", most);
   const isNear = step > (most / 2) * (1 - BEYOND) && step <= most * (1 + BEYOND);
   const isFine = isNear && step === powerOfTwoBelow(step);
-  demand(isFine, "grid", step, `a power of two up to ${most}, not far below`);
+  demand(isFine, "grid", step);
 }
 
 /** How large the steps may be; finer where there are two databases, and coarser again with proofs. */
@@ -58,7 +58,7 @@ function roundHalfEven(value) {
 
 /** The largest power of two that is at most the value. */
 function powerOfTwoBelow(value) {
-  demand(value > 0 && Number.isFinite(value), "the least step", value, "a positive number");
+  demand(value > 0 && Number.isFinite(value), "the least step", value);
   let power = 2 ** Math.floor(Math.log2(value));
   while (power > value) power /= 2;
   while (power * 2 <= value) power *= 2;
@@ -82,8 +82,8 @@ export function submissionMu({ sigma, quorum }, reach) {
 /** Whether the stated μ keeps what is promised; refused unless it bounds that of the noise. */
 export function verifyMoment(calibration, reach) {
   const { model, sigma } = calibration;
-  demand(model.releases === "any", "releases", model.releases, "any");
-  demand(model.proved === true, "proved", model.proved, true);
+  demand(model.releases === "any", "releases", model.releases);
+  demand(model.proved === true, "proved", model.proved);
   isAbove("reach of the sums", calibration.reach.sums, reach.sums);
   isAbove("reach of a submission", calibration.reach.submission, reach.submission);
   isAbove("mu", calibration.mu, reach.sums / sigma);

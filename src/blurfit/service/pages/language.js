@@ -25,9 +25,6 @@ export function t(name, values = {}) {
   return words[name].replace(/\{(\w+)\}/g, (_, value) => values[value]);
 }
 
-/** Whether there are such words. */
-export const has = (name) => Object.hasOwn(words, name);
-
 /** From now on, in this tab, that language. */
 export function choose(tag) {
   try {

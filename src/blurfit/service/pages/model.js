@@ -2,7 +2,7 @@
 // it; what is promised; downloads.
 
 import { answers, field, putBack, showAsked } from "./fields.js";
-import { asTyped, number, percent, t, withError } from "./language.js";
+import { asTyped, language, number, percent, t, withError } from "./language.js";
 import { markdown } from "./markdown.js";
 import { alarm, alarmOf, ask, definitions, fingerprintHere, h, place, show, term } from "./page.js";
 import { effectPlot, intervalPlot, scaleOf } from "./plots.js";
@@ -36,8 +36,10 @@ async function start() {
   const groups = isPlanned ? ` ${(await import("./waves.js")).wavesOfModel(model.waves)}` : "";
   place("lead").textContent = t("model.lead", { count: number(model.count), what: countedIn(agreement) }) + groups;
   place("loading").hidden = true;
-  const told = await ask(`${base}/estimates`);
-  const estimates = (await isOwn(told, agreement)) === false ? {} : told.estimates;
+  const told = await ask(`${base}/estimates?lang=${language}`);
+  const isTrue = (await isOwn(told, agreement)) !== false;
+  const estimates = isTrue ? told.estimates : {};
+  if (isTrue) for (const name of ["caveats", "doubt", "refusal"]) model[name] = told[name]; // in this language
   show("effects", outputsOf(model).flatMap((output) => learned(model, output, estimates)));
   show("try", tryIt(model, estimates));
   show("promised", ...(await promised(model)));
@@ -58,7 +60,7 @@ async function signedBy(model) {
 
 /** The agreement as this device has checked it, and the statement in the service's words. */
 async function promised({ agreement, caveats }) {
-  const statement = await fetch(`${base}/statement?format=markdown`);
+  const statement = await fetch(`${base}/statement?format=markdown&lang=${language}`);
   const parts = [h("h2", t("promised"))];
   if (caveats.length) parts.push(alarm(t("promised.nothing"), caveats.join(" ")));
   else {
@@ -68,7 +70,7 @@ async function promised({ agreement, caveats }) {
       parts.push(alarmOf(error, t("promised.not")));
     }
   }
-  const text = h("div.statement", { lang: "en", id: "statement" }, markdown(await statement.text()));
+  const text = h("div.statement", { id: "statement" }, markdown(await statement.text()));
   return [...parts, h("details", h("summary", t("statement")), text)];
 }
 
@@ -88,7 +90,7 @@ function learned(model, output, estimates) {
 function quality(model, output) {
   const found = qualityOf(model, output);
   if (found) return h("div.quality", h("p", h("strong", found.verdict)), definitions(found.facts));
-  const why = model.refusal ? h("p", { lang: "en" }, model.refusal) : h("p", t(`unknown.${model.link}`));
+  const why = h("p", model.refusal ?? t(`unknown.${model.link}`));
   return h("div.note", h("strong", t("unknown")), why);
 }
 
@@ -156,7 +158,7 @@ function coefficients(model, output, estimates) {
       ),
     ),
     hasErrors ? h("p.hint", t("coefficients.liars")) : null,
-    model.doubt ? h("p.note.some", { lang: "en" }, model.doubt) : null,
+    model.doubt ? h("p.note.some", model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven ? h("p.hint", t(assumed)) : null,
   ];
 }
@@ -205,12 +207,12 @@ async function tables({ agreement, target }) {
   const by = list(t("tables.by"), [["", t("tables.everybody")], ...named(groups)]);
 
   async function draw() {
-    const query = new URLSearchParams({ ...(of.value && { of: of.value }), ...(of.value && by.value && { by: by.value }) });
+    const query = new URLSearchParams({ lang: language, ...(of.value && { of: of.value }), ...(of.value && by.value && { by: by.value }) });
     by.disabled = of.value === "";
     const told = await ask(`${base}/tables?${query}`);
     if ((await isOwn(told, agreement)) === false) throw new Error(t("notSigned"));
     const asked = questions.find(({ name }) => name === of.value);
-    show("table", drawn(told.rows, questions, asked), told.assumes.map((words) => h("p.hint", { lang: "en" }, words)));
+    show("table", drawn(told.rows, questions, asked), told.assumes.map((words) => h("p.hint", words)));
   }
 
   const table = h("div", { id: "table", "aria-live": "polite" });
@@ -317,7 +319,7 @@ function downloads({ agreement: { wave }, caveats }, isPlanned, signature) {
       isPlanned ? null : link(`${base}/moments`, "moments.json", "sums"),
       isPlanned ? link(`/collections/${wave.plan}/document`, "plan.json", "plan") : null,
       isPlanned ? link(`/collections/${wave.plan}/releases`, "releases.json", "releases") : null,
-      link(`${base}/statement?format=markdown`, "statement.md", "statement"),
+      link(`${base}/statement?format=markdown&lang=${language}`, "statement.md", "statement"),
       link(`${base}/statement?format=yaml`, "statement.yaml", "yaml"),
     ),
   ];

@@ -101,7 +101,7 @@ async function read(file, target) {
   show("imported",
     h("p", t("xlsform.read", { count: number(names.length) })),
     h("div.field", h("label", { for: "form-target" }, t("question.target")), list),
-    notes.length ? h("ul.hint", { lang: "en" }, notes.map((one) => h("li", one))) : null,
+    notes.length ? h("ul.hint", notes.map((one) => h("li", one))) : null,
     h("button.quiet", { type: "button", click: forget }, t("xlsform.forget")),
   );
   soon();
@@ -250,15 +250,15 @@ async function propose() {
     const expected = await post("/outlooks", { ...body, ...wish }).catch(() => null);
     if (turn === asked) show("expected", outlook(body, expected, off));
   } catch (error) {
-    if (turn === asked) notYet(error.message, null, { lang: "en" });
+    if (turn === asked) notYet(error.message, null);
   }
 }
 
-function notYet(words, field, attributes = {}) {
+function notYet(words, field) {
   const go = field ? h("button.quiet", { type: "button", click: () => field.focus() }, t("notYet.go")) : null;
   show("promise",
     h("h2", t("wouldPromise")),
-    h("div.note.bad", h("strong", t("notYet")), h("p", attributes, words), go),
+    h("div.note.bad", h("strong", t("notYet")), h("p", words), go),
   );
   place("expected").hidden = true;
 }

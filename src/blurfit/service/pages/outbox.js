@@ -10,7 +10,7 @@
 //                          └─────► refused      with the service's reason; may be tried again
 
 import { sha256 } from "./checks.js";
-import { t } from "./language.js";
+import { language, t } from "./language.js";
 import { aboutSubmission, isSigned, ownSecret } from "./signing.js";
 import { identifierOf, MEDIA_TYPE } from "./submission.js";
 
@@ -168,7 +168,7 @@ function asText(bytes) {
 async function attemptToSend(record) {
   const { fingerprint, body, invitation, identifier, origin = "", place = 0 } = record;
   const key = record.key ?? record.keys?.[0];
-  const headers = { "content-type": MEDIA_TYPE };
+  const headers = { "content-type": MEDIA_TYPE, "accept-language": language };
   if (invitation) headers["blurfit-invitation"] = invitation;
   try {
     const response = await fetch(`${origin}/collections/${fingerprint}/submissions`, {
@@ -246,7 +246,7 @@ export async function withdraw({ fingerprint, identifier, secret, keys = [], sha
     try {
       const response = await fetch(`${origin}/collections/${fingerprint}/withdrawals`, {
         method: "POST",
-        headers: { "content-type": "application/json" },
+        headers: { "content-type": "application/json", "accept-language": language },
         body,
         ...UNNAMED,
       });

@@ -1,6 +1,6 @@
 // What all pages share: their words, elements without any HTML in text, and questions to the service.
 
-import { LANGUAGES, choose, has, language, nameOf, t, wanted } from "./language.js";
+import { LANGUAGES, choose, language, nameOf, t, wanted } from "./language.js";
 import { languagesOf } from "./texts.js";
 
 /** h("p.hint", {id: "a"}, "text", child): classes behind the name, and attributes where there are
@@ -65,7 +65,7 @@ export async function askText(path, options) {
 }
 
 async function answerTo(path, { method = "GET", body, type = "application/json", token } = {}) {
-  const headers = { accept: "application/json" };
+  const headers = { accept: "application/json", "accept-language": language };
   if (body !== undefined) headers["content-type"] = type;
   if (token) headers.authorization = `Bearer ${token}`;
   let response;
@@ -102,17 +102,9 @@ export function alarm(title, text) {
   return h("div.note.bad", { role: "alert" }, h("strong", title), h("p", text));
 }
 
-/** The same for an error: of the service's, what can be said in the reader's language. */
-export function alarmOf(error, title, ...further) {
-  const { type = "", detail, message = detail } = error;
-  const name = `problem.${type.split(":").at(-1)}`;
-  const own = type.startsWith("urn:") ? { lang: "en" } : {};
-  const told = (element, words, otherwise) => (has(words) ? h(element, t(words)) : h(element, own, otherwise));
-  return h("div.note.bad", { role: "alert" },
-    error.title === undefined ? h("strong", title) : told("strong", name, error.title),
-    told("p", `${name}.how`, message),
-    further,
-  );
+/** The same for an error, or for the service's problem, which has a title of its own. */
+export function alarmOf({ title: own, detail, message = detail }, title, ...further) {
+  return h("div.note.bad", { role: "alert" }, h("strong", own ?? title), h("p", message), further);
 }
 
 /** Rows [what, words, attributes of the words]; symbols that the glossary explains lead there. */

@@ -4,6 +4,7 @@
 import {
   add, elements, inverseTransform, isCanonical, less, MODULUS, mul, powers, put, sub, transform,
 } from "./field64.js";
+import { t } from "./language.js";
 import { stream } from "./turboshake.js";
 
 const SEED = 32;
@@ -134,7 +135,7 @@ export function errorOf({ inputs, calls }) {
 export function encode({ weights, digits, ceiling, length, half, normDigits, inputs }, vector) {
   const norm = vector.reduce((sum, v, j) => sum + weights[j] * v * v, 0n);
   if (vector.length !== length || vector.some((v) => v < -half || v >= half) || norm > ceiling) {
-    throw new RangeError("The noise is longer than honest noise ever is. Clear the form and answer again.");
+    throw new RangeError(t("refused.long"));
   }
   const found = elements(inputs);
   vector.forEach((v, j) => {

@@ -1,7 +1,7 @@
 // A proof that goes along with a share: that what was blurred is no longer than an honest submission.
 // Mirrors `blurfit.agreement.numbers`. It comes when an agreement asks for proofs.
 
-import { demand, NotCertified } from "./checks.js";
+import { demand } from "./checks.js";
 import { formOf } from "./forms.js";
 import { logUpperTail } from "./gaussian.js";
 import { DISCRETE_SHARE, partsOf } from "./grid.js";
@@ -17,7 +17,7 @@ export function provingOf(agreement) {
   const [part] = partsOf(agreement);
   const { counts } = formOf(agreement);
   const radius = radiusOf(agreement, part, counts);
-  demand(Number.isFinite(radius), "epsilon", agreement.calibration.model.epsilon, "smaller");
+  demand(Number.isFinite(radius), "epsilon", agreement.calibration.model.epsilon);
   const reach = rounded(radius / part.step);
   const scale = scaleOf(counts);
   const weights = counts.map((count) => BigInt(Math.floor(count * scale)));
@@ -25,9 +25,9 @@ export function provingOf(agreement) {
   const digits = 1 + Math.floor(largest.toString(2).length / 2);
   const ceiling = ((BigInt(scale) * BigInt(reach) ** 2n + 2n) / 3n) * 3n;
   const circuit = shortVector(weights, digits, ceiling);
-  demand(provesSomething(circuit), "numbers in steps", largest, "few enough to be proved short");
+  demand(provesSomething(circuit), "numbers in steps", largest);
   const soundness = LOG_HASHES + PROOFS * errorOf(circuit);
-  demand(soundness <= SOUNDNESS, "how likely a lie is believed", `2^${soundness}`, "2^-40");
+  demand(soundness <= SOUNDNESS, "how likely a lie is believed", `2^${soundness}`);
   return circuit;
 }
 
@@ -43,12 +43,7 @@ export function provedShares(agreement, fingerprint, { identifier, steps }, rand
 function rounded(reach) {
   const unit = 2 ** Math.max(0, Math.floor(Math.log2(reach)) + 1 - DIGITS);
   const units = reach / unit;
-  if (Math.abs(units - Math.round(units)) < DOUBT) {
-    throw new NotCertified(
-      `The radius of ${reach} steps is too close to a border for every computer to round it alike. ` +
-        "Do not take part; nothing has left this device.",
-    );
-  }
+  demand(Math.abs(units - Math.round(units)) >= DOUBT, "radius in steps", reach); // computers round others alike
   return Math.ceil(units) * unit;
 }
 

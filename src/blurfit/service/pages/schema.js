@@ -1,14 +1,16 @@
 // From answers to columns, by public bounds alone. Each line mirrors `blurfit.schema.columns` and
 // `schema`, operation by operation, so that both round alike.
 
+import { t } from "./language.js";
+
 export const INTERCEPT = "(intercept)";
 export const NOT_SAID = "(not said)";
 
-export class AnswerError extends Error {
-  constructor(name, message) {
-    super(message);
-    this.field = name;
-  }
+export class AnswerError extends Error {}
+
+/** Refuse what no field of the form lets through. */
+function need(holds, { name }) {
+  if (!holds) throw new AnswerError(t("wrong.choose", { question: name }));
 }
 
 /** All that a record becomes: the features in their order, then the target. */
@@ -121,14 +123,11 @@ function said(question, record) {
   const value = answer(question, record);
   if (Array.isArray(value)) return value; // columns that were computed
   if (question.kind === "categorical") {
-    if (!question.levels.includes(value)) {
-      throw new AnswerError(question.name, `Please choose one of: ${question.levels.join(", ")}.`);
-    }
+    need(question.levels.includes(value), question);
     return question.levels.map((level) => (level === value ? 1 : 0));
   }
   if (question.kind === "binary" || question.kind === "exit") {
-    if (typeof value !== "boolean")
-      throw new AnswerError(question.name, "Please answer yes or no.");
+    need(typeof value === "boolean", question);
     return [value ? 1 : -1];
   }
   if ("above" in question) {
@@ -165,22 +164,12 @@ export function unscale(column, z) {
 
 function answer(column, record) {
   if (column.derive) return column.derive(record);
-  if (!Object.hasOwn(record, column.name)) {
-    throw new AnswerError(column.name, `Please answer “${column.name}”.`);
-  }
+  need(Object.hasOwn(record, column.name), column);
   return record[column.name];
 }
 
 function inside(column, value) {
-  if (typeof value !== "number" || !Number.isFinite(value)) {
-    throw new AnswerError(column.name, `Please enter a number for “${column.name}”.`);
-  }
-  if (column.outside === "refuse" && !(column.lower <= value && value <= column.upper)) {
-    throw new AnswerError(
-      column.name,
-      `${value} is not within ${column.lower} and ${column.upper}, which was agreed on; ` +
-        "this collection cannot take it.",
-    );
-  }
+  need(Number.isFinite(value), column);
+  need(column.outside !== "refuse" || (column.lower <= value && value <= column.upper), column);
   return Math.min(Math.max(value, column.lower), column.upper);
 }

@@ -4,7 +4,7 @@
 // `Agreement.verify`; what it cannot check, it refuses.
 
 import {
-  BEYOND, COMPARED, canonical, demand, exactly, fingerprintOf, finite, HARMFUL, isAbove, isDigest, isWord,
+  BEYOND, COMPARED, canonical, demand, demandThis, exactly, fingerprintOf, finite, HARMFUL, isAbove, isDigest, isWord,
   NotCertified, positive,
 } from "./checks.js";
 import { formOf, isLater, multiplied, ready } from "./forms.js";
@@ -12,6 +12,7 @@ import { logDelta } from "./gaussian.js";
 import {
   LEAST_RATIO, MOST_RATIO, noiseOf, partsOf, roundingOf, submissionMu as momentMu, verifyGrid, verifyMoment,
 } from "./grid.js";
+import { t } from "./language.js";
 import {
   askedOf, columnsFor, columnsOf, derived, INTERCEPT, isDerived, isLabel, NOT_SAID, questionsOf,
 } from "./schema.js";
@@ -45,38 +46,24 @@ export async function verify(agreement, expectedFingerprint) {
   exactly(agreement, FIELDS.agreement, "agreement", [...Object.keys(LEFT_OUT), ...others]);
   for (const [name, choices] of Object.entries(LEFT_OUT)) {
     const isFine = !(name in agreement) || choices.includes(agreement[name]);
-    demand(isFine, name, agreement[name], `left out, or ${choices.join(" or ")}`);
+    demand(isFine, name, agreement[name]);
   }
   const own = await fingerprintOf(agreement);
-  if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
-    throw new NotCertified(
-      `You were invited to the agreement ${expectedFingerprint}, but the service sent ${own}. ` +
-        "It was changed on its way, or the link is wrong. Nothing has left this device.",
-    );
-  }
-  demand(agreement.format === "blurfit-agreement", "format", agreement.format, "blurfit-agreement");
-  demand(agreement.version === 1, "version", agreement.version, 1);
+  demandThis(own, agreement.fingerprint, expectedFingerprint);
+  demand(agreement.format === "blurfit-agreement", "format", agreement.format);
+  demand(agreement.version === 1, "version", agreement.version);
   const { mechanism, calibration } = agreement;
-  if (mechanism === "input") {
-    throw new NotCertified(
-      "What an agreement by “input” promises rests on a proof that no page can check. Nothing has left this device.",
-    );
-  }
-  demand(mechanism === "moment", "mechanism", mechanism, "moment");
+  if (mechanism === "input") throw new NotCertified(t("refused.input"));
+  demand(mechanism === "moment", "mechanism", mechanism);
   verifySchema(agreement.schema);
   verifyWave(agreement);
   await ready(agreement);
   exactly(calibration, FIELDS.calibration, "calibration");
   const named = calibration.mechanism;
-  demand(named === mechanism, "mechanism of the calibration", named, mechanism);
+  demand(named === mechanism, "mechanism of the calibration", named);
   verifyPromises(calibration);
   const { size, mu, keeps } = momentOf(agreement);
-  if (!keeps) {
-    throw new NotCertified(
-      `The noise is too small: it does not keep ε = ${calibration.model.epsilon}, ` +
-        `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
-    );
-  }
+  if (!keeps) throw new NotCertified(t("refused.noise", calibration.model));
   verifyKeys(agreement);
   verifyGrid(agreement, size);
   await verifyDatabases(agreement);
@@ -88,8 +75,8 @@ export async function verify(agreement, expectedFingerprint) {
 /** {size, mu, keeps}: how many rows zzᵀ has, the μ of one submission, and whether the noise is enough. */
 function momentOf(agreement) {
   const { weights, objective, calibration } = agreement;
-  demand(objective === null, "objective", objective, "null");
-  if (isLater(agreement)) demand(weights === null, "weights", weights, "null in a later wave");
+  demand(objective === null, "objective", objective);
+  if (isLater(agreement)) demand(weights === null, "weights", weights);
   else verifyWeights(weights, multiplied(agreement));
   exactly(calibration.reach, ["sums", "submission"], "reach");
   positive(calibration, "sigma");
@@ -111,11 +98,11 @@ function verifyWeights(weights, questions) {
   const names = [INTERCEPT, ...questions.map(({ name }) => name)];
   exactly(weights, names, "weights");
   const columns = [INTERCEPT, ...questions.flatMap(columnsFor)];
-  demand(new Set(columns).size === columns.length, "columns", columns.join(", "), "different");
+  demand(new Set(columns).size === columns.length, "columns", columns.join(", "));
   for (const name of names) {
     const isFine =
       finite(weights[name]) && weights[name] >= LEAST_WEIGHT && weights[name] <= LARGEST_WEIGHT;
-    demand(isFine, `weight of “${name}”`, weights[name], `${LEAST_WEIGHT} to ${LARGEST_WEIGHT}`);
+    demand(isFine, `weight of “${name}”`, weights[name]);
   }
 }
 
@@ -124,20 +111,20 @@ function verifyWeights(weights, questions) {
 /** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
  * it follows from the plan and the releases is checked by `plan.js`. */
 function verifyWave({ wave, public_rows: rows, sends, calibration }) {
-  demand(rows === null || isDigest(rows), "public_rows", rows, "a hash");
-  demand(!sends || (rows !== null && wave === null), "sends", sends, "public rows, and one wave");
+  demand(rows === null || isDigest(rows), "public_rows", rows);
+  demand(!sends || (rows !== null && wave === null), "sends", sends);
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map", "people"], "wave");
-  demand(isDigest(wave.plan), "plan", wave.plan, "a hash");
+  demand(isDigest(wave.plan), "plan", wave.plan);
   whole("number of the wave", wave.number);
   const { follows, number, people } = wave;
   const isOne = Array.isArray(people) && people.every((one) => Number.isSafeInteger(one) && one > 0);
-  demand(isOne && number <= people.length, "people of each wave", people, "whole numbers");
+  demand(isOne && number <= people.length, "people of each wave", people);
   const { quorum } = calibration;
-  demand(quorum <= people[number - 1], "honest people", quorum, `at most ${people[number - 1]}`);
+  demand(quorum <= people[number - 1], "honest people", quorum);
   const isList = Array.isArray(follows) && follows.every(isDigest);
-  demand(isList && follows.length === number - 1, "follows", follows, `${number - 1} hashes`);
-  demand((wave.map === null) === (number === 1), "map", wave.map, "none in the first wave alone");
+  demand(isList && follows.length === number - 1, "follows", follows);
+  demand((wave.map === null) === (number === 1), "map", wave.map);
 }
 
 function verifySchema(schema) {
@@ -145,10 +132,10 @@ function verifySchema(schema) {
   const fields = ["features", "target", "intercept", "targets", ...sources];
   exactly(schema, [...fields, ...verifyAbout(schema)], "schema");
   const isList = (name) => Array.isArray(schema[name]) && schema[name].length > 0;
-  demand(sources.every(isList), "sources or predictors", "none", "lists");
+  demand(sources.every(isList), "sources or predictors", "none");
   schema.sources?.forEach((source) => verifyColumn(source, false));
-  demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
-  demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
+  demand(typeof schema.intercept === "boolean", "intercept", schema.intercept);
+  demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none");
   schema.features.forEach((feature) => isDerived(feature) || verifyColumn(feature, false));
   verifyColumn(schema.target, true);
   const asked = new Map(askedOf(schema).map((one) => [one.name, one]));
@@ -158,14 +145,14 @@ function verifySchema(schema) {
   const named = [...names, ...(schema.sources ?? []).map(({ name }) => name)];
   const used = schema.features.filter(isDerived).flatMap(({ of }) => of);
   const isUsed = (schema.sources ?? []).every(({ name }) => used.includes(name));
-  demand(isUsed, "sources", "one", "questions that something is computed from");
+  demand(isUsed, "sources", "one");
   const predicts = ({ of }) => of === undefined || ![of].flat().includes(schema.target.name);
   const fitting = schema.features.filter(predicts).map(({ name }) => name);
   const isFitting = (schema.predictors ?? []).every((name) => fitting.includes(name));
-  demand(isFitting, "predictors", schema.predictors, "features that do not follow from the target");
+  demand(isFitting, "predictors", schema.predictors);
   const encoded = schema.target.kind === "categorical" ? columnsFor(schema.target) : [];
   for (const all of [named, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
-    demand(new Set(all).size === all.length, "names", all.join(", "), "different");
+    demand(new Set(all).size === all.length, "names", all.join(", "));
   }
   const { targets } = schema;
   const isFine =
@@ -173,17 +160,17 @@ function verifySchema(schema) {
     targets.every((name) => names.includes(name)) &&
     !schema.features.some(({ name, optional }) => optional && targets.includes(name)) &&
     targets.includes(schema.target.name);
-  demand(isFine, "targets", targets, `columns, “${schema.target.name}” among them`);
+  demand(isFine, "targets", targets);
 }
 
 function verifyColumn(column, isTarget) {
   const { kind, name } = column ?? {};
   const what = `column “${name}”`;
-  demand(isWord(name), "name", name, "a word");
+  demand(isWord(name), "name", name);
   const more = [...verifyOptional(column, isTarget), ...verifyWording(column, what)];
   if (kind === "binary") return exactly(column, ["name", "kind", ...more], what);
   if (kind === "exit" && isTarget) {
-    demand(isWord(column.time), `time of ${what}`, column.time, "a word");
+    demand(isWord(column.time), `time of ${what}`, column.time);
     return exactly(column, ["name", "kind", "time", "horizon", "bands", ...more], what);
   }
   if (kind === "categorical") {
@@ -191,27 +178,17 @@ function verifyColumn(column, isTarget) {
     const { levels } = column;
     const silent = column.optional && levels?.includes(NOT_SAID);
     const fine = Array.isArray(levels) && levels.every(isWord) && !silent;
-    return demand(
-      fine && new Set(levels).size === levels.length && levels.length > 1,
-      what,
-      levels,
-      "words",
-    );
+    return demand(fine && new Set(levels).size === levels.length && levels.length > 1, what, levels);
   }
-  demand(kind === "numeric", `kind of ${what}`, kind, "numeric, binary or categorical");
+  demand(kind === "numeric", `kind of ${what}`, kind);
   const fields = ["name", "kind", "lower", "upper", "outside", ...more];
   exactly(column, isTarget && "above" in column ? [...fields, "above"] : fields, what);
   const { lower, upper, outside, above } = column;
-  demand(["clip", "refuse"].includes(outside), `outside of ${what}`, outside, "clip or refuse");
+  demand(["clip", "refuse"].includes(outside), `outside of ${what}`, outside);
   const width = upper - lower;
-  demand(
-    finite(lower, upper) && width >= 1e-300 && width <= 1e301,
-    `bounds of ${what}`,
-    width,
-    "apart",
-  );
+  demand(finite(lower, upper) && width >= 1e-300 && width <= 1e301, `bounds of ${what}`, width);
   if ("above" in column) {
-    demand(finite(above) && lower < above && above < upper, `above of ${what}`, above, "inside");
+    demand(finite(above) && lower < above && above < upper, `above of ${what}`, above);
   }
 }
 
@@ -225,7 +202,7 @@ function verifyAsked({ name, only_if: rule, optional }, place, all) {
     source?.kind === "numeric"
       ? /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(value)
       : ["=", "!="].includes(how) && answers.includes(value);
-  demand(source && optional && isFine, `only_if of column “${name}”`, rule, "an earlier question’s answer");
+  demand(source && optional && isFine, `only_if of column “${name}”`, rule);
 }
 
 /** What is computed from answers, by a stated rule: of questions that everybody answers, within the
@@ -233,12 +210,12 @@ function verifyAsked({ name, only_if: rule, optional }, place, all) {
 function verifyDerived(column, asked) {
   const { kind, name, of, edges, knots, degree, above, level } = column;
   const what = `column “${name}”`;
-  demand(isWord(name), "name", name, "a word");
+  demand(isWord(name), "name", name);
   const isPair = kind === "cross" || kind === "product";
   const names = isPair ? of : [of];
   const sources = Array.isArray(names) ? names.map((one) => asked.get(one)) : [];
   const isAsked = sources.length === (isPair ? 2 : 1) && sources.every((one) => one && !one.optional);
-  demand(isAsked, `of of ${what}`, of, "what everybody is asked");
+  demand(isAsked, `of of ${what}`, of);
   const [source] = sources;
   const areNumbers = sources.every((one) => one.kind === "numeric" && !isLabel(one));
   const rules = {
@@ -267,8 +244,8 @@ function verifyDerived(column, asked) {
         : areNumbers && finite(above) && source.lower <= above && above < source.upper,
   };
   const isKnown = Object.hasOwn(rules, kind);
-  demand(isKnown, `kind of ${what}`, kind, `numeric, binary, categorical, ${Object.keys(rules).join(", ")}`);
-  demand(rules[kind](), `rule of ${what}`, canonical(column), "one that its questions allow");
+  demand(isKnown, `kind of ${what}`, kind);
+  demand(rules[kind](), `rule of ${what}`, canonical(column));
   const whole = derived(column, asked);
   const condition = ["level" in column ? "level" : "above"];
   const rule = { bands: ["edges"], curve: ["knots"], poly: ["degree"], condition }[kind] ?? [];
@@ -278,7 +255,7 @@ function verifyDerived(column, asked) {
 /** ["optional"] where a feature need not be said, which only `true` can say. */
 function verifyOptional(column, isTarget) {
   if (!("optional" in column)) return [];
-  demand(column.optional === true && !isTarget, "optional", column.optional, "true, of a feature");
+  demand(column.optional === true && !isTarget, "optional", column.optional);
   return ["optional"];
 }
 
@@ -289,10 +266,10 @@ function verifyPromises({ model, local }) {
   exactly(local, FIELDS.local, "local");
   const { epsilon, neighbours } = model;
   const isKnown = ["replace", "zero-out"].includes(neighbours);
-  demand(isKnown, "neighbours", neighbours, "replace or zero-out");
-  demand(finite(epsilon) && epsilon >= 0, "epsilon", epsilon, "not negative");
+  demand(isKnown, "neighbours", neighbours);
+  demand(finite(epsilon) && epsilon >= 0, "epsilon", epsilon);
   for (const { delta } of [model, local]) {
-    demand(finite(delta) && delta > 0 && delta < 1, "delta", delta, "between 0 and 1");
+    demand(finite(delta) && delta > 0 && delta < 1, "delta", delta);
   }
 }
 
@@ -300,24 +277,24 @@ function verifyPromises({ model, local }) {
 function verifyLocal({ local }, mu) {
   isAbove("local.mu", local.mu, mu);
   const { epsilon, delta } = local;
-  demand(finite(epsilon) && epsilon >= 0, "local.epsilon", epsilon, "a number");
+  demand(finite(epsilon) && epsilon >= 0, "local.epsilon", epsilon);
   const spent = (by) => logDelta(local.mu, epsilon * by) - Math.log(delta);
-  demand(spent(1) <= 1e-9, "local.epsilon", epsilon, "larger");
-  demand(epsilon === 0 || spent(1 - BEYOND) >= -1e-9, "local.epsilon", epsilon, "smaller");
+  demand(spent(1) <= 1e-9, "local.epsilon", epsilon);
+  demand(epsilon === 0 || spent(1 - BEYOND) >= -1e-9, "local.epsilon", epsilon);
 }
 
 /** Noise that can be drawn exactly, and numbers that can be added so: whether a record can be sent
  * must not depend on its answers. Mirrors `blurfit.agreement.agreement.refuse_unless_blurrable`. */
 function verifyNoise(agreement) {
   for (const { step, deviations, bound } of partsOf(agreement)) {
-    demand(bound < 2 ** 51 * step, "numbers in steps", bound / step, "below 2^51");
+    demand(bound < 2 ** 51 * step, "numbers in steps", bound / step);
     const isFine = deviations.every((one) => one >= LEAST_RATIO * step && one <= MOST_RATIO * step);
-    demand(isFine, "noise in steps", `${deviations[0] / step}, …`, "between 2^-10 and 2^45");
+    demand(isFine, "noise in steps", `${deviations[0] / step}, …`);
   }
 }
 
 function whole(name, value) {
-  demand(Number.isSafeInteger(value) && value > 0, name, value, "a whole number");
+  demand(Number.isSafeInteger(value) && value > 0, name, value);
 }
 
 // ---- What people read of a survey is one line of text, plain or by language, and cannot hide or reorder
@@ -334,10 +311,10 @@ export function verifyAbout(schema) {
 export function verifyWording(column, what) {
   const found = texts(column, WORDS, what);
   const isNumber = column.kind === "numeric";
-  demand(isNumber || !found.includes("unit"), `unit of ${what}`, column.unit, "left out");
+  demand(isNumber || !found.includes("unit"), `unit of ${what}`, column.unit);
   if ("only_if" in column) {
     const isRule = isLine(column.only_if) && COMPARED.test(column.only_if);
-    demand(isRule, `only_if of ${what}`, column.only_if, "a comparison");
+    demand(isRule, `only_if of ${what}`, column.only_if);
     found.push("only_if");
   }
   if (!("labels" in column)) return found;
@@ -346,13 +323,13 @@ export function verifyWording(column, what) {
   const known = isLabel(column) ? ["yes", "no"] : (column.levels ?? []);
   const names = isTable ? Object.keys(labels) : [];
   const isFine = names.length > 0 && names.every((name) => known.includes(name) && isText(labels[name]));
-  demand(isFine, `labels of ${what}`, names.join(", "), "texts for answers");
+  demand(isFine, `labels of ${what}`, names.join(", "));
   return [...found, "labels"];
 }
 
 function texts(thing, names, what) {
   const found = names.filter((name) => name in thing);
-  for (const name of found) demand(isText(thing[name]), `${name} of ${what}`, "it", "a line of text");
+  for (const name of found) demand(isText(thing[name]), `${name} of ${what}`, "it");
   return found;
 }
 
@@ -380,30 +357,30 @@ const LARGEST_NAME = 100;
 
 export async function verifyDatabases(agreement) {
   const { databases, calibration, grid, proofs = false, wave } = agreement;
-  demand(Array.isArray(databases), "databases", databases, "a list");
-  demand(!proofs || databases.length === 2, "proofs", proofs, "left out without two databases");
-  demand(!proofs || wave === null, "proofs", proofs, "left out in waves");
+  demand(Array.isArray(databases), "databases", databases);
+  demand(!proofs || databases.length === 2, "proofs", proofs);
+  demand(!proofs || wave === null, "proofs", proofs);
   if (databases.length === 0) return;
-  demand(databases.length === 2, "databases", databases.length, "two");
+  demand(databases.length === 2, "databases", databases.length);
   for (const one of databases) {
     exactly(one, ["name", "url"], "a database", ["key"]);
     const isKey = !("key" in one) || /^[0-9a-f]{64}$/.test(one.key);
-    demand(isKey, "key", one.key, "64 hexadecimal digits");
-    demand(isName(one.name), "name", one.name, "who runs a database, on one line");
-    demand(isOrigin(one.url), "url", one.url, "a protected address without a path");
+    demand(isKey, "key", one.key);
+    demand(isName(one.name), "name", one.name);
+    demand(isOrigin(one.url), "url", one.url);
   }
   const [first, second] = databases;
   const different = first.name !== second.name && first.url !== second.url;
-  demand(different, "databases", `${first.name}, ${second.name}`, "different");
+  demand(different, "databases", `${first.name}, ${second.name}`);
   const keys = "key" in first || "key" in second;
   const bothSealed = "key" in first && "key" in second && first.key !== second.key;
-  demand(!keys || bothSealed, "keys", `${first.key}, ${second.key}`, "two, or none");
+  demand(!keys || bothSealed, "keys", `${first.key}, ${second.key}`);
   const [noise, step] = [noiseOf(calibration), grid?.quadratic];
   const least = (noise / Math.SQRT2 / step) * (proofs ? Math.sqrt(calibration.quorum) : 1);
-  demand(least >= 2 ** 10, "noise in steps", least, "at least 1024");
+  demand(least >= 2 ** 10, "noise in steps", least);
   const scale = Math.max(1, ...formOf(agreement).counts.map((count) => count ** -0.5));
   const largest = (scale * (calibration.reach.submission + 40 * noise)) / step + 1;
-  demand(largest * 2 ** 32 < 2 ** 63, "largest number in steps", largest, "below 2^31");
+  demand(largest * 2 ** 32 < 2 ** 63, "largest number in steps", largest);
   if (proofs) (await import("./proving.js")).provingOf(agreement);
 }
 

@@ -103,17 +103,17 @@ function keptColumns(schema) {
 
 /** Refuse a map for which the arithmetic below could fail, or that is not for this schema. */
 export function verifyMap(map, schema) {
-  demand(Object.hasOwn(OWN, map?.kind ?? ""), "map", map?.kind, "residual, logistic or poisson");
+  demand(Object.hasOwn(OWN, map?.kind ?? ""), "map", map?.kind);
   exactly(map, [...COMMON, ...OWN[map.kind]], "map");
   const size = keptColumns(schema).length;
   numbers("mean", map.mean, size, LARGEST_NUMBER);
   numbers("coefficients", map.coefficients, size, LARGEST_NUMBER);
   numbers("intercept", [map.intercept], 1, LARGEST_NUMBER);
   const rows = map.whitening;
-  demand(Array.isArray(rows) && rows.length === size, "whitening", rows?.length, `${size} rows`);
+  demand(Array.isArray(rows) && rows.length === size, "whitening", rows?.length);
   rows.forEach((row, i) => {
     numbers("whitening", row, i + 1, LARGEST_WHITENING);
-    demand(row[i] !== 0, "the whitening’s diagonal", 0, "not zero");
+    demand(row[i] !== 0, "the whitening’s diagonal", 0);
   });
   ({ residual: verifyResidual, logistic: verifyLogistic, poisson: verifyPoisson })[map.kind](
     map,
@@ -122,20 +122,20 @@ export function verifyMap(map, schema) {
 }
 
 function verifyResidual({ radius, bound, scale, weights, robust, stride }, { target }) {
-  demand(stride === 1, "stride", stride, "1: everybody sends"); // more is for rows that are held
-  demand(typeof robust === "boolean", "robust", robust, "true or false");
-  demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
+  demand(stride === 1, "stride", stride); // more is for rows that are held
+  demand(typeof robust === "boolean", "robust", robust);
+  demand(target.kind !== "categorical", `target “${target.name}”`, target.kind);
   between("radius", radius, 1e-4, LARGEST_RADIUS);
   between("bound", bound, 1e-4, LARGEST_RADIUS);
   between("scale", scale, 1 / LARGEST_NUMBER, LARGEST_NUMBER);
-  demand(Array.isArray(weights) && weights.length === 3, "weights", weights, "three numbers");
+  demand(Array.isArray(weights) && weights.length === 3, "weights", weights);
   for (const weight of weights) between("weight", weight, 0.01, 1);
   const [, a, b] = weights;
-  demand(a * a + b * b <= 1, "weights", weights, "inside of the unit ball");
+  demand(a * a + b * b <= 1, "weights", weights);
 }
 
 function verifyLogistic(map, { target }) {
-  demand(isLabel(target), `target “${target.name}”`, target.kind, "a label");
+  demand(isLabel(target), `target “${target.name}”`, target.kind);
   verifyNewton(map);
   if (map.robust) between("balance", map.balance, 1, FREE_SQUARES);
 }
@@ -143,8 +143,8 @@ function verifyLogistic(map, { target }) {
 function verifyPoisson(map, { target }) {
   const { kind, lower, upper, name } = target;
   const isCount = kind === "numeric" && !isLabel(target) && lower === 0;
-  demand(isCount, `target “${name}”`, kind, "a number from 0 on");
-  demand(map.count_bound === upper, "count_bound", map.count_bound, upper);
+  demand(isCount, `target “${name}”`, kind);
+  demand(map.count_bound === upper, "count_bound", map.count_bound);
   for (const bound of ["count_bound", "curvature_bound", "gradient_bound"]) {
     between(bound, map[bound], 1 / LARGEST_SLOPE, LARGEST_SLOPE);
   }
@@ -154,7 +154,7 @@ function verifyPoisson(map, { target }) {
 function verifyNewton({ constant, radius, robust, balance }) {
   between("constant", constant, 0.01, 100);
   between("radius", radius, 1, LARGEST_RADIUS); // below 1 a finite record could become infinite
-  demand(typeof robust === "boolean", "robust", robust, "true or false");
+  demand(typeof robust === "boolean", "robust", robust);
   between("balance", balance, 1, 1e6); // below 1 the grid would be too coarse for the noise
 }
 
@@ -164,11 +164,11 @@ function numbers(name, values, length, most) {
     values.length === length &&
     finite(...values) &&
     values.every((one) => Math.abs(one) <= most);
-  demand(isFine, `${name} of the map`, values, `${length} numbers of at most ${most}`);
+  demand(isFine, `${name} of the map`, values);
 }
 
 function between(name, value, low, high) {
-  demand(finite(value) && low <= value && value <= high, name, value, `${low} to ${high}`);
+  demand(finite(value) && low <= value && value <= high, name, value);
 }
 
 // ---- the map, for every record

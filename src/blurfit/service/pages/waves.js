@@ -1,7 +1,7 @@
 // Plans of several waves, which pages call groups: where a plan is, that the wave that collects
 // follows from what earlier ones published, who is in which, and what people are told of it.
 
-import { BEYOND, canonical, demand, exactly, fingerprintOf, finite, NotCertified, sha256 } from "./checks.js";
+import { BEYOND, canonical, demand, demandThis, exactly, fingerprintOf, finite, sha256 } from "./checks.js";
 import { widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import { DISCRETE_SHARE } from "./grid.js";
@@ -70,7 +70,7 @@ export async function follows(plan, texts, agreement) {
   const waves = [...releases.map((release) => release.agreement), agreement];
   for (const [place, { wave }] of waves.entries()) {
     const [named, before] = [wave.follows, marks.slice(0, place)];
-    demand(canonical(named) === canonical(before), "releases that it follows", named, before);
+    demand(canonical(named) === canonical(before), "releases that it follows", named);
     verifyTerms(plan, waves[place], place);
   }
   return waves.slice(1).map(({ wave }) => wave.map);
@@ -79,28 +79,23 @@ export async function follows(plan, texts, agreement) {
 async function verifyPlan(plan, wave) {
   exactly(plan, FIELDS, "plan", LATER);
   const own = await fingerprintOf(plan);
-  if (own !== wave.plan || plan.fingerprint !== own) {
-    throw new NotCertified(
-      `The agreement belongs to the plan ${wave.plan}, but the service sent ${own}. ` +
-        "It was changed on its way. Nothing has left this device.",
-    );
-  }
-  demand(plan.format === "blurfit-plan", "format of the plan", plan.format, "blurfit-plan");
+  demandThis(own, plan.fingerprint, wave.plan);
+  demand(plan.format === "blurfit-plan", "format of the plan", plan.format);
   const rule = `${plan.version}, ${plan.rule}`;
-  demand(rule === "1, 1", "version and rule of the plan", rule, "1, 1");
+  demand(rule === "1, 1", "version and rule of the plan", rule);
   const isFine = Array.isArray(plan.waves) && wave.number <= plan.waves.length;
-  demand(isFine, "number of the wave", wave.number, `at most ${plan.waves?.length}`);
+  demand(isFine, "number of the wave", wave.number);
 }
 
 async function verifyRelease(release) {
   const { agreement, count, deviation, sums } = release;
   await verify(agreement, release.fingerprint);
   const quorum = peopleOf(agreement);
-  demand(Number.isSafeInteger(count) && count >= quorum, "people in a wave", count, `≥ ${quorum}`);
-  demand(finite(deviation) && deviation > 0, "deviation", deviation, "a positive number");
+  demand(Number.isSafeInteger(count) && count >= quorum, "people in a wave", count);
+  demand(finite(deviation) && deviation > 0, "deviation", deviation);
   const width = widthOf(agreement);
   const isFine = Array.isArray(sums) && sums.length === width && finite(...sums);
-  demand(isFine, "sums of a wave", sums?.length, `${width} numbers`);
+  demand(isFine, "sums of a wave", sums?.length);
 }
 
 /** The promise, the quorum, the questions and the databases are the plan's own: mirrors
@@ -109,31 +104,31 @@ function verifyTerms(plan, agreement, place) {
   const { wave, schema, calibration, databases } = agreement;
   for (const name of LATER) {
     const isSame = canonical(agreement[name] ?? null) === canonical(plan[name] ?? null);
-    demand(isSame, name, agreement[name], plan[name]);
+    demand(isSame, name, agreement[name]);
   }
-  demand(!agreement.sends && !agreement.proofs, "sends or proofs", "others", "none in waves");
-  demand(wave.plan === plan.fingerprint, "plan", wave.plan, plan.fingerprint);
-  demand(canonical(schema) === canonical(plan.schema), "schema", "another", "the plan’s");
-  demand(canonical(databases) === canonical(plan.databases), "databases", "others", "the plan’s");
+  demand(!agreement.sends && !agreement.proofs, "sends or proofs", "others");
+  demand(wave.plan === plan.fingerprint, "plan", wave.plan);
+  demand(canonical(schema) === canonical(plan.schema), "schema", "another");
+  demand(canonical(databases) === canonical(plan.databases), "databases", "others");
   const { kind, quorum, honest } = plan.waves[place];
   const given = wave.map?.kind ?? "joint";
   const sent = ["logistic", "poisson"].includes(given) ? "newton" : given;
-  demand(sent === kind, "what the wave sends", sent, kind);
+  demand(sent === kind, "what the wave sends", sent);
   const people = plan.waves.map((one) => one.quorum);
-  demand(canonical(wave.people) === canonical(people), "people of each wave", wave.people, people);
-  demand(calibration.quorum === honest, "honest people", calibration.quorum, honest);
+  demand(canonical(wave.people) === canonical(people), "people of each wave", wave.people);
+  demand(calibration.quorum === honest, "honest people", calibration.quorum);
   const most = quorum * (1 - plan.colluders) * (1 + 1e-12);
-  demand(honest <= most, "honest people", honest, `at most ${most}, as others may collude`);
+  demand(honest <= most, "honest people", honest);
   const { epsilon, delta, neighbours } = calibration.model;
-  demand(epsilon === plan.epsilon, "epsilon", epsilon, plan.epsilon);
+  demand(epsilon === plan.epsilon, "epsilon", epsilon);
   const kept = plan.delta * (1 - DISCRETE_SHARE);
-  demand(delta === kept, "delta", delta, kept);
-  demand(neighbours === plan.neighbours, "neighbours", neighbours, plan.neighbours);
+  demand(delta === kept, "delta", delta);
+  demand(neighbours === plan.neighbours, "neighbours", neighbours);
   verifyLocal(plan, calibration);
   if (place === 0) {
     for (const name of ["weights", "calibration", "grid"]) {
       const isSame = canonical(agreement[name]) === canonical(plan[name]);
-      demand(isSame, `${name} of the first wave`, "others", "the plan’s");
+      demand(isSame, `${name} of the first wave`, "others");
     }
   }
 }
@@ -142,15 +137,15 @@ function verifyTerms(plan, agreement, place) {
 function verifyLocal(plan, { model, mu, local }) {
   const { local_epsilon: asked, local_delta: stated } = plan;
   const expected = stated === null && asked === null ? plan.delta : stated;
-  demand(local.delta === expected, "local.delta", local.delta, expected);
+  demand(local.delta === expected, "local.delta", local.delta);
   const wouldBreak = (one, epsilon, delta) =>
     logDelta(one * (1 + 4 * BEYOND), epsilon) > Math.log(delta);
   let isLeast = wouldBreak(mu, model.epsilon, model.delta);
   if (asked !== null) {
-    demand(local.epsilon <= asked, "local.epsilon", local.epsilon, `at most ${asked}`);
+    demand(local.epsilon <= asked, "local.epsilon", local.epsilon);
     isLeast ||= wouldBreak(local.mu, asked, local.delta);
   }
-  demand(isLeast, "noise", mu, "no more than the promise needs");
+  demand(isLeast, "noise", mu);
 }
 
 // ---- Which wave of a plan somebody is in: mirrors `blurfit.agreement.waves`. The lot of an invitation is a

@@ -45,6 +45,12 @@ export function countInWords({ count, quorum, invited }) {
   return t(count < quorum ? "countBelow" : "count", values);
 }
 
+/** How many more or fewer the other of two databases has than this one. */
+export function sideInWords(name, count, own) {
+  const values = { name, count: number(Math.abs(count - own)) };
+  return t(count > own ? "side.more" : count < own ? "side.fewer" : "side.same", values);
+}
+
 // ---- what is promised
 
 /** ε and δ of what is published, what is kept back for the grid included. */

@@ -1,0 +1,273 @@
+"""Head to head: public defaults against a private mean and every rival, family by family.
+
+    family × n × ε × neighbours ─ everywhere.run ─► JSON lines ─ more trials near the line ─► tables
+
+Every method has the same rows, the same public bounds, the same (ε, 1/n²) and its own defaults.
+Lines are kept as they are computed, a file for each population and relation of neighbours: a run
+that was stopped goes on, and two runs that divide the families between them can share a folder.
+`run.json` says which commit ours and the rivals' lines are of; each is continued by the same commit
+alone, and the rivals' serve until their code changes.
+
+**Verdicts** are paired over trials, by Student's law at 99 %. In a cell a line *loses* if it is
+surely behind some rival by more than 5 % of its loss (labels: 0.001 of log loss, or 0.0005 of
+accuracy), *wins* if it is surely ahead of the best one, and is even otherwise. The best rival of a
+cell is the one with the smallest mean in the trials that it is judged by, which favours it.
+
+**More trials** go to cells where `holder` or `send` has a larger mean than a rival or the private
+mean, and it is not sure on which side of the tolerance it is: twice as many, until it is sure or
+`most` are reached.
+"""
+
+import json
+import math
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from scipy.special import stdtrit
+
+import blurfit
+from blurfit.data import FloatArray
+from blurfit.errors import InvalidValueError, Progress, silent
+from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
+from blurfit_lab.datasets import UCI_SETS
+from blurfit_lab.experiments import everywhere
+from blurfit_lab.experiments.everywhere import (
+    CELL,
+    HOLDER,
+    MEAN,
+    RIVALS,
+    SEND,
+    SURE,
+    TOLERANCE,
+    TWO,
+    Cell,
+    frame,
+)
+from blurfit_lab.experiments.populations import CHOICES, FIFTEEN, REAL, Task, people
+
+OURS = (HOLDER, SEND, TWO)
+COLUMNS = 14  # of generated people
+ACCURACY = 0.0005
+RUN = "run.json"
+Part = Literal["ours", "rivals"]
+PARTS: tuple[Part, ...] = ("ours", "rivals")
+
+
+class Family(NamedTuple):
+    """Populations that are judged together."""
+
+    name: str
+    task: Task
+    populations: tuple[str, ...]
+    sizes: tuple[int, ...]  # none: a small set has the rows that it has
+    epsilons: tuple[float, ...]
+
+    def cells(self, population: str) -> list[Cell]:
+        """Return what is learned from one of its populations."""
+        d = REAL[self.task].get(population, COLUMNS)
+        sizes: Sequence[int] = self.sizes
+        if population in UCI_SETS:
+            known = people(population, self.task, 0)
+            d, sizes = len(known.schema.features), [known.rows or 0]
+        return [Cell(population, d, *rest) for rest in product(sizes, self.epsilons)]
+
+
+_FEW, _MANY = (2**11, 2**13), (2**11, 2**13, 2**15)
+_ALL = (0.1, 1.0, 10.0)
+_LABELS = tuple(CHOICES["label"])
+FAMILIES: tuple[Family, ...] = (
+    Family("community survey", "number", ("survey",), _MANY, (0.1, 0.3, 1.0, 3.0, 10.0)),
+    Family("Fulton County", "number", ("fulton",), _FEW, (0.1, 0.3, 1.0, 3.0, 10.0)),
+    Family("Adult, hours", "number", ("adult",), _FEW, (0.1, 0.3, 1.0, 3.0, 10.0)),
+    Family("twelve small sets", "number", UCI_SETS, (), (0.1, 0.3, 1.0, 3.0, 10.0)),
+    Family("generated, tight", "number", FIFTEEN, _FEW, _ALL),
+    Family("generated, wide", "number", tuple(f"{one}-wide" for one in FIFTEEN), _FEW, _ALL),
+    Family("community survey, label", "label", ("survey",), _MANY, (0.1, 0.3, 1.0, 3.0, 10.0)),
+    Family("Fulton County, label", "label", ("fulton",), _FEW, (0.1, 0.3, 1.0, 3.0, 10.0)),
+    Family("Adult, label", "label", ("adult",), _FEW, (0.1, 0.3, 1.0, 3.0, 10.0)),
+    Family("generated labels, tight", "label", _LABELS, _FEW, _ALL),
+    Family("generated labels, wide", "label", tuple(f"{one}-wide" for one in _LABELS), _FEW, _ALL),
+)
+
+
+# ---- running
+
+
+def measure(
+    out: Path,
+    families: Sequence[Family] = FAMILIES,
+    *,
+    trials: int = 8,
+    most: int = 100,
+    relations: Sequence[Neighbours] = NEIGHBOURS,
+    parts: Sequence[Part] = PARTS,
+    progress: Progress = silent,
+) -> None:
+    """Compute what is missing in the folder: `trials` of every cell, then more where it matters."""
+    _require_commit(out, parts)
+    work = [
+        (family, population, relation)
+        for family in families
+        for relation in relations
+        for population in family.populations
+    ]
+    rounds = [(trials, False)]
+    while rounds[-1][0] < most:
+        rounds.append((min(2 * rounds[-1][0], most), True))
+    for place, ((count, near_alone), one) in enumerate(product(rounds, work)):
+        family, population, relation = one
+        cells = family.cells(population)
+        file = _file(out, family.task, population, relation)
+        if near_alone:
+            cells = near(frame([file]), family.task, cells)
+        theirs = (MEAN, *RIVALS[family.task])
+        methods = [one for part in parts for one in (OURS if part == "ours" else theirs)]
+        everywhere.run(family.task, cells, range(count), methods, file, neighbours=relation)
+        progress(place + 1, len(rounds) * len(work))
+
+
+def _file(out: Path, task: Task, population: str, relation: Neighbours) -> Path:
+    return out / relation / f"{task}-{population}.jsonl"
+
+
+def _require_commit(out: Path, parts: Sequence[Part]) -> None:
+    """Write down which commit is measured, or refuse to add to another's results."""
+    here, file = commit(), out / RUN
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    for part in parts:
+        if (other := known.setdefault(part, here)) != here:
+            raise InvalidValueError(
+                f"Expected to continue {part} of commit {here}, and results in {str(out)!r} are of "
+                f"{other}: give another --out, or write the pages alone with --pages-only."
+            )
+    out.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(known) + "\n", encoding="utf-8")
+
+
+def commit() -> str:
+    """Name what is measured: the commit of the source, or the version outside of a clone."""
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=8"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return told.stdout.strip() or f"version {blurfit.__version__}"
+
+
+# ---- judging
+
+
+def _reach(gaps: FloatArray) -> float:
+    """How far the mean of paired gaps may be from the truth, at 99 %."""
+    if len(gaps) < 2:
+        return math.inf
+    quantile = stdtrit(len(gaps) - 1, 1 - (1 - SURE) / 2)
+    return float(quantile * gaps.std(ddof=1) / math.sqrt(len(gaps)))
+
+
+def _beyond(task: Task, mine: FloatArray, theirs: FloatArray) -> FloatArray:
+    """How far each trial is behind by more than is tolerated."""
+    allowed = TOLERANCE[task] * theirs if task == "number" else TOLERANCE[task]
+    return np.asarray(mine - theirs - allowed)
+
+
+def _wide(lines: pd.DataFrame, value: str = "loss") -> pd.DataFrame:
+    return lines.pivot_table(index=[*CELL, "seed"], columns="method", values=value, sort=False)
+
+
+def near(lines: pd.DataFrame, task: Task, cells: Iterable[Cell]) -> list[Cell]:
+    """Return the cells where it is open whether a line is behind by more than is tolerated."""
+    asked, found = {tuple(cell) for cell in cells}, []
+    for key, part in _wide(lines).groupby(level=CELL, sort=False):
+        if key not in asked:
+            continue
+        others = [one for one in part if one not in OURS]
+        if any(_open(task, part, mine, one) for mine in (HOLDER, SEND) for one in others):
+            found.append(Cell(*key))
+    return found
+
+
+def _open(task: Task, part: pd.DataFrame, mine: str, other: str) -> bool:
+    if mine not in part:
+        return False
+    first, second = _both(part, mine, other)
+    gaps = _beyond(task, first, second)
+    return first.mean() > second.mean() and bool(abs(gaps.mean()) <= _reach(gaps))
+
+
+def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each cell: whom it is judged against, how far behind, and the verdict.
+
+    `against` is the best of those that a losing cell surely loses to, else the best of all;
+    `ratio` is of mean losses, of labels their difference, and `sure` the least that is sure of it;
+    `accuracy` is how far that of labels is behind.
+    """
+    wide, found = _wide(lines), []
+    accuracy = _wide(lines, "accuracy") if task == "label" else None
+    for key, part in wide.groupby(level=CELL, sort=False):
+        known = [one for one in others if one in part and part[one].notna().any()]
+        if method not in part or part[method].isna().all() or not known:
+            continue
+        right = None if accuracy is None else accuracy.loc[key]
+        losing = [
+            one
+            for one in known
+            if surely(_beyond(task, *_both(part, method, one)))
+            or (right is not None and surely(_gaps(right, method, one) - ACCURACY))
+        ]
+        against = min(losing or known, key=lambda one: part[one].mean())
+        mine, theirs = _both(part, method, against)
+        gaps, size = mine - theirs, theirs.mean() if task == "number" else 1.0
+        verdict = "loses" if losing else "wins" if surely(-gaps) else "even"
+        start = 1.0 if task == "number" else 0.0
+        ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - _reach(gaps)) / size
+        behind = math.nan if right is None else float(_gaps(right, method, against).mean())
+        found.append([*key, against, ratio, sure, behind, len(mine), verdict])
+    columns = [*CELL, "against", "ratio", "sure", "accuracy", "trials", "verdict"]
+    return pd.DataFrame(found, columns=columns)
+
+
+def _both(part: pd.DataFrame, mine: str, other: str) -> tuple[FloatArray, FloatArray]:
+    values = part[[mine, other]].dropna().to_numpy()
+    return values[:, 0], values[:, 1]
+
+
+def _gaps(part: pd.DataFrame, mine: str, other: str) -> FloatArray:
+    first, second = _both(part, mine, other)
+    return np.asarray(first - second)
+
+
+def surely(gaps: FloatArray) -> bool:
+    """Tell whether the mean of paired gaps is above 0, at 99 %."""
+    return bool(len(gaps) > 1 and gaps.mean() > _reach(gaps))
+
+
+def over(lines: pd.DataFrame, method: str, other: str, value: str = "loss") -> float:
+    """Return the geometric mean over cells of a method's mean loss over another's."""
+    means = _wide(lines, value).groupby(level=CELL, sort=False).mean()
+    if method not in means or other not in means:
+        return math.nan
+    both = means[[method, other]].dropna().clip(lower=1e-12)
+    return float(np.exp(np.log(both[method] / both[other]).mean())) if len(both) else math.nan
+
+
+def best_rival(lines: pd.DataFrame, task: Task) -> str:
+    """Return the rival with the least geometric mean of losses over the private mean's."""
+    return min(RIVALS[task], key=lambda one: over(lines, one, MEAN))
+
+
+def read(
+    out: Path, families: Sequence[Family] = FAMILIES
+) -> Iterator[tuple[Family, Neighbours, pd.DataFrame]]:
+    """Yield each family's lines under each relation, as far as there are any."""
+    for family, relation in product(families, NEIGHBOURS):
+        files = [_file(out, family.task, one, relation) for one in family.populations]
+        if known := [one for one in files if one.exists() and one.stat().st_size]:
+            yield family, relation, frame(known)

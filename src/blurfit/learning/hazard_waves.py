@@ -1,0 +1,129 @@
+"""Log-odds of an event by waves: from exits to a first belief, and what the last wave tells.
+
+    wave 1    blurred exits ── additive hazards ──► Belief ── next_map ──► `HazardMap` of wave 2
+    wave 2    blurred quadratics under it ── learn_wave ──► Belief ──► …
+    last      one Newton step of the discrete-time logistic likelihood, with errors
+
+Maps and steps are those of `blurfit.learning.waves`, with a constant for each band.
+
+**The start** (`belief_of_exits`). Wave 1 tells additive hazards: λ_k in band k at the mean m of
+those at risk, and slopes β. With H = λ/K expected events in a band, p = 1 − e^{−H}, so the log-odds
+there are ln(e^H − 1), and their slope is β/λ·H/(1 − e^{−H}), about the logarithm of the ratio of
+hazards. That is a start, whose slopes are shortened by what is uncertain in them; a quarter of the
+squared slope is believed to be wrong, as where other lines are turned into curves.
+
+**The last step** (`hazard_estimates`) is told without shrinkage, θ̃ = (Â + G)⁻¹ĝ with Â = ΣM + E and
+ĝ = Σg + e, as in `blurfit.learning.wave_inference`. Σg is a sum of martingale differences, whose
+variance is E[ΣM] where the model is true, however people stop being observed without looking ahead,
+so the sampling covariance is Â⁻¹; the privacy part is Â⁻¹(Var(e) + E[Eθθᵀ E])Â⁻¹. What one step
+leaves of the start's error is at most a quarter of its squared length, for log-odds as for log
+rates, and counts as sampling.
+"""
+
+import math
+
+import numpy as np
+
+from blurfit.data import FloatArray
+from blurfit.errors import InfeasibleError
+from blurfit.learning.hazards import EventSums
+from blurfit.learning.inference import Inference
+from blurfit.learning.wave_inference import LONGEST_STEP, MOST_NOISE, solved
+from blurfit.learning.waves import Belief, WaveSums, coordinates, start_of, step_sums
+from blurfit.theory.hazards import BAND, HazardMap
+
+_MISFIT = 0.25  # of the squared slope, of additive hazards that were turned into log-odds
+_LONGEST = 1.5  # standard deviation of the scores of a start
+LEAST_SHARE = 0.1  # of the mean hazard, below which no band's is taken
+
+
+def belief_of_exits(sums: EventSums) -> Belief:
+    """Return what a first wave's exits say of log-odds: bands, then slopes of the used columns."""
+    sums.require_events()
+    at_risk, mean, spread, rates = sums.at_risk()
+    K, p = len(rates), len(mean)
+    average = float(rates @ at_risk / at_risk.sum())
+    weights = np.array([sums.form.inner.columns[place].weight for place in sums.used])
+    try:
+        found = sums.model
+        slopes = found.coefficients[:p] * weights
+        errors = (found.sampling + found.privacy)[:p, :p] * np.outer(weights, weights)
+        of_bands = np.diagonal(found.sampling + found.privacy)[p:]
+    except InfeasibleError:  # noise could have made the slopes: later waves find them
+        slopes, errors = np.zeros(p), np.zeros((p, p))
+        of_bands = rates * average / np.maximum(at_risk, 1.0) + average**2
+    rates = np.maximum(rates, LEAST_SHARE * average)
+    turn = _turn(average / K) / average
+    slopes, errors = turn * slopes, turn**2 * errors
+    signal, noise = float(slopes @ spread @ slopes), float(np.sum(errors * spread))
+    kept = min(max(0.0, 1 - noise / signal), _LONGEST / math.sqrt(signal)) if signal > 0 else 0.0
+    slopes = kept * slopes
+    misfit = max(_MISFIT * kept * signal, 0.1)  # of the scores' variance, in all directions alike
+    covariance = np.zeros((K + p, K + p))
+    covariance[K:, K:] = kept * errors + misfit / p * np.linalg.inv(spread)
+    covariance[:K, K:] = -mean @ covariance[K:, K:]
+    covariance[K:, :K] = covariance[:K, K:].T
+    covariance[:K, :K] = mean @ covariance[K:, K:] @ mean
+    covariance[:K, :K] += np.diag(np.minimum(of_bands / rates**2, 1.0) + 0.02)
+    bands = np.log(np.expm1(rates / K)) - mean @ slopes
+    kinds = tuple(sums.form.inner.columns[place].kind for place in sums.used)
+    return Belief(
+        "hazard", False, np.append(bands, slopes), covariance, mean, spread, 1.0, kinds=kinds
+    )
+
+
+def _turn(events: float) -> float:
+    """Return H/(1 − e^{−H}): how much steeper log-odds are than log hazards."""
+    return -events / math.expm1(-events)
+
+
+def hazard_estimates(chart: HazardMap, sums: WaveSums) -> Inference:
+    """Return (α, β) one step after the announced model, with the covariance of their error."""
+    read = step_sums(chart, sums)
+    values = np.linalg.eigvalsh(read.gram)
+    least, blur = float(values[0]), sums.deviation**2 / 2
+    condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
+    if condition >= MOST_NOISE:
+        raise InfeasibleError(
+            "The noise dominates the sums of the last wave, so there are no standard errors; take "
+            "fewer bands or features, state tighter bounds, ask more people, or allow a larger "
+            "epsilon."
+        )
+    inverse, theta = solved(read)
+    noise = read.linear_variance * np.eye(len(theta))
+    noise += read.noise.sandwich(np.outer(theta, theta))
+    sampling, privacy = inverse, inverse @ noise @ inverse
+    scale = _scores(chart, read.gram)
+    change = max(float(np.sum(scale * (np.outer(theta, theta) - sampling - privacy))), 0.0)
+    if change > LONGEST_STEP**2:
+        raise InfeasibleError(
+            f"The last step changed scores by {math.sqrt(change):.2g}, more than {LONGEST_STEP}: "
+            "one step is not enough for honest errors; plan another wave."
+        )
+    short = (0.25 * change) ** 2 / len(theta) * np.diag(1 / np.diagonal(scale))
+    back = np.linalg.inv(coordinates(chart))
+    K = read.constants
+    return Inference(
+        names=(
+            *(f"band {place + 1}" for place in range(K)),
+            *(f"v{place}" for place in range(len(theta) - K)),
+        ),
+        count=max(sums.count, len(theta) + 2),
+        coefficients=start_of(chart) + back @ theta,
+        sampling=_symmetric(back @ (sampling + short) @ back.T),
+        privacy=_symmetric(back @ privacy @ back.T),
+        residual_variance=None,
+        r_squared=None,
+        condition=condition,
+        uneven=False,
+    )
+
+
+def _scores(chart: HazardMap, gram: FloatArray) -> FloatArray:
+    """Return Z with θᵀZθ the mean square by which a step changes scores: A for one unit of h."""
+    total = float(np.trace(gram[: len(chart.bands), : len(chart.bands)])) / BAND**2
+    return gram / total
+
+
+def _symmetric(matrix: FloatArray) -> FloatArray:
+    return np.asarray((matrix + matrix.T) / 2)
