@@ -63,6 +63,8 @@ UNSPOKEN = {  # for what no page sends, when a service is started, or the beginn
     "Expected {1} to be 64 hexadecimal digits",
     "Expected a label as the target of a logistic map",
     "Expected count_bound=",
+    "Expected a hazard map",
+    "Expected a map of {1} bands",
 }
 
 
