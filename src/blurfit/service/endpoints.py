@@ -329,10 +329,11 @@ class Reading:
         one_of(STATEMENTS, format=wanted)
         language = _language_in(request)
         media_type, write = STATEMENTS[wanted]
-        tell = {} if wanted == "yaml" else {"tell": partial(told, language=language)}
+        spoken: dict[str, Any] = {"language": language, "tell": partial(told, language=language)}
+        how = {} if wanted == "yaml" else spoken
 
         def make(text: str) -> Kept:
-            return Kept.made(write(PublishedModel.from_json(text), **tell), media_type)
+            return Kept.made(write(PublishedModel.from_json(text), **how), media_type)
 
         find, name = partial(self.store.model, fingerprint), (wanted, language, fingerprint)
         found = await self.papers.shelf.get(("statement", *name), find, make)
