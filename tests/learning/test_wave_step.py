@@ -90,6 +90,27 @@ def test_residual_waves_reach_least_squares_of_white_people() -> None:
     assert np.allclose(whitened / whitened.trace() * 3, np.eye(3), atol=0.1)
 
 
+def test_no_model_is_believed_to_be_more_wrong_than_errors_that_were_seen() -> None:
+    """A belief that is a hundred times too unsure, as loose bounds make it, is as sure as it can be
+    by the errors of the wave: a larger one changes nothing, and a sure one is left as it is.
+    """
+    generator = np.random.default_rng(6)
+    v = features(generator, 2000)
+    y = 0.1 + 0.02 * generator.normal(size=len(v))
+    belief = belief_of(v, y, "number")
+    chart = next_map(belief, "residual", len(v), 1.0)
+    quiet = quiet_sums(chart, v, y)
+    noise = np.triu(60.0 * generator.normal(size=quiet.matrix.shape))
+    sums = replace(quiet, matrix=quiet.matrix + noise + np.triu(noise, 1).T, deviation=60.0)
+    sure, unsure, lost = (
+        learn_wave(replace(belief, covariance=k * belief.covariance), chart, sums).coefficients
+        for k in (1.0, 1e6, 1e8)
+    )
+    assert np.allclose(unsure, lost, atol=1e-9)
+    assert np.abs(sure - belief.coefficients).max() < np.abs(unsure - belief.coefficients).max()
+    assert np.std(v @ (unsure - belief.coefficients)[1:]) < 2 * y.std()
+
+
 @pytest.mark.parametrize("task", ["number", "label", "count"])
 def test_coordinates_agree_with_the_map(task) -> None:
     """A step moves the scores by its product with what the map makes of 1 and of the features."""

@@ -14,6 +14,7 @@ from blurfit.theory.planning import (
     Stages,
     choose_plan,
     choose_shares,
+    information,
     mean_alone,
     promise_of_share,
     public_weights,
@@ -157,6 +158,28 @@ def test_where_only_a_mean_can_be_learned() -> None:
     assert many == public_weights(["numeric"] * 9, 10**5, 0.1)
 
 
+@pytest.mark.parametrize("psi", [1.6, 2.5, 4.0, 5.9])
+def test_a_first_of_two_waves_learns_the_mean(psi: float) -> None:
+    """And the second looks for slopes, where one wave alone would look for all of it."""
+    count = round(psi * 13**1.5 / 0.1)
+    start, rest = choose_plan("number", coefficients=13, count=count, mu=0.1).quorums(count)
+    assert mean_alone(information(start, 0.1, 13), 13, followed=True)
+    assert 0.2 < start / rest < 0.7
+
+
+def test_few_columns_are_looked_at_from_the_first_wave_on() -> None:
+    """By one wave of 40 people nothing but a mean is told; with waves after it they are a start."""
+    psi = information(400, 0.1, 3)
+    assert mean_alone(psi, 3)
+    assert not mean_alone(psi, 3, followed=True)
+    alone, start = (
+        public_weights(["numeric"] * 3, 400, 0.1, number=True, followed=one)
+        for one in (False, True)
+    )
+    assert (alone.constant, alone.target) == (1.0, 0.95)
+    assert start == public_weights(["numeric"] * 3, 400, 0.1)
+
+
 def test_a_mean_is_not_looked_for_in_rounds_with_very_many_columns() -> None:
     few, many = (
         choose_shares("number", coefficients=columns, count=2**14, mu=0.1).kinds
@@ -203,12 +226,13 @@ def test_the_table_of_the_docstring() -> None:
         count = round(psi * 13**1.5 / 0.1)
         return choose_plan(task, coefficients=13, count=count, mu=0.1).kinds
 
-    assert kinds("number", 2.5) == kinds("label", 2.5) == kinds("count", 2.5) == ("joint",)
-    assert kinds("number", 5) == kinds("count", 5) == ("joint", "residual")
+    assert kinds("number", 1.4) == kinds("label", 2.5) == kinds("count", 2.5) == ("joint",)
+    assert kinds("number", 2) == kinds("number", 5) == kinds("count", 5) == ("joint", "residual")
     assert kinds("label", 5) == ("joint",)
     for task in ("label", "count"):
         assert kinds(task, 10) == ("joint", "residual")
-    assert kinds("number", 10) == kinds("number", 100) == ("joint", *["residual"] * 3)
+    assert kinds("number", 10) == ("joint", *["residual"] * 2)
+    assert kinds("number", 20) == kinds("number", 100) == ("joint", *["residual"] * 3)
     assert kinds("number", 200) == ("joint", *["residual"] * 4)
     assert kinds("label", 50) == kinds("count", 50) == ("joint", "residual", "newton")
     four = ("joint", "residual", "newton", "newton")

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 import numpy as np
 
-from blurfit.agreement.databases import refuse_unless_shareable
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
     LATTICE_SHARE,
@@ -33,7 +32,13 @@ from blurfit.agreement.numbers import (
     enlarged,
     multiplied,
 )
-from blurfit.agreement.terms import LaterTerms, Mechanism, Terms, require_together
+from blurfit.agreement.terms import (
+    LaterTerms,
+    Mechanism,
+    Terms,
+    refuse_unless_shareable,
+    require_together,
+)
 from blurfit.agreement.waves import Wave
 from blurfit.data import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
@@ -125,6 +130,8 @@ class MomentPerturbation(Perturbation):
         terms: Terms,
         wave: Wave | None = None,
         stated: Stated | None = None,
+        *,
+        followed: bool = False,
     ) -> dict[str, Any]:
         """Return public weights or a later wave's map, the noise for how far records reach, and its
         grid: all of them found here, unless a plan states them already.
@@ -135,7 +142,9 @@ class MomentPerturbation(Perturbation):
         elif wave is not None and wave.chart is not None:
             weights = None
         else:
-            weights = PublicWeights.chosen(schema, terms, kept_promise(terms), alone=wave is None)
+            weights = PublicWeights.chosen(
+                schema, terms, kept_promise(terms), alone=wave is None, followed=followed
+            )
         form = form_of(schema, weights, wave, terms)
         proofs, shared = terms.proved if wave is None else False, bool(terms.databases)
         proofs &= not isinstance(form, EventForm)

@@ -46,10 +46,16 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from blurfit.agreement.agreement import Agreement, Fingerprint, Fingerprinted, alike
-from blurfit.agreement.databases import Database
 from blurfit.agreement.mechanisms import MOMENT, kept_promise, local_delta
 from blurfit.agreement.numbers import DISCRETE_SHARE, Grid, PublicWeights
-from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, LaterTerms, Terms, require_together
+from blurfit.agreement.terms import (
+    COLLUDERS,
+    LATER_TERMS,
+    Database,
+    LaterTerms,
+    Terms,
+    require_together,
+)
 from blurfit.agreement.waves import (
     Lot,
     Wave,
@@ -225,7 +231,7 @@ class Plan(Fingerprinted):
         honest = honest_among(quorums, terms.colluders)
         # public rows do not change the weights: maps follow from the features' own products
         first = msgspec.structs.replace(terms, quorum=honest[0], public_rows=None)
-        made = MOMENT.contract(schema, first)
+        made = MOMENT.contract(schema, first, followed=len(quorums) > 1)
         stated = made["weights"], made["calibration"], made["grid"]
         terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
         plan = cls(schema, terms, task, kinds, quorums, *stated)

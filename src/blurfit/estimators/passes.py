@@ -243,30 +243,29 @@ class Rows:
             return work.totals()
 
         sent = kind(form, self, linear, error).found(*added(self.in_parts(sums_of)))
-        if not isinstance(chart, ResidualMap) or not chart.robust or squares_beside(chart, self):
+        if not chart.robust or squares_beside(chart, self):
             return sent
-        return np.append(sent, self.every(chart.stride)._squared_errors(form))
+        return np.append(sent, self.every(getattr(chart, "stride", 1))._squares(form))
 
-    def _squared_errors(self, form: WaveForm) -> FloatArray:
+    def _squares(self, form: WaveForm) -> FloatArray:
         """Σppᵀ as it is sent, p = g·x of each row, or its mean over the rows of each person."""
         p, folded, sizes = len(form.kept), self.folded(form.chart), None
-        linear = _Linear(form, self, folded)
-        if self.people is not None:
+        linear, height = _Linear(form, self, folded), p + (1 if form.is_newton else 2)
+        if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
 
         def sums_of(part: slice) -> FloatArray:
             work, t = _Whitened(form, self, linear), self.targets[part, 0]
-            total = np.zeros((p + 2, p + 2), order="F")
-            each = np.empty((p + 2, 0 if sizes is None else len(t)))
+            total = np.zeros((height, height), order="F")
+            each = np.empty((height, 0 if self.people is None else len(t)))
             for rows, block in self.blocks(part, folded=folded):
                 own = None if sizes is None else sizes[:, part][:, rows]
-                x = work.residuals(block, t[rows], own)
-                x *= x[p] / form.chart.target_weight  # type: ignore[union-attr]
-                if sizes is None:
-                    total = add_products(total, x)
+                slopes = work.slopes_of(block, t[rows], own)
+                if self.people is None:
+                    total = add_products(total, slopes)
                 else:
-                    each[:, rows] = x
-            return total if sizes is None else each
+                    each[:, rows] = slopes
+            return total if self.people is None else each
 
         if self.people is None:
             (total,) = added([part] for part in self.in_parts(sums_of))
@@ -274,7 +273,7 @@ class Rows:
         else:
             means = self.people.means(np.hstack(list(self.in_parts(sums_of))).T)
             total = means.T @ means
-        order = [p + 1, *range(p)]  # the constant comes first
+        order = [*range(p + 1)] if form.is_newton else [p + 1, *range(p)]  # where the constant is
         return form.take_squares(total[np.ix_(order, order)])
 
     def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
@@ -383,8 +382,9 @@ def every(people: People | None, stride: int) -> tuple[slice | AnyArray, People 
 
 
 def squares_beside(chart: Announced, rows: Rows) -> bool:
-    """Whether squared errors are added in the same pass: all rows send them, each for itself."""
-    return isinstance(chart, ResidualMap) and chart.robust and chart.stride == 1 and rows.alike
+    """Whether squares are added in the same pass: all rows send them, each for itself."""
+    all_rows = getattr(chart, "stride", 1) == 1 and rows.people is None
+    return chart.robust and all_rows and (isinstance(chart, NewtonMap) or rows.alike)
 
 
 def usable_cores() -> int:
@@ -553,22 +553,14 @@ class _Whitened:
             for places in self._places(chart, block, target, about):
                 self.counts += np.bincount(places, minlength=chart.width)
             return
-        x, *measured = self.measure(block, target)
-        f, score = x[:p], x[p]
         if isinstance(chart, NewtonMap):
-            if isinstance(chart.loss, PoissonNewton):
-                target = (target + 1) * (chart.loss.count_bound / 2)
-            g, h = chart.loss.slopes(score, target)
-            if not self.everybody:
-                weight = 1 / np.maximum(1.0, np.einsum("ij,ij->j", f, f) + self.constant**2)
-                g, h = g * weight, h * weight
-            x[p] = self.constant
+            x, g, h = self.newton(block, target)
             self.slopes -= np.dot(x, g if counted is None else g * counted)
             self._add(self.gram, x, np.sqrt(h), counted)
-            if chart.robust:
+            if self.beside:
                 self._add(self.squares, x, g, counted)
             return
-        size, error = measured
+        x, size, error = self.measure(block, target)
         self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
         if self.beside:
             self._add(self.squares, x, x[p] / chart.target_weight, counted)
@@ -591,12 +583,33 @@ class _Whitened:
         error = np.abs(target - self.linear.scores(block)) / chart.scale
         return chart.bins(sizes / root, error)
 
-    def residuals(
+    def newton(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
+        """Return x, g and h of a block's rows, weighted."""
+        chart, p = self.chart, self.linear.p
+        assert isinstance(chart, NewtonMap)
+        (x,) = self.measure(block, target)
+        if isinstance(chart.loss, PoissonNewton):
+            target = (target + 1) * (chart.loss.count_bound / 2)
+        g, h = chart.loss.slopes(x[p], target)
+        if not self.everybody:
+            f = x[:p]
+            weight = 1 / np.maximum(1.0, np.einsum("ij,ij->j", f, f) + self.constant**2)
+            g, h = g * weight, h * weight
+        x[p] = self.constant
+        return x, g, h
+
+    def slopes_of(
         self, block: FloatArray, target: FloatArray, sizes: FloatArray | None
     ) -> FloatArray:
-        """Return z of a block's rows: features, error and constant."""
+        """Return g·x of a block's rows: features, then Newton's constant, or a residual's own."""
+        if isinstance(self.chart, NewtonMap):
+            x, g, _ = self.newton(block, target)
+            x *= g
+            return x
         x, size, error = self.measure(block, target)
-        return self._cut(x, size, error, sizes)
+        x = self._cut(x, size, error, sizes)
+        x *= x[self.linear.p] / self.chart.target_weight
+        return x
 
     def _cut(
         self, x: FloatArray, size: FloatArray, error: FloatArray, sizes: FloatArray | None
@@ -642,7 +655,7 @@ class _Whitened:
             return counts
         gram = symmetric(gram)
         if isinstance(self.chart, NewtonMap):
-            return self.form.take(gram, slopes, symmetric(squares) if self.chart.robust else None)
+            return self.form.take(gram, slopes, symmetric(squares) if self.beside else None)
         squared = self.ordered(symmetric(squares))[:-1, :-1] if self.beside else None
         return self.form.take(self.ordered(gram), squares=squared)
 

@@ -25,10 +25,11 @@ errors of the spread w + f·b in their own units, it adds
 
     P(f) = p·(2T/(nμ))²·(w + f·b)/(ω + f(1 − ω)),
 
-T ≈ 2 being how far the largest person is beyond the usual one, with what constant and squares take.
-In one wave noise is that of the bounds, P(f) = (D/(nμ))²/(v·(ω + f(1 − ω))²), D = 1.25(p + 1), and
-v the mean variance of an encoded column. f is where S + P is least: near 1, the pooled rows, where
-the noise of bounds rules, and that of generalised least squares as people grow.
+T ≈ 2 being how far the largest person is beyond the usual one, with what constant and squares take;
+and to the constant, of which rows keep √f, C(f) = (6.5T/(nμ))²·(w + f·b)/f. In one wave noise is
+that of the bounds, P(f) = (D/(nμ))²/(v·(ω + f(1 − ω))²) and C(f) = (D/(nμ))²/f, with
+D = 1.25(p + 1), and v the mean variance of an encoded column. f is where p(S + P) + C is least:
+near 1, the pooled rows, where noise rules, and that of generalised least squares as people grow.
 """
 
 from dataclasses import dataclass, replace
@@ -140,11 +141,13 @@ def choose_kept(
     f = kept**2
     left = share + f * (1 - share)
     sampling = k * of_rows * share + f**2 * (of_people + k * of_rows) * (1 - share)
-    privacy = (1.25 * (p + 1) / (n * mu)) ** 2 / (variance * left**2)
+    blur = (1.25 * (p + 1) / (n * mu)) ** 2
+    privacy, constant = blur / (variance * left**2), blur / f
     if waves:
-        white = p * (2 * _LARGEST / (n * mu)) ** 2 * (w + f * b) / left
-        privacy = np.minimum(privacy, white)
-    return float(kept[int(np.argmin(sampling / (n * left**2) + privacy))])
+        white = (_LARGEST / (n * mu)) ** 2 * (w + f * b)
+        privacy = np.minimum(privacy, 4 * p * white / left)
+        constant = np.minimum(constant, 6.5**2 * white / f)
+    return float(kept[int(np.argmin(p * (sampling / (n * left**2) + privacy) + constant))])
 
 
 def _spreads(sums: Submodel, model: Shrunk) -> tuple[float, float]:

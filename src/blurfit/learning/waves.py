@@ -683,7 +683,10 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     prior = into @ at.covariance @ into.T
     if learns_mean(chart):
         prior[1:] = prior[:, 1:] = 0.0
-    step = bayes_step(read, prior + _slack(prior, read.constants))
+    prior += _slack(prior, read.constants)
+    if isinstance(chart, ResidualMap) and at.task == "number" and at.law is None:
+        prior *= _believable(prior, read, sums)
+    step = bayes_step(read, prior)
     back = np.linalg.inv(into)
     error = back @ step.covariance @ back.T
     change = back @ step.theta
@@ -805,6 +808,20 @@ def _slack(prior: FloatArray, constants: int) -> FloatArray:
     own = np.diagonal(prior)
     even = 0.25 * float(own[constants:].mean())
     return np.diag([*own[:constants], *[even] * (len(prior) - constants)])
+
+
+def _believable(prior: FloatArray, read: StepSums, sums: WaveSums) -> float:
+    """Return by how much P is too large for the errors that a wave without a gauge saw.
+
+    The last model's error, E[θᵀAθ] = tr PA, is a part of the E[s²g²] that was released, and at most
+    `_SIGNAL` of it is expected. If the scale was taken for too large, as bounds that are too wide
+    make it, P is too large with it, and slopes of noise are believed. The more is known, the
+    smaller P is beside E[s²g²], and nothing happens.
+    """
+    noise = sums.deviation / sums.count
+    most = max(float(sums.matrix[-1, -1]) / sums.count, 0.0) + noise
+    gram, _ = _denoised(read)
+    return min(1.0, _SIGNAL * most / float(np.sum(prior * gram)))
 
 
 def coordinates(chart: StepMap) -> FloatArray:

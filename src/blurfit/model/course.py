@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.numbers import push_of_liars
 from blurfit.agreement.plan import Agreed, HeldWaves, Plan
-from blurfit.agreement.proving import push_of_liars
 from blurfit.agreement.waves import kept_columns, model_columns
 from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
@@ -48,7 +48,7 @@ from blurfit.theory.events import EventForm
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.hazards import HazardMap
 from blurfit.theory.maps import GaugeMap
-from blurfit.theory.planning import stride_of_squares
+from blurfit.theory.planning import information, mean_alone, stride_of_squares
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
 
@@ -323,6 +323,9 @@ def _first(plan: Waves, release: PublishedMoments) -> Belief:
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
+    if isinstance(plan, Plan) and plan.task == "number":
+        psi = information(plan.honest[0], plan.mus[0], len(kept))
+        mean = mean_alone(psi, len(kept), followed=True)
     facts: dict[str, Any] = {"mean": mean, "differences": plan.kept < 1}
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 

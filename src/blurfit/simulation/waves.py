@@ -42,7 +42,7 @@ from blurfit.theory.forms import ColumnKind, JointColumn, WaveForm
 from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.hazards import HazardMap
 from blurfit.theory.maps import GaugeMap, ResidualMap
-from blurfit.theory.planning import Kind, Stages, public_weights
+from blurfit.theory.planning import Kind, Stages, information, mean_alone, public_weights
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
 
@@ -167,7 +167,13 @@ def collect_in_waves(
     rows = waves[0]
     mean = "mean" in plan.kinds[:3]
     number = task == "number" and (not held or len(waves) == 1)
-    weights = public_weights(kinds, len(rows), mus[0], neighbours=neighbours, number=number)
+    followed = len(waves) > 1 and not held
+    if task == "number" and followed:
+        psi = information(len(rows), mus[0], len(kept))
+        mean = mean_alone(psi, len(kept), followed=True)
+    weights = public_weights(
+        kinds, len(rows), mus[0], neighbours=neighbours, number=number, followed=followed
+    )
     per_column = [weights.features[feature] for feature, _ in columns]
     described = [
         JointColumn(name, weight, kind, f"{feature}" if kind == "level" else None)

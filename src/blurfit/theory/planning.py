@@ -98,23 +98,28 @@ noise. `choose_plan` is a table over ψ, from the American Community Survey (the
 and checked on other numbers of columns, other people and generated ones: a choice, not a
 derivation.
 
-| ψ | numbers | labels | counts |
-| --- | --- | --- | --- |
-| below 3 | one wave | one wave | one wave |
-| 3 to 6 | 0.3, then residuals | one wave | 0.3, then residuals |
-| 6 to 8 | 0.2, residuals 0.2, 0.25, 0.35 | one wave | 0.3, then residuals |
-| 8 to 30 | as above | 0.3, then residuals | 0.3, then residuals |
-| 30 to 150 | as above | 0.2, residuals 0.3, Newton | as labels |
-| from 150 on | 0.08, 0.12, 0.15, 0.25, 0.4 | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
+| ψ | labels | counts |
+| --- | --- | --- |
+| below 3 | one wave | one wave |
+| 3 to 8 | one wave | 0.3, then residuals |
+| 8 to 30 | 0.3, then residuals | 0.3, then residuals |
+| 30 to 150 | 0.2, residuals 0.3, Newton | as labels |
+| from 150 on | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
+
+Numbers (`_waves_of_numbers`): one wave where the mean is all that can be learned, ψ < 1.5 or nμ <
+60. Below ψ = 6 two, of which the first learns the mean alone, ψ₁ < 1.5, and so where slopes are
+looked for in the second. Then three (0.3, 0.3, 0.4), four from ψ = 12 and nμ = 250 on (0.2, 0.2,
+0.25, 0.35), and five from ψ = 150 and nμ = 5000 on (0.08, 0.12, 0.15, 0.25, 0.4). Chosen on 15
+generated populations of 3, 14 and 40 columns.
 
 Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
 joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
 Newton again, which makes errors honest: one step leaves the square of its length.
 
-Also one wave where nμ < 100 (numbers: 150), and with up to three columns for labels and counts
-below ψ = 1500. There one wave knows the line well already, and what waves add costs more than it
-saves (2 columns, labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more
-waves where the exact curve is wanted all the same.
+Labels and counts have one wave where nμ < 100, too, and with up to three columns below ψ = 1500.
+There one wave knows the line well already, and what waves add costs more than it saves (2 columns,
+labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more waves where the
+exact curve is wanted all the same.
 
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
@@ -156,7 +161,7 @@ STAGES: tuple[StageKind, ...] = ("joint", "gauge", "mean", "residual", "newton")
 
 # ψ from which a second wave helps. Labels gain nothing before: at ψ of 3 to 6 accuracy was even on
 # the survey, and 0.0026 ± 0.0012 and 0.0014 ± 0.0009 less on Adult (41 columns).
-ENOUGH_FOR_TWO: dict[Task, float] = {"number": 3.0, "label": 8.0, "count": 3.0}
+ENOUGH_FOR_TWO: dict[Task, float] = {"label": 8.0, "count": 3.0}
 ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach a whitening
 FEWEST = 10  # people who can be divided at all
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
@@ -165,11 +170,11 @@ ENOUGH_FOR_FOUR = 150.0  # ψ from which a second Newton wave is, and a fifth on
 # Columns up to which one wave is enough for labels and counts, below this ψ.
 FEW: dict[Task, int] = {"label": 3, "count": 3}
 ENOUGH_FOR_FEW = 1500.0
-ENOUGH_FOR_WEIGHTS = 150.0  # nμ from which a second wave helps with numbers,
-ENOUGH_FOR_MORE = 6.0  # and ψ from which a third and a fourth one do
+# ψ and nμ from which numbers have three, four and five waves
+_MORE_OF_NUMBERS = {3: (6.0, 0.0), 4: (12.0, 250.0), 5: (150.0, 5000.0)}
 _PEOPLE_OF_NUMBERS = {
     2: (0.3, 0.7),
-    3: (0.25, 0.3, 0.45),
+    3: (0.3, 0.3, 0.4),
     4: (0.2, 0.2, 0.25, 0.35),
     5: (0.08, 0.12, 0.15, 0.25, 0.4),
 }
@@ -209,6 +214,7 @@ def public_weights(
     *,
     neighbours: Neighbours = "replace",
     number: bool = False,
+    followed: bool = False,
 ) -> ChosenWeights:
     """Return the default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -218,6 +224,7 @@ def public_weights(
         mu: The Gaussian privacy of the sums.
         neighbours: What one person may change.
         number: Whether the target is a number, of which the mean is all that a few people tell.
+        followed: Whether waves of other people follow.
 
     >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
     >>> round(sum(w**2 for w in weights.features) + weights.target**2, 12)
@@ -230,14 +237,17 @@ def public_weights(
     shares = [_share(kind) for kind in features]
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
     psi = information(count, mu, coefficients)
-    if number and mean_alone(psi, coefficients) and neighbours == "replace":
+    if number and mean_alone(psi, coefficients, followed=followed) and neighbours == "replace":
         return _shared(shares, 1.0, 0.95)
     return _shared(shares, *_best_pair(coefficients, count, mu, neighbours))
 
 
-def mean_alone(psi: float, coefficients: int) -> bool:
-    """Tell whether nothing but the mean of a number can be learned, by public facts."""
-    return psi < LEAST_INFORMATION or psi * math.pow(coefficients, 1.5) < LEAST_REACH
+def mean_alone(psi: float, coefficients: int, *, followed: bool = False) -> bool:
+    """Tell whether nothing but the mean of a number can be learned, by public facts; or should be,
+    of a first wave that is `followed` by others of other people.
+    """
+    small = psi * math.pow(coefficients, 1.5) < LEAST_REACH
+    return psi < LEAST_INFORMATION or (small and not followed)
 
 
 def weights_beside_public_rows(features: Sequence[Kind], constant: float = 0.4) -> ChosenWeights:
@@ -412,11 +422,12 @@ def choose_plan(
         return _hazard_stages(waves, _PEOPLE_OF_HAZARDS)
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
-        enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_WEIGHTS and count >= FEWEST
-        more = 4 if psi < ENOUGH_FOR_FOUR else 5
-        waves = (2 if psi < ENOUGH_FOR_MORE else more) if enough else 1
+        waves = 1 if count < FEWEST else _waves_of_numbers(psi, reach, coefficients)
     if task == "number" and waves in _PEOPLE_OF_NUMBERS:
         start, *rest = _PEOPLE_OF_NUMBERS[waves]
+        if waves == 2 and psi < _MORE_OF_NUMBERS[3][0]:
+            start = min(0.4, 0.9 * LEAST_INFORMATION / psi)
+            rest = [1 - start]
         return Stages(task, (Stage("joint", start), *(Stage("residual", one) for one in rest)))
     curve = task != "number" and psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
     if waves is None:
@@ -439,6 +450,13 @@ def choose_plan(
     # Each wave twice as large as the one before, so that the last, which decides, is the largest.
     kinds: list[StageKind] = ["joint", *[last] * (waves - 1)]
     return Stages(task, tuple(map(Stage, kinds, _doubling(waves))))
+
+
+def _waves_of_numbers(psi: float, reach: float, coefficients: int) -> int:
+    if mean_alone(psi, coefficients):
+        return 1
+    enough = [k for k, (least, most) in _MORE_OF_NUMBERS.items() if psi >= least and reach >= most]
+    return max(enough, default=2)
 
 
 def choose_shares(

@@ -193,8 +193,6 @@ def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) 
         raise InvalidValueError(f"Expected a method or a rival, and {method!r} is none.")
     known = inspect.signature(family).parameters
     better = {name: value for name, value in BETTER.items() if name in known}
-    if family.__name__.startswith("Gradient"):  # whose accounting is modern by default
-        better.pop("accounting")
     terms: dict[str, Any] = {**promise.terms, **better, "random_state": seed}
     if crowd.task == "number":
         terms["target_bounds"] = ends(crowd.schema.target)
