@@ -23,12 +23,12 @@ from blurfit.protocol import tokens
 from blurfit.protocol.http import BINARY, RemoteDatabase
 from blurfit.protocol.tokens import joined
 from blurfit.service import peers as module
+from blurfit.service.answers import Signatory
 from blurfit.service.app import Service
 from blurfit.service.peers import RemotePeer
 from blurfit.service.server import in_a_thread
-from blurfit.service.signing import Signatory
-from blurfit.store import identifiers as sets
-from blurfit.store.identifiers import held
+from blurfit.store import blocks as sets
+from blurfit.store.blocks import held_identifiers
 from blurfit.store.joint import digest_of
 from blurfit.store.store import Store
 from support.joint_plans import joint_plan
@@ -370,8 +370,8 @@ def test_a_sum_that_was_found_before_is_not_told_while_the_plan_is_held(place, t
         wave = two.stores[1].collection(plan.first().fingerprint)
         assert two.stores[1].receive(wave, [arrival(shares)]) == [quorum]
         assert two.second.post(f"{two.path}/peer/close", headers=two.other).status_code == 200
-        digest = digest_of(wave, two.stores[1].read(held, wave.key)).hex()
-        bits = sets.members(two.stores[1].read(held, wave.key), NOBODY)
+        digest = digest_of(wave, two.stores[1].read(held_identifiers, wave.key)).hex()
+        bits = sets.members(two.stores[1].read(held_identifiers, wave.key), NOBODY)
 
         def ask():
             path = f"{two.path}/peer/sum?digest={digest}&count={quorum}"

@@ -5,7 +5,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, InvalidValueError, Store
-from blurfit.agreement.databases import Database
+from blurfit.agreement.terms import Database
 from blurfit.contributor.blur import share
 from blurfit.contributor.client import Client
 from blurfit.messages.submissions import new_key, public_key

@@ -210,7 +210,7 @@ def test_noise_of_its_own_is_drawn_once_whoever_asks_again(place, monkeypatch) -
     def power_cut(*_arguments) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(release, "blurred", watched)
+    monkeypatch.setattr(release, "with_database_noise", watched)
     with Store(place) as store:
         store.add(agreement, sent)
         with monkeypatch.context() as patch:

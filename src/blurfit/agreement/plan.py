@@ -46,10 +46,16 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from blurfit.agreement.agreement import Agreement, Fingerprint, Fingerprinted, alike
-from blurfit.agreement.databases import Database
 from blurfit.agreement.mechanisms import MOMENT, kept_promise, local_delta
 from blurfit.agreement.numbers import DISCRETE_SHARE, Grid, PublicWeights
-from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, LaterTerms, Terms, require_together
+from blurfit.agreement.terms import (
+    COLLUDERS,
+    LATER_TERMS,
+    Database,
+    LaterTerms,
+    Terms,
+    require_together,
+)
 from blurfit.agreement.waves import (
     Lot,
     Wave,

@@ -45,7 +45,6 @@ from blurfit.service.endpoints import (
     newest_wave,
 )
 from blurfit.service.intake import unsealing_key
-from blurfit.service.jobs import Jobs
 from blurfit.service.limits import (
     InProgress,
     body_of,
@@ -65,9 +64,10 @@ from blurfit.service.operations import (
     post,
     query,
 )
+from blurfit.service.peers import Jobs
 from blurfit.service.translation import told
+from blurfit.store.blocks import Comparison
 from blurfit.store.collections import Status
-from blurfit.store.halves import Comparison
 from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
