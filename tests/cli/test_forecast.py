@@ -7,8 +7,8 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from blurfit import Agreement
+from blurfit.agreement.numbers import ProofCosts
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.proving import ProofCosts
 from blurfit.cli import main
 from blurfit.cli.agree import read_proposal
 from blurfit.forecast import choices

@@ -385,10 +385,19 @@ def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
             click.echo(f"{name}\n\n{one.told(out)}\n")
 
 
+def _collections(command: Any) -> Any:
+    """The options of experiments on collections of one send."""
+    for option in (
+        click.option("--epsilon", "epsilons", default="0.1,1", show_default=True),
+        click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="People."),
+        click.option("--trials", default=300, show_default=True, help="Collections for each cell."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
-@click.option("--trials", default=300, show_default=True, help="Collections for each cell.")
-@click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="Numbers of people.")
-@click.option("--epsilon", "epsilons", default="0.1,1", show_default=True)
+@_collections
 def tables(trials: int, sizes: str, epsilons: str) -> None:
     """Measure how often intervals of tables hold the truth, and tests reject what is true."""
     from blurfit_lab.experiments.everywhere import markdown
@@ -402,12 +411,12 @@ def tables(trials: int, sizes: str, epsilons: str) -> None:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["diaries", "survival"]))
+@click.argument("what", type=click.Choice(["diaries", "survival", "hazards"]))
 @click.option("--trials", default=100, show_default=True, help="Of 2^13 people; fewer of more.")
 @click.option("--n", "sizes", default="2^13,2^15,2^17", show_default=True)
 @click.option("--epsilon", "epsilons", default="1,0.1", show_default=True)
 def histories(what: str, trials: int, sizes: str, epsilons: str) -> None:
-    """Measure fixed effects of diaries, or times until an event, against no privacy."""
+    """Measure fixed effects of diaries, times until an event, or log-odds of one by waves."""
     from blurfit_lab.experiments import histories as module
     from blurfit_lab.experiments.everywhere import markdown
 
@@ -418,9 +427,7 @@ def histories(what: str, trials: int, sizes: str, epsilons: str) -> None:
 
 
 @click.command()
-@click.option("--trials", default=300, show_default=True, help="Collections for each cell.")
-@click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="Numbers of people.")
-@click.option("--epsilon", "epsilons", default="0.1,1", show_default=True)
+@_collections
 def groups(trials: int, sizes: str, epsilons: str) -> None:
     """Measure how often intervals of groups, their differences and weighted answers hold."""
     from blurfit_lab.experiments.everywhere import markdown

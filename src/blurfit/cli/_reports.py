@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import blurfit as bf
-from blurfit.agreement.proving import PROVED_IN_WORDS, ProofCosts, records_worth
+from blurfit.agreement.numbers import PROVED_IN_WORDS, ProofCosts, records_worth
 from blurfit.agreement.statement import (
     LOT_IN_WORDS,
     PUBLIC_ROWS_ASSUMED,
@@ -31,8 +31,8 @@ from blurfit.agreement.statement import (
     together_in_words,
 )
 from blurfit.agreement.terms import Mechanism
+from blurfit.schema.columns import About
 from blurfit.schema.schema import asked_in_words
-from blurfit.schema.wording import About
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.moments import variance_factor
 from blurfit.theory.planning import information

@@ -19,7 +19,7 @@ from blurfit.errors import InvalidValueError, Progress
 from blurfit.forecast import DRAWS, TOLERANCE
 
 if TYPE_CHECKING:
-    from blurfit.agreement.proving import ProofCosts
+    from blurfit.agreement.numbers import ProofCosts
     from blurfit.forecast.choices import Advice, PublicForecast
     from blurfit.forecast.population import People
     from blurfit.forecast.sweep import Forecast
@@ -410,7 +410,7 @@ def _moved_by_liars(proposal: ProposalFile, population: "People") -> dict[str, f
 
 def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | None":
     """Return what proofs cost under an agreement that has them."""
-    from blurfit.agreement.proving import ProofCosts
+    from blurfit.agreement.numbers import ProofCosts
 
     if proposal.agreement is None or not proposal.agreement.proofs:
         return None

@@ -31,8 +31,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.numbers import LIARS, push_of_liars
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.proving import LIARS, push_of_liars
 from blurfit.agreement.terms import Mechanism
 from blurfit.data import FloatArray
 from blurfit.errors import (

@@ -41,9 +41,11 @@ from blurfit.service import website
 from blurfit.service.answers import (
     ASKED_AFTER,
     FOREVER,
+    Document,
     Kept,
     Metrics,
     Shelf,
+    Signatory,
     as_json,
     for_strangers,
     shown,
@@ -66,7 +68,6 @@ from blurfit.service.operations import (
     query,
     reference,
 )
-from blurfit.service.signing import Document, Signatory
 from blurfit.service.translation import LANGUAGES, told
 from blurfit.store.collections import Status
 from blurfit.store.store import Bearer, Right, Store
@@ -328,10 +329,11 @@ class Reading:
         one_of(STATEMENTS, format=wanted)
         language = _language_in(request)
         media_type, write = STATEMENTS[wanted]
-        tell = {} if wanted == "yaml" else {"tell": partial(told, language=language)}
+        spoken: dict[str, Any] = {"language": language, "tell": partial(told, language=language)}
+        how = {} if wanted == "yaml" else spoken
 
         def make(text: str) -> Kept:
-            return Kept.made(write(PublishedModel.from_json(text), **tell), media_type)
+            return Kept.made(write(PublishedModel.from_json(text), **how), media_type)
 
         find, name = partial(self.store.model, fingerprint), (wanted, language, fingerprint)
         found = await self.papers.shelf.get(("statement", *name), find, make)

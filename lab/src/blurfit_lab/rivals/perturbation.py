@@ -231,6 +231,7 @@ class ObjectivePerturbation(ApproximateRival):
 
     source = "Kifer, Smith and Thakurta 2012, objective perturbation"
     published_neighbours = "zero-out"
+    proved = False  # but for rule="certified"
     choices = (("rule", GAUSSIAN_RULES),)
 
     ridge: float = 0.0

@@ -39,10 +39,11 @@ async function start() {
   const told = await ask(`${base}/estimates?lang=${language}`);
   const isTrue = (await isOwn(told, agreement)) !== false;
   const estimates = isTrue ? told.estimates : {};
-  if (isTrue) for (const name of ["caveats", "doubt", "refusal"]) model[name] = told[name]; // in this language
-  show("effects", outputsOf(model).flatMap((output) => learned(model, output, estimates)));
+  const { caveats, doubt, refusal } = isTrue ? told : model; // the same, in this language
+  const spoken = { ...model, caveats, doubt, refusal };
+  show("effects", outputsOf(model).flatMap((output) => learned(spoken, output, estimates)));
   show("try", tryIt(model, estimates));
-  show("promised", ...(await promised(model)));
+  show("promised", ...(await promised(spoken)));
   show("downloads", downloads(model, isPlanned, await signedBy(model)));
   if (!isPlanned) await tables(model);
 }
