@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from blurfit_lab.experiments.histories import SLOPES, diaries, diary, exits, survival, within
+from blurfit_lab.experiments.histories import (
+    SLOPES,
+    diaries,
+    diary,
+    exits,
+    intercepts,
+    survival,
+    within,
+)
 
 seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 
@@ -26,5 +34,7 @@ def test_a_cell_of_each() -> None:
     found = diaries([2048], [8.0], 4)
     assert (found["ratio"] > 1).all()
     assert (found["coverage"] > 0.5).all()
+    levels = intercepts([2048], [8.0], 4)
+    assert (levels["private"] < levels["one row"]).all()
     one = survival([4096], [8.0], 4).iloc[0]
     assert one["privacy adds"] < one["without privacy"]
