@@ -208,7 +208,6 @@ def test_contracts_whose_noise_is_too_small_for_their_code_are_refused(lie) -> N
     "terms",
     [
         {"mechanism": "input", "weight_bound": 1.0},
-        {"diaries": True},
         {"groups": "region"},
         {"weighting": "region", "factors": {"north": 1.0, "south": 0.5, "west": 0.1}},
         {"public_rows": "0" * 64, "sends": "targets"},
