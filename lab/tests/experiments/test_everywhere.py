@@ -54,7 +54,7 @@ def test_any_population_can_have_wider_bounds():
     ("rival", "terms"),
     [
         ("IterativeHessianMixingRegressor", {"steps": 3, "accounting": "exact"}),
-        ("GradientPerturbationRegressor", {"steps": 100}),
+        ("GradientPerturbationRegressor", {"steps": 512}),
         ("BoostedAdaSSPRegressor", {"rounds": 20, "calibration": "exact"}),
     ],
 )
