@@ -357,6 +357,8 @@ export default {
   "effects.bars": "Der blasse Balken ist ein 95-%-Konfidenzintervall, das Rauschen eingerechnet.",
   "effects.cut": "Ein Pfeil bedeutet, dass er über das Bild hinausreicht.",
   instead: "{one} statt {other}",
+  "curve.words": "Wie die Vorhersage von {target} davon abhängt, wenn die anderen gleich bleiben; die Fläche ist ein 95-%-Konfidenzintervall.",
+  "curve.ends": "Bei {at} ist sie {from}, bei {then} {to}.",
   "verdict.0": "Über eine einzelne Person sagt es so gut wie nichts.",
   "verdict.1": "Über eine einzelne Person sagt es wenig; das meiste, worin sich Personen unterscheiden, steckt nicht darin.",
   "verdict.2": "Über eine einzelne Person sagt es einiges und lässt vieles offen.",
