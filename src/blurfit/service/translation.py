@@ -9,8 +9,8 @@ That is faithful whatever somebody has called things: a text becomes German only
 each part of it reads, in English, as an instance of the template whose German stands in its place.
 A text that has no German stays English, and tests fail if there is one.
 
-The words of the pages are English in `pages/*.en.js`; those of other languages are made of these and
-of `pages.de.po` (`words_in`).
+The words of the pages are English in `pages/*.en.js`; those of other languages are made of these
+and of `pages.de.po` (`words_in`).
 """
 
 import json
