@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, calibrate
-from blurfit.agreement.databases import Database
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import (
     LATER_TERMS,
     TERMS,
+    Database,
     Terms,
     require_database_noise,
     require_delta,

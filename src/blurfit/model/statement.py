@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 from markdown_it import MarkdownIt
 
-from blurfit.agreement.proving import LIARS, proved_in_words, push_of_liars
+from blurfit.agreement.numbers import LIARS, proved_in_words, push_of_liars
 from blurfit.agreement.statement import (
     HOLDER,
     LOT_IN_WORDS,

@@ -43,9 +43,11 @@ from blurfit.service import website
 from blurfit.service.answers import (
     ASKED_AFTER,
     FOREVER,
+    Document,
     Kept,
     Metrics,
     Shelf,
+    Signatory,
     as_json,
     for_strangers,
     shown,
@@ -68,7 +70,6 @@ from blurfit.service.operations import (
     query,
     reference,
 )
-from blurfit.service.signing import Document, Signatory
 from blurfit.service.translation import LANGUAGES, told
 from blurfit.store.collections import Status
 from blurfit.store.store import Bearer, Right, Store

@@ -72,7 +72,7 @@ from blurfit.errors import (
 )
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
 from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
-from blurfit.store import outbox, tables
+from blurfit.store import tables
 from blurfit.store.database import Transactions
 from blurfit.store.tables import Clock, courses, invitations, waves
 from blurfit.theory.planning import StageKind
@@ -385,11 +385,11 @@ def call_when_due(connection: Connection, course: Course) -> None:
         return
     quorum = course.document.quorums[now.newest.number - 1]
     if now.state != "collecting":
-        outbox.schedule(connection, course.key, None)
+        tables.schedule(connection, course.key, None)
     elif now.past or now.is_fixed or come(connection, now.newest.key) >= quorum:
-        outbox.schedule(connection, course.key, 0)
+        tables.schedule(connection, course.key, 0)
     else:
-        outbox.schedule(connection, course.key, now.closes, quorum)
+        tables.schedule(connection, course.key, now.closes, quorum)
 
 
 def shut(connection: Connection, now: Standing) -> None:
@@ -578,7 +578,7 @@ def _awaits(connection: Connection, now: Standing) -> str | None:
     course = now.course
     if course.role == "second":
         return course.document.databases[0].name if now.is_fixed else None
-    behind = course.role == "first" and outbox.has(connection, course.key, "tell")
+    behind = course.role == "first" and tables.has_task(connection, course.key, "tell")
     return course.document.databases[1].name if behind else None
 
 
@@ -690,7 +690,7 @@ class Courses(Transactions):
             update(connection, course, state=state)
             call_when_due(connection, course)
             if course.role == "first" and not course.by_hand:
-                outbox.add(connection, course.key, "tell")
+                tables.add_task(connection, course.key, "tell")
             return status(connection, course)
 
     def close_collection(self, fingerprint: str) -> Status:

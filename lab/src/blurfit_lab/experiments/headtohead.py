@@ -5,8 +5,8 @@
 Every method has the same rows, the same public bounds, the same (ε, 1/n²) and its own defaults.
 Lines are kept as they are computed, a file for each population and relation of neighbours: a run
 that was stopped goes on, and two runs that divide the families between them can share a folder.
-`run.json` says which commit ours and the rivals' lines are of; each is continued by the same commit
-alone, and the rivals' serve until their code changes.
+`run.json` says which commit our lines are of, and which one changed the rivals last: each part is
+continued by the same commit alone, so that the rivals' lines serve until their code changes.
 
 **Verdicts** are paired over trials, by Student's law at 99 %. In a cell a line *loses* if it is
 surely behind some rival by more than 5 % of its loss (labels: 0.001 of log loss, or 0.0005 of
@@ -137,10 +137,10 @@ def _file(out: Path, task: Task, population: str, relation: Neighbours) -> Path:
 
 def _require_commit(out: Path, parts: Sequence[Part]) -> None:
     """Write down which commit is measured, or refuse to add to another's results."""
-    here, file = commit(), out / RUN
+    file = out / RUN
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     for part in parts:
-        if (other := known.setdefault(part, here)) != here:
+        if (other := known.setdefault(part, here := commit(part))) != here:
             raise InvalidValueError(
                 f"Expected to continue {part} of commit {here}, and results in {str(out)!r} are of "
                 f"{other}: give another --out, or write the pages alone with --pages-only."
@@ -149,10 +149,16 @@ def _require_commit(out: Path, parts: Sequence[Part]) -> None:
     file.write_text(json.dumps(known) + "\n", encoding="utf-8")
 
 
-def commit() -> str:
-    """Name what is measured: the commit of the source, or the version outside of a clone."""
+def commit(part: Part) -> str:
+    """Name what is measured: this commit, or the last that changed the rivals; the version outside
+    of a clone.
+    """
+    of = {
+        "ours": ["describe", "--always", "--dirty", "--abbrev=8"],
+        "rivals": ["log", "-1", "--format=%h", "--abbrev=8", "--", "../rivals"],
+    }
     told = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=8"],
+        ["git", *of[part]],
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,

@@ -50,7 +50,7 @@ export function isDigest(text) {
 }
 
 /** Of whom something is asked: an earlier question, how its answer compares, and with what; as in
- * `blurfit.schema.wording`. */
+ * `blurfit.schema.columns`. */
 export const COMPARED = /^(.+?) ?(<=|>=|!=|=|<|>) ?(.+)$/u;
 
 /** What hides or reorders what is read, breaks a line, or cannot be written down in UTF-8. */

@@ -1,5 +1,5 @@
 // A proof that goes along with a share: that what was blurred is no longer than an honest submission.
-// Mirrors `blurfit.agreement.proving`. It comes when an agreement asks for proofs.
+// Mirrors `blurfit.agreement.numbers`. It comes when an agreement asks for proofs.
 
 import { demand } from "./checks.js";
 import { formOf } from "./forms.js";
@@ -53,7 +53,7 @@ function scaleOf(counts) {
 }
 
 // ---- How long an honest submission can be, but for a probability that is accounted in δ: mirrors
-// `blurfit.agreement.proving` and `blurfit.theory.numerics`.
+// `blurfit.agreement.numbers` and `blurfit.theory.numerics`.
 
 const LARGEST_PROBABILITY = 1e-12;
 const SHARE = 1e-4; // of δ
