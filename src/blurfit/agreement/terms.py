@@ -40,6 +40,7 @@ from blurfit.errors import (
     positive,
     whole,
 )
+from blurfit.schema.columns import TimeToEvent
 from blurfit.theory.guarantees import (
     APPROXIMATIONS,
     NEIGHBOURS,
@@ -207,10 +208,13 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
     Two databases and several waves need sums that add and are published; proofs need two databases
     and have one wave so far; products with the target alone need public rows, and no later wave,
     whose map follows from the features' own products. All else goes together: admission and keys
-    with everything, public rows and database noise with waves and with two databases.
+    with everything, public rows and database noise with waves and with two databases. A time to an
+    event is served in one wave.
     """
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
     targets = agreed.sends == "targets"
+    schema = getattr(agreed, "schema", None)  # which terms by themselves have not
+    exits = isinstance(getattr(schema, "target", None), TimeToEvent)
     coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
         (
@@ -249,6 +253,12 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
             "no proofs with waves: between two databases they exist for one wave alone, so far. "
             "Propose one wave, or leave proofs out: then nothing limits what one contributor who "
             "lies can do to the model.",
+        ),
+        (
+            exits and served and getattr(agreed, "wave", None) is not None,
+            "one wave for a time to an event at a service: its page does not compute log-odds of "
+            "an event. Collect waves of them in files (`blurfit contribute --out`, `blurfit "
+            "learn`), or propose one wave, from which additive hazards and curves follow.",
         ),
         (
             targets and agreed.public_rows is None,

@@ -64,7 +64,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from scipy.linalg.blas import dsyrk, strmm
 
-from blurfit.data import AnyArray, BoolArray, FloatArray, IntArray
+from blurfit.data import AnyArray, FloatArray, IntArray
 from blurfit.estimators.blocks import Encoder
 from blurfit.estimators.people import People
 from blurfit.schema.columns import Feature
@@ -80,7 +80,17 @@ MOST_COLUMNS = 64
 COLUMNS_AT_ONCE = 104  # of a triangular matrix that is multiplied by parts
 LEAST = 2.0**-16  # of what Δ keeps back, for rounding that is not public,
 MOST_KNOWN = 2.0**-14  # and for that of known products
-MOST_FAR = 0.25  # of the first rows, which may be beyond the radius if known products are to help
+MOST_FAR = 0.25  # of the rows, which may be beyond the radius if known products are to help
+FEW_LEFT_OUT = 2  # every how many-th row a gauge reads, if lengths of all rows are found for it
+
+
+class Lengths(NamedTuple):
+    """‖f‖ of each row up to an error, and the whitening W, m of which f is."""
+
+    sizes: FloatArray
+    error: float
+    matrix: FloatArray
+    mean: FloatArray
 
 
 class JointTotals(NamedTuple):
@@ -116,6 +126,8 @@ class Rows:
         inside: whether no value is outside its bounds, as far as is known.
         features: what v are, where some are derived from the columns.
         scales: how much each row counts, from 0 to 1, if rows have weights of their own.
+        source: the rows of which these are every k-th, and k, if most of them will be read anyway.
+        known_lengths: what was found last of the rows' features.
 
     >>> from blurfit import Numeric
     >>> rows = Rows(np.array([[25], [130]]), np.array([[1.0], [0.5]]), [Numeric("age", 0, 100)])
@@ -130,6 +142,8 @@ class Rows:
     inside: bool = False
     features: Sequence[Feature] | None = None
     scales: FloatArray | None = None
+    source: "tuple[Rows, int] | None" = None
+    known_lengths: Lengths | None = None
 
     @property
     def weight(self) -> float:
@@ -158,7 +172,10 @@ class Rows:
         if stride == 1:
             return self
         some, whose = every(self.people, stride)
-        return replace(self, values=self.values[some], targets=self.targets[some], people=whose)
+        source = (self, stride) if stride <= FEW_LEFT_OUT else None
+        rows = replace(self, values=self.values[some], targets=self.targets[some], people=whose)
+        rows.source, rows.known_lengths = source, None
+        return rows
 
     def weights(self, part: slice) -> FloatArray | None:
         """How much each row counts, if not 1."""
@@ -204,9 +221,9 @@ class Rows:
         Where a map cuts a person's rows together, a first pass finds how long they are.
         """
         chart, folded, sizes = form.chart, self.folded(form.chart), None
-        linear, screen = _Linear(form, self, folded), self._screen(form, folded=folded)
-        known = self._knows_products(form, screen, folded=folded)
-        kind = _Residuals if known else _Whitened
+        linear, about = _Linear(form, self, folded), self.lengths(form)
+        kind = _Residuals if self._knows_products(form, about) else _Whitened
+        error = math.nan if about is None else about.error
         if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)
             if isinstance(chart, GaugeMap):
@@ -217,14 +234,15 @@ class Rows:
             sizes = sizes[:, self.people.codes]
 
         def sums_of(part: slice) -> list[FloatArray]:
-            work = kind(form, self, linear, screen)
+            work = kind(form, self, linear, error)
             t, w = self.targets[part, 0], self.weights(part)
             for rows, block in self.blocks(part, folded=folded):
                 each = None if sizes is None else sizes[:, part][:, rows]
-                work.add(block, t[rows], None if w is None else w[rows], each)
+                own = None if about is None else about.sizes[part][rows]
+                work.add(block, t[rows], None if w is None else w[rows], each, about=own)
             return work.totals()
 
-        sent = kind(form, self, linear, screen).found(*added(self.in_parts(sums_of)))
+        sent = kind(form, self, linear, error).found(*added(self.in_parts(sums_of)))
         if not chart.robust or squares_beside(chart, self):
             return sent
         return np.append(sent, self.every(getattr(chart, "stride", 1))._squares(form))
@@ -298,30 +316,44 @@ class Rows:
         else:
             yield from ((rows, v) for rows, v, _ in self.encoder.blocks(values))
 
-    def _screen(self, form: WaveForm, *, folded: bool) -> "_Screen | None":
-        """What tells lengths in single precision, where that is precise enough and of use."""
-        chart, people = form.chart, self.people
-        few = self.values.shape[1] <= MOST_COLUMNS
-        if few or people is not None or isinstance(chart, NewtonMap):
-            return None
-        screen, typical = _Screen(form, self, folded), math.sqrt(len(form.kept))
-        radius = chart.radius if isinstance(chart, ResidualMap) else 1 + 2.0**-9
-        return screen if screen.error < (radius - 1) * typical else None
+    def lengths(self, form: WaveForm) -> "Lengths | None":
+        """How long the features of each row are, where single precision tells what is of use.
 
-    def _knows_products(self, form: WaveForm, screen: "_Screen | None", *, folded: bool) -> bool:
+        A gauge and the wave after it whiten alike: what was found is remembered.
+        """
+        chart, source = form.chart, self.source
+        if source is not None:
+            found = source[0].lengths(form)
+            return None if found is None else found._replace(sizes=found.sizes[:: source[1]])
+        few = self.values.shape[1] <= MOST_COLUMNS
+        if few or self.people is not None or not isinstance(chart, ResidualMap | GaugeMap):
+            return None
+        exact = self.values.dtype == np.float64 and self.encoder.folds and self.inside
+        screen, typical = _Screen(form, self, folded=exact), math.sqrt(len(form.kept))
+        radius = 1 + 2.0**-9 if isinstance(chart, GaugeMap) else chart.radius
+        if not screen.error < (radius - 1) * typical:
+            return None
+        white, known = chart.whitening, self.known_lengths
+        same = known is not None and np.array_equal(known.matrix, white.matrix)
+        if known is None or not same or not np.array_equal(known.mean, white.mean):
+            blocks = self.blocks(slice(None), folded=exact)
+            sizes = np.concatenate([screen(block) for _, block in blocks])
+            known = self.known_lengths = Lengths(sizes, screen.error, white.matrix, white.mean)
+        return known
+
+    def _knows_products(self, form: WaveForm, about: "Lengths | None") -> bool:
         """Whether the products of all rows that are not cut follow from what is known."""
         chart = form.chart
         if not (isinstance(chart, ResidualMap) and "joint" in self.__dict__ and self.alike):
             return False
-        if screen is None or reaches_all(chart):
+        if about is None or reaches_all(chart):
             return reaches_all(chart)
-        n, most = len(self.values), BLOCKS_AT_ONCE * self.encoder.at_once
-        terms = most + n / most + 2 * len(form.kept)
+        n, p, most = len(self.values), len(form.kept), BLOCKS_AT_ONCE * self.encoder.at_once
         longest = chart.constant**2 + (chart.feature_weight * far(chart)) ** 2
-        if 8 * terms * n * 2.0**-53 * longest > MOST_KNOWN:
+        if 8 * (most + n / most + 2 * p) * n * 2.0**-53 * longest > MOST_KNOWN:
             return False
-        _, some = next(self.blocks(slice(0, self.encoder.at_once), folded=folded))
-        return bool(np.mean(screen.far(some)) <= MOST_FAR)
+        reach = chart.radius * math.sqrt(p) - about.error
+        return bool(np.mean(about.sizes > reach) <= MOST_FAR)
 
     def in_parts(self, function: Callable[[slice], Found]) -> Iterator[Found]:
         """What a function finds of parts of the rows, on all cores; a few take no thread."""
@@ -440,12 +472,11 @@ class _Screen:
     (1, x) ↦ (1, Kx + k) is triangular, so one product in place has all of it.
     """
 
-    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
+    def __init__(self, form: WaveForm, rows: Rows, *, folded: bool) -> None:
         chart, encoder = form.chart, rows.encoder
         white, p = chart.whitening, chart.whitening.dimension
         matrix, shift, moved = white.matrix, white.matrix @ white.mean, 0.0
-        self.kept = encoder.order[list(form.kept)]
-        self.error = math.inf
+        self.error, self.kept = math.inf, encoder.order[list(form.kept)]
         if folded:
             slope = encoder.slope[self.kept]
             if not ((slope >= 2.0**-60) & (slope <= 2.0**60)).all():
@@ -460,7 +491,6 @@ class _Screen:
         self.matrix = np.zeros((p + 1, p + 1), dtype=np.float32, order="F")
         self.matrix[0, 0], self.matrix[1:, 0], self.matrix[1:, 1:] = 1.0, -shift, matrix
         self.rows = np.empty((encoder.at_once, p + 1), dtype=np.float32)
-        self.reach = getattr(chart, "radius", 0.0) * math.sqrt(p)
         self.whole = np.array_equal(self.kept, np.arange(len(encoder.order)))
 
     def __call__(self, block: FloatArray) -> FloatArray:
@@ -471,15 +501,6 @@ class _Screen:
         squares = np.einsum("ij,ij->i", rows[:, 1:], rows[:, 1:])
         return np.asarray(np.sqrt(squares, dtype=np.float64))
 
-    def far(self, block: FloatArray) -> BoolArray:
-        """Which rows are perhaps beyond the radius."""
-        return np.asarray(self(block) > self.reach - self.error)
-
-    def tells(self, sizes: FloatArray, ends: FloatArray) -> bool:
-        """Whether it is certain between which ends each of these lengths is."""
-        low, high = (ends.searchsorted(sizes + sign * self.error) for sign in (-1, 1))
-        return bool((low == high).all())
-
 
 class _Whitened:
     """Adds up what a map makes of one thread's blocks.
@@ -489,11 +510,11 @@ class _Whitened:
     """
 
     def __init__(
-        self, form: WaveForm, rows: Rows, linear: _Linear, screen: _Screen | None = None
+        self, form: WaveForm, rows: Rows, linear: _Linear, error: float = math.nan
     ) -> None:
         chart = self.chart = form.chart
         self.form, self.everybody = form, reaches_all(chart, rows.encoder.reach)
-        self.linear, self.constant, self.screen = linear, linear.constant, screen
+        self.linear, self.constant, self.error = linear, linear.constant, error
         self.beside = squares_beside(chart, rows)
         p, at_once = self.linear.p, rows.encoder.at_once
         self.height = p + 1 if isinstance(chart, NewtonMap) else p + 2
@@ -521,13 +542,15 @@ class _Whitened:
         target: FloatArray,
         counted: FloatArray | None,
         sizes: FloatArray | None,
+        about: FloatArray | None = None,
     ) -> None:
         """Add what the rows of a block would send; `counted` says how much each of them counts, and
-        `sizes` has the root mean squares of the features and errors of the person of each.
+        `sizes` has the root mean squares of the features and errors of the person of each; `about`
+        is how long the features of each are, up to an error.
         """
         chart, p = self.chart, self.linear.p
         if isinstance(chart, GaugeMap):
-            for places in self._places(chart, block, target):
+            for places in self._places(chart, block, target, about):
                 self.counts += np.bincount(places, minlength=chart.width)
             return
         if isinstance(chart, NewtonMap):
@@ -543,20 +566,22 @@ class _Whitened:
             self._add(self.squares, x, x[p] / chart.target_weight, counted)
 
     def _places(
-        self, chart: GaugeMap, block: FloatArray, target: FloatArray
+        self, chart: GaugeMap, block: FloatArray, target: FloatArray, about: FloatArray | None
     ) -> tuple[IntArray, ...]:
-        """The bins of a block's rows. Where single precision does not tell one of them, the whole
-        block is measured: so no row's bin depends on another row.
+        """The bins of a block's rows; those at the end of one are measured, each by itself, so that
+        no row's bin depends on another row.
         """
         root = math.sqrt(self.linear.p)
-        if self.screen is None:
+        if about is None:
             _, size, error = self.measure(block, target)
             return chart.bins(size / root, np.abs(error))
+        ends = chart.features[:-1] * root
+        low, high = (ends.searchsorted(about + sign * self.error) for sign in (-1, 1))
+        sizes = about.copy()
+        for row in np.flatnonzero(low != high):
+            sizes[row] = self.measure(block[row : row + 1], target[row : row + 1])[1][0]
         error = np.abs(target - self.linear.scores(block)) / chart.scale
-        about = self.screen(block)
-        if self.screen.tells(about, chart.features[:-1] * root):
-            return chart.bins(about / root, error)
-        return chart.bins(self.measure(block, target)[1] / root, error)
+        return chart.bins(sizes / root, error)
 
     def newton(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
         """Return x, g and h of a block's rows, weighted."""
@@ -662,29 +687,37 @@ class _Products:
 class _Residuals:
     """Adds up the residuals of rows that a map does not cut, beside products that are known.
 
-    Rows that it cuts, or may cut, are told by `screen`: their products are taken off what is known,
-    and what they send is added by itself. Without a screen the map reaches everybody.
+    Of rows that it cuts, or may cut by what is known of their lengths, the products are taken off
+    what is known, and what they send is added by itself.
     """
 
-    def __init__(self, form: WaveForm, rows: Rows, linear: _Linear, screen: _Screen | None) -> None:
+    def __init__(self, form: WaveForm, rows: Rows, linear: _Linear, error: float) -> None:
         assert isinstance(form.chart, ResidualMap)
         self.form, self.chart, self.rows, self.linear = form, form.chart, rows, linear
-        self.screen = None if reaches_all(form.chart) else screen
+        self.reach = math.inf  # the length up to which no row is cut
+        if not reaches_all(form.chart):
+            self.reach = form.chart.radius * math.sqrt(linear.p) - error
         self.cut = _Whitened(form, rows, linear)  # what those rows send
         width = linear.matrix.shape[1]
         self.errors, self.total = np.zeros(2), np.zeros(width)
         self.known, self.squares = _Products(width), _Products(width)
+        self.far: list[tuple[FloatArray, FloatArray]] = []  # rows that may be cut
 
-    def add(self, block: FloatArray, target: FloatArray, *_: FloatArray | None) -> None:
+    def add(
+        self,
+        block: FloatArray,
+        target: FloatArray,
+        *_: FloatArray | None,
+        about: FloatArray | None = None,
+    ) -> None:
         """Add the residuals of a block's rows, and their products with its columns."""
         chart, error = self.chart, self.linear.scores(block)
         np.subtract(target, error, out=error)
         error *= 1 / chart.scale
         np.clip(error, -chart.bound, chart.bound, out=error)
-        if self.screen is not None and (far := self.screen.far(block)).any():
+        if about is not None and (far := about > self.reach).any():
             error[far] = 0.0
-            self.cut.add(block[far], target[far], None, None)
-            self.known.add(self._encoded(block[far]), np.ones(int(far.sum())))
+            self.far.append((block[far], target[far]))
         if self.cut.beside:
             self.squares.add(self._encoded(block), error / chart.bound)
         error *= chart.target_scale
@@ -693,10 +726,19 @@ class _Residuals:
 
     def _encoded(self, block: FloatArray) -> FloatArray:
         encoder = self.rows.encoder
-        return (block - encoder.centre) * encoder.slope if self.linear.folded else block
+        if not self.linear.folded:
+            return block
+        found = block - encoder.centre
+        found *= encoder.slope
+        return found
 
     def totals(self) -> list[FloatArray]:
         """What this thread has found."""
+        if self.far:
+            block, target = (np.concatenate(parts) for parts in zip(*self.far, strict=True))
+            for rows in self.rows.encoder.slices(len(block)):
+                self.cut.add(block[rows], target[rows], None, None)
+                self.known.add(self._encoded(block[rows]), np.ones(len(block[rows])))
         apart = self.known.totals(), self.squares.totals(), self.cut.totals()
         return [self.errors, self.total, *itertools.chain(*apart)]
 

@@ -132,18 +132,22 @@ class EventSums:
         whole = [self.sums, *(self.sums + scale * generator.normal(size=(DRAWS, len(scale))))]
         return [self.form.read(one, self.count) for one in whole]
 
-    def require_events(self) -> None:
-        """Refuse sums of which no hazard can be told."""
+    def require_events(self, deviations: float = LEAST_EVENTS) -> None:
+        """Refuse sums of which no hazard can be told: fewer events than so many deviations of the
+        noise on a count; or, if errors are to be told, nobody in the last band.
+        """
         form, K = self.form, self.form.bands
         exits = self._draws[0][2][:, 0]
         noise = self.deviation / (form.weight * form.inner.constant)
-        found, least = float(exits[K + 1 :].sum()), LEAST_EVENTS * noise
+        found, least = float(exits[K + 1 :].sum()), deviations * noise
         if found < least:
             raise InfeasibleError(
                 f"Expected about {least:,.0f} events and more to tell hazards with this noise, and "
                 f"there were about {max(found, 0):,.0f}: collect more people, or allow a larger "
                 "epsilon."
             )
+        if deviations < LEAST_EVENTS:
+            return
         spread = np.linalg.inv(code_of(K).T @ code_of(K))
         last = float(exits[K]) / K, noise * float(np.sqrt(spread[K, K])) / K
         if last[0] < LEAST_AT_RISK * last[1]:

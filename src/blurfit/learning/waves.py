@@ -398,14 +398,16 @@ def next_map(
 
 
 def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:
-    """Return the map of a wave of hazards: r as for labels, at most as far as bounds reach.
+    """Return the map of a wave of hazards: r is 0.35 times that of labels, and no further than
+    bounds reach (chosen on generated people, whether the model was true or not).
 
-    L = ∛(nμ/10⁴), at least 1, and no more than anybody inside the bounds can expect, who are
-    at most so many events: its noise's share falls like ψ^(−2/3), and in the end nobody is stopped.
+    L = ∛(nμ/10⁴), at least 1, and no more events than anybody inside of the bounds can expect. The
+    share of its noise falls like (nμ)^(−2/3), and in the end nobody is stopped.
     """
     K, p = at.constants, len(at.mean)
     chart = HazardMap(_whitening(at, at.spread), rounded(at.coefficients[:K]))
-    radius = newton_radius(count, mu, p, chart.mean_curvature) * (_LAST_RADIUS if last else 1.0)
+    radius = 0.35 * newton_radius(count, mu, p, chart.mean_curvature)
+    radius = max(radius * (_LAST_RADIUS if last else 1.0), 1.0)
     white = _whitening(at, _not_too_long(at, radius))
     farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / math.sqrt(p)
     radius = max(min(radius, float(farthest), LARGEST_RADIUS), 1.0)

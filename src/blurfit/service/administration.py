@@ -404,7 +404,9 @@ def agreed_from(body: bytes) -> Agreed:
         require_together(given, served=True)
         if given.waves is None:
             return Agreement.propose(schema, given)
-        return Plan.propose(schema, waves=given.waves, counts=given.counts, terms=given)
+        plan = Plan.propose(schema, waves=given.waves, counts=given.counts, terms=given)
+        require_together(plan.first(), served=True)
+        return plan
 
     return _made(body, Proposal, propose)
 

@@ -55,7 +55,13 @@ class Fitted(NamedTuple):
 
 
 def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator) -> Fitted:
-    """Go through all waves of a plan, from encoded rows to the model.
+    """Go through all waves of a plan, from encoded rows to the model: see `course_in_waves`."""
+    course = course_in_waves(plan, values, generator)
+    return Fitted(course.model(), course.releases)
+
+
+def course_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator) -> Course:
+    """Go through all waves of a plan, from encoded rows to the last release.
 
     Rows are divided by a random order that is drawn before any of them is looked at, so no answer
     decides anybody's wave; more rows than the plan's quorum are shared out in proportion. Everybody
@@ -82,7 +88,7 @@ def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator)
         clean = Totals(len(rows), _sums(agreement, values, rows), agreement.fingerprint)
         totals = sampler_for(agreement, clean).draw(generator)
         course = course.then(moments_of(agreement, totals))
-    return Fitted(course.model(), course.releases)
+    return course
 
 
 def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArray:

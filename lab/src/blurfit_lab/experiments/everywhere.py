@@ -78,7 +78,7 @@ RIVALS: dict[Task, tuple[str, ...]] = {  # those that keep (ε, δ) on any table
     "count": (),
 }
 DATABASES = [("first", "https://first.example"), ("second", "https://second.example")]
-BETTER: dict[str, Any] = {"accounting": "exact", "rule": "certified", "rounds": 20, "steps": 100}
+BETTER: dict[str, Any] = {"accounting": "exact", "rule": "certified", "rounds": 20}
 BINS = 15
 LEAST_PROBABILITY, LEAST_RATE = 1e-4, 1e-2
 TOLERANCE: dict[Task, float] = {"number": 0.05, "label": 0.001, "count": 0.001}

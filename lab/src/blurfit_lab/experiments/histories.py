@@ -4,10 +4,13 @@
 | --- | --- |
 | diary | 8 rows of 5 features; a level of their own of each, with which the intercept goes |
 | exits | 5 features of ±1, the last yes or no; hazard 0.45 + β·v/√5; a fifth stops being observed |
+| leavers | 5 features of ±1; log-odds of leaving in each of 6 bands; a fifth stops being observed |
 
-Rows of a diary are independent, or follow each other (AR 0.7). Of hazards β is told.
+Rows of a diary are independent, or follow each other (AR 0.7). Of hazards β is told. Leavers have
+log-odds α_k + β·v ("true"), or leave for reasons that are no sum ("bent").
 
-Truth is what the estimator without privacy gives to 200,000 people (diary), or β itself (exits).
+Truth is what the estimator without privacy gives to 200,000 people (diary) or to a million (bent
+leavers), or β itself (exits, true leavers).
 """
 
 from collections.abc import Sequence
@@ -15,10 +18,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
+from scipy.special import expit
 
+from blurfit import Numeric, Plan, Schema, TimeToEvent
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
+from blurfit.learning.inference import Estimate
+from blurfit.schema.vectors import values
+from blurfit.simulation.waves import course_in_waves
 
 ROWS, FEATURES, BANDS = 8, 5, 8
 SLOPES = np.array([0.3, -0.2, 0.15, 0.1, 0.0])  # of hazards; the last, of yes and no, is none
@@ -162,6 +170,117 @@ def survival(
                 }
             )
     return pd.DataFrame(found)
+
+
+PERIODS = 6
+LOG_ODDS = np.array([0.6, -0.4, 0.3, 0.2, 0.0])
+
+
+def leavers(people: int, seed: int, *, bent: bool = False) -> tuple[FloatArray, Any]:
+    """Return features of ±1 and scikit-survival's y, by discrete-time hazards."""
+    generator = np.random.default_rng(seed)
+    v = generator.uniform(-1, 1, (people, FEATURES))
+    score = v @ LOG_ODDS
+    if bent:
+        score = 1.5 * np.where(v[:, 0] > 0.3, v[:, 1], -0.5) + v[:, 2] ** 2 + 0.3 * v[:, 3]
+    p = expit(score[:, None] - 2.6 + 0.1 * np.arange(PERIODS))
+    happened = generator.random(p.shape) < p
+    event, band = happened.any(axis=1), happened.argmax(axis=1)
+    time = np.where(event, (band + generator.random(people)) / PERIODS, 1.0)
+    until = np.where(generator.random(people) < 0.8, 1.0, generator.uniform(0, 1, people))
+    y = np.zeros(people, dtype=[("event", bool), ("time", float)])
+    y["event"], y["time"] = event & (time <= until), np.minimum(time, until)
+    return v, y
+
+
+def hazards(
+    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
+) -> pd.DataFrame:
+    """Return a row for each law, number of people, ε, and way of spending: waves of different
+    people, as a plan has them, or of all rows, as whoever holds them.
+    """
+    found = []
+    for bent in (False, True):
+        truth = likelihood(*leavers(2**20, 10**6, bent=True)) if bent else LOG_ODDS
+        for n in sizes:
+            for epsilon in epsilons:
+                for way in (_one_send, _held):
+                    cells: dict[str, list[Any]] = {name: [] for name in ("adds", "plain", "all")}
+                    cells |= {"in": []}
+                    for trial in range(_fewer(trials, n)):
+                        v, y = leavers(n, trial, bent=bent)
+                        plain = likelihood(v, y)
+                        progress(trial, trials)
+                        try:
+                            told = way(v, y, epsilon, trial)
+                        except InfeasibleError:
+                            continue
+                        slopes = np.array([one.value for one in told])
+                        error = np.array([one.standard_error for one in told])
+                        cells["plain"].append(plain - truth)
+                        cells["adds"].append(slopes - plain)
+                        cells["all"].append(slopes - truth)
+                        cells["in"].append(np.abs(slopes - truth) < 1.96 * error)
+                    found.append(
+                        {
+                            "law": "bent" if bent else "true",
+                            "waves": "of people" if way is _one_send else "of all rows",
+                            "n": n,
+                            "ε": epsilon,
+                            "trials": len(cells["in"]),
+                            "without privacy": _size(cells["plain"]),
+                            "private": _size(cells["all"]),
+                            "privacy adds": _size(cells["adds"]),
+                            "coverage": np.mean(cells["in"]) if cells["in"] else np.nan,
+                            "refused": _fewer(trials, n) - len(cells["in"]),
+                        }
+                    )
+    return pd.DataFrame(found)
+
+
+_LEAVERS = Schema(
+    [Numeric(f"x{place}", -1, 1) for place in range(FEATURES)],
+    TimeToEvent("time", "event", horizon=1.0, bands=PERIODS),
+)
+
+
+def _one_send(v: FloatArray, y: Any, epsilon: float, seed: int) -> list[Estimate]:
+    """Everybody sends once, in one of three waves."""
+    plan = Plan.propose(_LEAVERS, waves=3, epsilon=epsilon, delta=1e-6, quorum=len(v))
+    table = {f"x{place}": v[:, place] for place in range(FEATURES)}
+    rows = values(_LEAVERS, {**table, "time": y["time"], "event": y["event"]})
+    course = course_in_waves(plan, rows, np.random.default_rng(seed))
+    return course.survival().estimates()
+
+
+def _held(v: FloatArray, y: Any, epsilon: float, seed: int) -> list[Estimate]:
+    """All rows are in every wave."""
+    model = MomentPerturbationSurvival(
+        epsilon=epsilon, bounds=_LEAVERS, model="logistic", random_state=seed
+    )
+    frame = pd.DataFrame(v, columns=[one.name for one in _LEAVERS.features[:FEATURES]])
+    return model.fit(frame, y).estimates()
+
+
+def likelihood(v: FloatArray, y: Any) -> FloatArray:
+    """Return slopes of the discrete-time logistic likelihood without privacy, by Newton's steps.
+
+    Whoever stops being observed within a band counts there with the part that they were seen in.
+    """
+    at = y["time"] * PERIODS
+    here = np.minimum(at.astype(int), PERIODS - 1)[:, None] == np.arange(PERIODS)
+    happened = here & y["event"][:, None]
+    seen = np.where(happened, 1.0, np.clip(at[:, None] - np.arange(PERIODS), 0, 1))
+    found, size = np.full(PERIODS + FEATURES, -2.0), PERIODS
+    found[size:] = 0.0
+    for _ in range(12):
+        p = expit(found[:size] + (v @ found[size:])[:, None])
+        h, left = seen * p * (1 - p), happened - seen * p
+        cross = h.T @ v
+        slopes = (v * h.sum(axis=1)[:, None]).T @ v
+        A = np.block([[np.diag(h.sum(axis=0)), cross], [cross.T, slopes]])
+        found += np.linalg.solve(A, np.append(left.sum(axis=0), left.sum(axis=1) @ v))
+    return found[size:]
 
 
 _BOUNDS = {f"x{place}": (-1, 1) for place in range(FEATURES)} | {"x4": ["no", "yes"]}
