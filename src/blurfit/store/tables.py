@@ -340,11 +340,6 @@ def schedule(
         connection.execute(sa.update(outbox).where(here).values(next=at, wanted=wanted))
 
 
-def strike_tasks(connection: Connection, course: int, *whats: What) -> None:
-    """Forget what was to be done for a course."""
-    connection.execute(sa.delete(outbox).where((_o.course == course) & _o.what.in_(whats)))
-
-
 def has_task(connection: Connection, course: int, what: What) -> bool:
     """Tell whether there is something of a kind to do for a course."""
     query = sa.select(_o.key).where((_o.course == course) & (_o.what == what)).limit(1)
