@@ -95,8 +95,9 @@ from blurfit.store.collections import (
     update,
     update_wave,
 )
+from blurfit.store.database import insert_if_absent
 from blurfit.store.joint import News, Peer, Sharing, TooFewError
-from blurfit.store.tables import Task, insert_if_absent, signatures, waves
+from blurfit.store.tables import Task, signatures, waves
 
 Signed = Literal["model", "moments"]
 Shared = tuple[int, WordArray]  # how many are in a common set, and Σv over it

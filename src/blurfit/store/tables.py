@@ -59,11 +59,10 @@ from typing import Any, Literal, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
-from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex, CreateTable
-from sqlalchemy.sql.functions import FunctionElement
 
 from blurfit.errors import InvalidValueError
+from blurfit.store.database import Clock, insert_if_absent
 
 metadata = sa.MetaData()
 _Key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up only in INTEGER
@@ -199,29 +198,6 @@ audit_log = sa.Table(
     sa.Column("fingerprint", sa.Text),
     sa.Column("outcome", sa.Integer, nullable=False),
 )
-
-
-class Clock(FunctionElement[int]):
-    """The second since 1970, by the database's clock, when the statement is carried out."""
-
-    inherit_cache = True
-    type = sa.BigInteger()
-
-
-@compiles(Clock, "sqlite")
-def _in_sqlite(_element: Any, _compiler: Any, **_options: Any) -> str:
-    return "CAST(strftime('%s', 'now') AS INTEGER)"
-
-
-@compiles(Clock, "postgresql")
-def _in_postgresql(_element: Any, _compiler: Any, **_options: Any) -> str:
-    return "CAST(floor(extract(epoch FROM clock_timestamp())) AS BIGINT)"
-
-
-def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
-    """Return an INSERT that leaves alone what is there already."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table).on_conflict_do_nothing()
 
 
 # ---- versions
