@@ -46,7 +46,8 @@ one column of features the σ in between do not exist, and Δ is an upper bound.
 a record adds nothing: Δ² = max ρ⁴U + w²(c² + ρ²)g over extreme points. One submission: `replace`.
 In floating point a knot's code is a handful of square roots, each right to 2⁻⁵²: `NUDGE` covers it.
 
-Which T, d and x a person has is not told: neither when somebody left, nor that they did.
+Several spells of one person, each from its own time 0 on, are averaged, which has the Δ of one
+(Lemma H). Which T, d and x a person has is not told: neither when somebody left, nor that they did.
 """
 
 import math

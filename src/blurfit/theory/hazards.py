@@ -72,7 +72,8 @@ with x·x' = ∓b²c, c ≥ 0,
    `zero-out`: τ²(b⁴(1 − R)² + (1 − b⁴)φ(R)) + b² + ω²R is largest at R = 0, and for d = 1 less. ∎
 
 In floating point the map is total, as those of `blurfit.theory.maps` are: what is not a number
-counts as 0, and nothing is raised for a value. One submission: `replace`.
+counts as 0, and nothing is raised for a value. One submission: `replace`. Several spells of one
+person are averaged, which has the Δ of one (Lemma H).
 """
 
 import math

@@ -173,6 +173,7 @@ def survival(
 
 
 PERIODS = 6
+MANY = 2**20  # people whose estimate without privacy is the truth
 LOG_ODDS = np.array([0.6, -0.4, 0.3, 0.2, 0.0])
 
 
@@ -201,7 +202,7 @@ def hazards(
     """
     found = []
     for bent in (False, True):
-        truth = likelihood(*leavers(2**20, 10**6, bent=True)) if bent else LOG_ODDS
+        truth = likelihood(*leavers(MANY, 10**6, bent=True)) if bent else LOG_ODDS
         for n in sizes:
             for epsilon in epsilons:
                 for way in (_one_send, _held):
