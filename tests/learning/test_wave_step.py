@@ -16,9 +16,9 @@ from blurfit.learning.waves import (
     outward,
     step_sums,
 )
-from blurfit.simulation.waves import score
 from blurfit.theory.maps import LogisticNewton, ResidualMap
 from support.beliefs import QUIET, belief_of, features, labels
+from support.waves_by_hand import score
 
 
 def quiet_sums(chart, v: np.ndarray, y: np.ndarray) -> WaveSums:

@@ -22,6 +22,7 @@ from starlette.testclient import TestClient
 
 from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.agreement.plan import Plan
+from blurfit.agreement.terms import INPUT_TERMS, TERMS
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.server import in_a_thread
@@ -128,6 +129,13 @@ def test_every_route_is_described() -> None:
         if method not in ("HEAD", "OPTIONS")  # which ask what may be asked
     }
     assert described == served | {("/collections/{fingerprint}/submissions", "post")}
+
+
+def test_terms_that_a_service_refuses_are_not_listed() -> None:
+    for name in ("Proposal", "Wish"):
+        listed = DOCUMENT["components"]["schemas"][name]["properties"]
+        assert set(TERMS) - set(listed) == {*INPUT_TERMS, "debias"}
+        assert listed["mechanism"]["enum"] == ["moment"]
 
 
 def test_reading_needs_no_token_and_changing_one_of_those_who_may() -> None:
