@@ -161,4 +161,6 @@ def test_the_wheel_carries_the_pages(tmp_path: Path) -> None:
     (wheel,) = tmp_path.iterdir()
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert {f"blurfit/service/pages/{name}" for name in FILES} <= names
+    made = {name.replace(".en.", ".de.") for name in FILES if ".en." in name}
+    assert {f"blurfit/service/pages/{name}" for name in FILES if name not in made} <= names
+    assert {f"blurfit/service/{one}.de.po" for one in ("pages", "sentences")} <= names

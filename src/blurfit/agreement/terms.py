@@ -40,7 +40,6 @@ from blurfit.errors import (
     positive,
     whole,
 )
-from blurfit.schema.columns import TimeToEvent
 from blurfit.theory.guarantees import (
     APPROXIMATIONS,
     NEIGHBOURS,
@@ -213,8 +212,8 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
     """
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
     targets = agreed.sends == "targets"
-    schema = getattr(agreed, "schema", None)  # which terms by themselves have not
-    exits = isinstance(getattr(schema, "target", None), TimeToEvent)
+    target = getattr(getattr(agreed, "schema", None), "target", None)  # of terms alone, none
+    exits = getattr(target, "kind", None) == "exit"  # by its word: `--help` waits for no columns
     coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
         (

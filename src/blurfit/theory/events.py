@@ -24,7 +24,7 @@ coefficients, the last for coefficients and curves, and the middle one only for 
 α = 0.95 costs 5 % of noise. Zeros between two levels of one question are known, and not sent;
 neighbouring hats of a curve have products, which are.
 
-**Sensitivity, exactly.** With u = (αT, βd) (for this paragraph), U = u·u, and g_ij = a_i·a_j,
+**Sensitivity, exactly.** With u = (αT, βd) (for this paragraph), U = u·u, and g_ij = a_i·a_j::
 
     Δ² = max over pairs i, j of extreme points of
          ρ⁴(U_i + U_j) + w²ρ²(g_ii + g_jj) + w²c²(g_ii + g_jj − 2g_ij) + E,
