@@ -35,7 +35,8 @@ def test_hazards_are_those_of_the_slopes() -> None:
 
 
 @seeded
-def test_a_cell_of_each() -> None:
+def test_a_cell_of_each(monkeypatch) -> None:
+    monkeypatch.setattr(histories, "_TRUTH", 20_000)
     found = diaries([2048], [8.0], 4)
     assert found["ratio"].between(0.8, 2).all()  # of four trials
     assert (found["coverage"] > 0.5).all()
