@@ -322,6 +322,9 @@ class Rows:
         A gauge and the wave after it whiten alike: what was found is remembered.
         """
         chart, source = form.chart, self.source
+        known = "joint" in self.__dict__ and self.alike  # without which a length is of no use
+        if isinstance(chart, ResidualMap) and (reaches_all(chart) or not known):
+            return None
         if source is not None:
             found = source[0].lengths(form)
             return None if found is None else found._replace(sizes=found.sizes[:: source[1]])
@@ -333,20 +336,20 @@ class Rows:
         radius = 1 + 2.0**-9 if isinstance(chart, GaugeMap) else chart.radius
         if not screen.error < (radius - 1) * typical:
             return None
-        white, known = chart.whitening, self.known_lengths
-        same = known is not None and np.array_equal(known.matrix, white.matrix)
-        if known is None or not same or not np.array_equal(known.mean, white.mean):
+        white, last = chart.whitening, self.known_lengths
+        same = last is not None and np.array_equal(last.matrix, white.matrix)
+        if last is None or not same or not np.array_equal(last.mean, white.mean):
             blocks = self.blocks(slice(None), folded=exact)
             sizes = np.concatenate([screen(block) for _, block in blocks])
-            known = self.known_lengths = Lengths(sizes, screen.error, white.matrix, white.mean)
-        return known
+            last = self.known_lengths = Lengths(sizes, screen.error, white.matrix, white.mean)
+        return last
 
     def _knows_products(self, form: WaveForm, about: "Lengths | None") -> bool:
         """Whether the products of all rows that are not cut follow from what is known."""
         chart = form.chart
         if not (isinstance(chart, ResidualMap) and "joint" in self.__dict__ and self.alike):
             return False
-        if about is None or reaches_all(chart):
+        if about is None:
             return reaches_all(chart)
         n, p, most = len(self.values), len(form.kept), BLOCKS_AT_ONCE * self.encoder.at_once
         longest = chart.constant**2 + (chart.feature_weight * far(chart)) ** 2
@@ -497,8 +500,8 @@ class _Screen:
         """The lengths, each within `error` of what it is."""
         rows = self.rows[: len(block)]
         rows[:, 0], rows[:, 1:] = 1.0, block if self.whole else block[:, self.kept]
-        strmm(1.0, self.matrix, rows.T, lower=1, overwrite_b=1)
-        squares = np.einsum("ij,ij->i", rows[:, 1:], rows[:, 1:])
+        f = strmm(1.0, self.matrix, rows.T, lower=1, overwrite_b=1).T[:, 1:]
+        squares = np.einsum("ij,ij->i", f, f)
         return np.asarray(np.sqrt(squares, dtype=np.float64))
 
 

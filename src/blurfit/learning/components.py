@@ -28,8 +28,9 @@ errors of the spread w + f·b in their own units, it adds
 T ≈ 2 being how far the largest person is beyond the usual one, with what constant and squares take;
 and to the constant, of which rows keep √f, C(f) = (6.5T/(nμ))²·(w + f·b)/f. In one wave noise is
 that of the bounds, P(f) = (D/(nμ))²/(v·(ω + f(1 − ω))²) and C(f) = (D/(nμ))²/f, with
-D = 1.25(p + 1), and v the mean variance of an encoded column. f is where p(S + P) + C is least:
-near 1, the pooled rows, where noise rules, and that of generalised least squares as people grow.
+D = 1.25(p + 1), and v the mean variance of an encoded column. f is where the product of all
+variances, (S + P)^p·(C + (σ_a² + kσ_e²)/n), is least: near 1, the pooled rows, where the noise of
+bounds rules, and that of generalised least squares as people grow.
 """
 
 from dataclasses import dataclass, replace
@@ -147,7 +148,8 @@ def choose_kept(
         white = (_LARGEST / (n * mu)) ** 2 * (w + f * b)
         privacy = np.minimum(privacy, 4 * p * white / left)
         constant = np.minimum(constant, 6.5**2 * white / f)
-    return float(kept[int(np.argmin(p * (sampling / (n * left**2) + privacy) + constant))])
+    slopes, constant = sampling / (n * left**2) + privacy, constant + (of_people + k * of_rows) / n
+    return float(kept[int(np.argmin(p * np.log(slopes) + np.log(constant)))])
 
 
 def _spreads(sums: Submodel, model: Shrunk) -> tuple[float, float]:
