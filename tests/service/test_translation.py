@@ -4,6 +4,7 @@ import ast
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -196,6 +197,22 @@ def test_a_text_that_is_not_known_stays_english() -> None:
     assert told("Nobody has written this.", "de") == "Nobody has written this."
     assert told("1,234.5, age 0.25", "de") == "1.234,5, age 0,25"
     assert translated("x" * 10**6, "de") is None
+
+
+def test_what_strangers_put_in_costs_little() -> None:
+    """However it looks: a list of many parts, sentences without end, names like templates."""
+    for part in (
+        "a, ",
+        "a; b, ",
+        "Nothing. ",
+        "Nothing is promised. ",
+        "x and y together. ",
+        "{1} ",
+    ):
+        text = (part * 4000)[:3900] + "!"
+        start = time.process_time()
+        told(text, "de")
+        assert time.process_time() - start < 1, part
 
 
 @pytest.mark.parametrize(
