@@ -102,10 +102,8 @@ def _covered(text: str, start: int, language: str, in_vain: set[int]) -> str | N
         if found is None:
             continue
         end, values = found
-        gap = re.compile(r"\s*").match(text, end)
-        rest = (
-            "" if end == len(text) or gap is None else _covered(text, gap.end(), language, in_vain)
-        )
+        after = len(text) - len(text[end:].lstrip())
+        rest = "" if end == len(text) else _covered(text, after, language, in_vain)
         if rest is None:
             continue
         whole = [
