@@ -18,7 +18,7 @@ service says that it may: for the state, submissions, invitations and withdrawal
 headers that they need, and for the two origins that the agreement names.
 
 **Counts.** Whoever watches an exact count sees when each person sends, to the millisecond, and may
-know who was at her device then. So from a hundred on a count is told in two digits, rounded down:
+know who was at their device then. So from a hundred on a count is told in two digits, rounded down:
 it changes with every tenth to hundredth arrival, and then tells that somebody came, and not who.
 Two facts are never rounded away: that a quorum is reached, and how many are in what is published,
 which the model says anyway. (Below a hundred there is no crowd to hide in, and counts are told as

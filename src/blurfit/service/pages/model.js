@@ -4,7 +4,7 @@
 import { answers, field, putBack, showAsked } from "./fields.js";
 import { asTyped, language, number, percent, t, withError } from "./language.js";
 import { markdown } from "./markdown.js";
-import { alarm, alarmOf, ask, definitions, fingerprintHere, h, place, show, term } from "./page.js";
+import { alarm, alarmOf, ask, begin, definitions, fingerprintHere, h, place, show, term } from "./page.js";
 import { curvePlot, effectPlot, intervalPlot, scaleOf } from "./plots.js";
 import {
   aimOf, effectsOf, estimatesOf, featuresOf, inferenceOf, outputsOf, predict, predictionInterval, qualityOf,
@@ -19,10 +19,7 @@ const fingerprint = fingerprintHere();
 const base = `/collections/${fingerprint}`;
 const isOfWaves = ({ link, method }) => link === "linear" && method.startsWith("waves");
 
-start().catch((error) => {
-  place("loading").hidden = true;
-  show("message", alarmOf(error, t("notShown")));
-});
+begin(start);
 
 async function start() {
   const model = await ask(`${base}/model`);
