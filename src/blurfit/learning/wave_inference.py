@@ -81,7 +81,8 @@ square of that is added, shared among all directions; d² is that of the step le
 adds.
 
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
-where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.6.
+where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3: what (Â + G)⁻¹
+leaves of its bias is of the order κ², a tenth of the step.
 """
 
 import math
@@ -122,7 +123,7 @@ from blurfit.theory.forms import JointColumn
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.numerics import root_of_increasing
 
-MOST_NOISE = 0.6  # κ
+MOST_NOISE = 0.3  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.5  # signs of people whom no wave saw
