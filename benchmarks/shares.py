@@ -25,7 +25,7 @@ from blurfit.contributor.blur import share
 from blurfit.messages.submissions import Role, Shares, sum_of_masks
 from blurfit.protocol.http import BINARY
 from blurfit.service.app import Limits, Service
-from blurfit.store import identifiers, joint
+from blurfit.store import blocks, joint
 from blurfit.store.arrivals import Arrival
 
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
@@ -119,7 +119,7 @@ def filled(folder: str, role: Role, count: int, left_out: int) -> tuple[Store, s
         store.receive(collection, [Arrival(collection.layout.joined(names, words).data)])
         gone.append(names[: left_out * 2**14 // count])
     store.close_collection(agreed.fingerprint)
-    here = store.read(identifiers.held, collection.key)
+    here = store.read(blocks.held_identifiers, collection.key)
     store.write(joint.record, collection, np.concatenate(gone), here)
     return store, agreed.fingerprint
 

@@ -30,7 +30,7 @@ BY_THE_HELPER = {
     "files/receipts.py",
     "messages/files.py",
     "private_files.py",
-    "store/backup.py",
+    "store/store.py",
     "store/database.py",
 }
 WRITES = re.compile(

@@ -42,7 +42,9 @@ from blurfit.messages.submissions import Submissions as Submissions
 from blurfit.model.model import PublishedModel as PublishedModel
 from blurfit.model.moments import PublishedMoments as PublishedMoments
 from blurfit.model.release import learn as learn
+from blurfit.schema.columns import About as About
 from blurfit.schema.columns import TimeToEvent as TimeToEvent
+from blurfit.schema.columns import Wording as Wording
 from blurfit.schema.derived import Bands as Bands
 from blurfit.schema.derived import Condition as Condition
 from blurfit.schema.derived import Cross as Cross
@@ -53,8 +55,6 @@ from blurfit.schema.schema import Binary as Binary
 from blurfit.schema.schema import Categorical as Categorical
 from blurfit.schema.schema import Numeric as Numeric
 from blurfit.schema.schema import Schema as Schema
-from blurfit.schema.wording import About as About
-from blurfit.schema.wording import Wording as Wording
 from blurfit.store.store import Store as Store
 from blurfit.theory.guarantees import LocalGuarantee as LocalGuarantee
 from blurfit.theory.guarantees import ModelGuarantee as ModelGuarantee

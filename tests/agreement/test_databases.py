@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
-from blurfit.agreement.databases import (
+from blurfit.agreement.numbers import Grid
+from blurfit.agreement.terms import (
     Database,
     largest_steps,
     refuse_unless_shareable,
 )
-from blurfit.agreement.numbers import Grid
 from blurfit.errors import NotCertifiedError
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit.agreement.proving import ProofCosts
+from blurfit.agreement.numbers import ProofCosts
 from blurfit.contributor.blur import share
 from blurfit.proofs.prio3 import LEADER
 from support.sharing import propose

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.agreement.numbers import PROVED_ROUNDING
+from blurfit.agreement.numbers import PROVED_ROUNDING, Proving, _rounded, radii
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.proving import Proving, _rounded, radii
 from blurfit.contributor.blur import blur
 from blurfit.proofs.field import MODULUS
 from blurfit.theory.gaussian import delta_of

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from blurfit import Agreement
-from blurfit.agreement.proving import radii, records_worth, refusal_probability
+from blurfit.agreement.numbers import radii, records_worth, refusal_probability
 from support.exact import noncentral_tail
 from support.sharing import SCHEMA, propose
 

@@ -4,9 +4,8 @@ import pytest
 
 from blurfit import InfeasibleError
 from blurfit.contributor.blur import share
-from blurfit.store import identifiers, joint
-from blurfit.store.backup import backup, restore
-from blurfit.store.store import Store
+from blurfit.store import blocks, joint
+from blurfit.store.store import Store, backup, restore
 from support.sharing import arrival, new_agreement, opened
 
 PEOPLE = {"age": [30.0] * 41, "income": [50.0] * 41}
@@ -14,9 +13,9 @@ PEOPLE = {"age": [30.0] * 41, "income": [50.0] * 41}
 
 def asked(store, collection, left_out):
     """What a first database asks for: the sum of masks over everyone but these."""
-    held = store.read(identifiers.held, collection.key)
-    digest = joint.digest_of(collection, identifiers.minus(held, left_out))
-    count, bits = len(held) - len(left_out), identifiers.members(held, left_out)
+    held = store.read(blocks.held_identifiers, collection.key)
+    digest = joint.digest_of(collection, blocks.minus(held, left_out))
+    count, bits = len(held) - len(left_out), blocks.members(held, left_out)
     return store.sum_of_masks(collection, digest, count, bits)[2]
 
 

@@ -1,11 +1,12 @@
 """Signatures and withdrawal in the page: what it checks, what it saves, and that others read it."""
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import expect
 
-from blurfit import Agreement, Store, perturb_table
+from blurfit import Agreement, Numeric, Schema, Store, Wording, perturb_table
 from blurfit.contributor.journal import Receipt, withdraw
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.messages.submissions import identifiers_of, secrets_of
@@ -183,12 +184,33 @@ def test_the_model_says_who_signed_it(visit, service, agreement, people) -> None
         route.fulfill(body=text.replace("0.", "0.1"), content_type="application/json")
 
     visitor.context.route("**/tables*", forge)  # nor are forged tables and errors shown
-    visitor.context.route("**/estimates", forge)
+    visitor.context.route("**/estimates*", forge)
     page.reload()
     expect(page.locator("#downloads")).to_be_visible()
     expect(page.get_by_role("columnheader", name="for prediction")).to_be_visible()
     expect(page.get_by_role("columnheader", name="std. error")).to_have_count(0)
     expect(page.locator("#tables")).to_be_hidden()
+
+
+def test_a_model_is_told_in_german_and_still_signed(visit, service, people) -> None:
+    """Why there are no errors, the statement, the survey's titles; the file stays as it is."""
+    title = Wording(title={"en": "Income", "de": "Einkommen"})
+    schema = Schema([Numeric("age", 18, 80)], Numeric("pay", 0, 200_000, wording=title))
+    agreement = Agreement.propose(
+        schema, epsilon=0.05, delta=1e-6, quorum=50, admission="anyone", signing_keys=[SIGNER.key]
+    )
+    service.open(agreement)
+    table = people(60, "pay")
+    service.store.add(agreement, perturb_table(agreement, {x: table[x] for x in ("age", "pay")}))
+    assert service.store.publish(agreement).refusal
+    page = visit(locale="de-DE").go(f"/m/{agreement.fingerprint}")
+    expect(page.locator("#signed")).to_contain_text("Unterschrieben: der Dienst")
+    expect(page.locator("#effects .note")).to_contain_text("Das Rauschen ist")
+    page.locator("#promised summary").click()
+    expect(page.locator("#statement")).to_contain_text(
+        "Ein Modell für Einkommen aus 60 Einsendungen"
+    )
+    assert not re.search(r"\b(the|of|which|that)\b", page.locator("main").inner_text())
 
 
 def test_two_databases_sign_and_both_are_asked(new_tab, survey, fill_in, tmp_path) -> None:

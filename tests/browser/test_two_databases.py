@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement
-from blurfit.agreement.databases import largest_steps
+from blurfit.agreement.terms import largest_steps
 from blurfit.messages.submissions import expand
 from blurfit.protocol import tokens
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.proving import records_worth
+from blurfit.agreement.numbers import records_worth
 from blurfit.agreement.statement import premise_in_words
 from blurfit.schema.schema import Numeric, Schema
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from blurfit import Store, perturb
 from blurfit.cli import main
 from blurfit.messages.signing import Signer, new_key
-from blurfit.service.signing import Signatory
+from blurfit.service.answers import Signatory
 from support.stores import PEOPLE, propose
 
 SIGNER = Signer(new_key())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
-from blurfit.agreement.databases import largest_steps
+from blurfit.agreement.terms import largest_steps
 from blurfit.contributor import blur as module
 from blurfit.contributor.blur import in_steps, share, shared_with
 from blurfit.errors import NotCertifiedError

@@ -172,22 +172,6 @@ def test_missing_bounds_are_an_error(kind) -> None:
 
 @all_kinds
 @pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        ((1, 1), "lower=1.0 < upper=1.0 for 'x0'"),
-        ((0, [1, -1, 1]), "lower=0.0 < upper=-1.0 for 'x1'"),
-        ((0, [1, 1]), r"bounds\[1\] to be one number or 3"),
-        ((0, np.inf), r"bounds\[1\]=inf to be finite"),
-        ("ab", r"bounds\[0\]='a' to be a number"),
-    ],
-)
-def test_bad_bounds(kind, bounds, message) -> None:
-    with pytest.raises(InvalidValueError, match=message):
-        make(kind, bounds=bounds).fit(*data(kind))
-
-
-@all_kinds
-@pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (lambda X: np.where(X[3, 1] == X, np.nan, X), "contains NaN"),
@@ -331,22 +315,6 @@ def test_the_sums_are_those_of_the_protocol(monkeypatch, kind, words) -> None:
     np.testing.assert_allclose(clean.sums, expected.sums, rtol=1e-12, atol=1e-12)
 
 
-@INPUT_KINDS
-def test_sums_of_input_without_an_intercept(monkeypatch, kind) -> None:
-    seen = []
-    monkeypatch.setattr(
-        mechanisms, "blurred", lambda agreement, clean, _: seen.append(clean) or clean
-    )
-    X, y = data(kind)
-    fitted = make(kind, fit_intercept=False).fit(X, y)
-    schema = fitted.agreement_.schema
-    assert not schema.intercept
-    records = {"x0": X[:, 0], "x1": X[:, 1], "x2": X[:, 2], schema.target.name: y}
-    np.testing.assert_allclose(
-        seen[0].sums, exact_totals(fitted.agreement_, records).sums, rtol=1e-12, atol=1e-12
-    )
-
-
 @seeded
 @all_kinds
 def test_clipping_is_what_happens_outside(kind) -> None:
@@ -390,21 +358,6 @@ def test_noise_for_people_is_the_samplers(mechanism) -> None:
     seeded = np.array([base.blurred(agreement, clean, seed).sums for seed in range(600)])
     for left, right in zip(real.T, seeded.T, strict=True):
         assert ks_2samp(left, right, method="asymp").pvalue > 1e-9
-
-
-@seeded
-def test_what_is_seeded_says_that_it_is_not_private() -> None:
-    fitted = make(ALL[0], random_state=0).fit(*data(ALL[0]))
-    assert not fitted.model_.guarantee.private
-    assert not fitted.moments_.guarantee.private
-    again = fitted.moments_.fit(features=["x0"])
-    assert not again.guarantee.private
-    assert "NOT PRIVATE" in str(again.summary())
-    read = type(fitted.moments_).from_json(fitted.moments_.to_json())
-    assert "NOT PRIVATE" in " ".join(read.caveats)
-    private = make(ALL[0]).fit(*data(ALL[0]))
-    assert private.model_.guarantee.private
-    assert private.moments_.guarantee.private
 
 
 def test_agreements_are_remembered() -> None:

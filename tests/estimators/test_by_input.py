@@ -65,14 +65,3 @@ def test_the_ball_is_public_unless_it_is_stated() -> None:
     setting = stated.agreement_for(schema, 3000).calibration.setting
     assert setting.weight_bound == 0.7
     assert by_default.calibration.setting.weight_bound != 0.7
-
-
-def test_rows_blurred_one_by_one_and_at_once_learn_alike() -> None:
-    """With hardly any noise both find the model of all rows."""
-    answers = np.clip(10 * ROWS[:, 1] - 2 * ROWS[:, 0], 0, 100)
-    common = {"epsilon": 1e4, "bounds": (-5, 10), "target_bounds": (0, 100), "weight_bound": 3.0}
-    at_once = InputPerturbationRegressor(**common).fit(ROWS, answers)
-    each = InputPerturbationRegressor(**common, per_record=True).fit(ROWS, answers)
-    spread = answers.std()
-    assert np.abs(at_once.predict(ROWS) - each.predict(ROWS)).mean() < 0.1 * spread
-    assert np.abs(at_once.predict(ROWS) - answers).mean() < 0.5 * spread

@@ -182,15 +182,6 @@ def test_bad_labels(kind, labels, message) -> None:
 
 
 @BOTH
-def test_each_row_by_itself(kind) -> None:
-    X, y = blobs(5000, 3)
-    terms = {"epsilon": 20.0, "classes": ["left", "right", "top"]}
-    fitted = classifier(kind, random_state=None, per_record=True, **terms).fit(X, y)
-    assert fitted.score(X, y) > 0.8
-    assert fitted.guarantee_.private
-
-
-@BOTH
 def test_one_row_does_not_change_the_classes(kind) -> None:
     """Replacing a row by any other is what the promise is about: nothing may show it for sure."""
     X, y = blobs(2000, 3)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from blurfit.estimators import blocks, passes
-from blurfit.estimators.passes import Rows, reaches_all
+from blurfit.estimators import blocks, passes, whitened
+from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People
+from blurfit.estimators.whitened import reaches_all
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.announced import wave_form
@@ -302,7 +303,7 @@ def test_lengths_in_single_precision_are_within_their_error(lower, folded) -> No
     form = replace(form, chart=replace(form.chart, whitening=replace(white, matrix=matrix)))
     v = generator.uniform(-1, 1, (200, p))
     v[:100] = np.sign(matrix @ v[:100].T).T  # corners
-    screen = passes._Screen(form, rows, folded)
+    screen = whitened.Screen(form, rows, folded=folded)
     low, high = (
         np.array([getattr(one, end) for one in rows.columns]) for end in ("lower", "upper")
     )
@@ -325,12 +326,11 @@ def test_known_products_give_what_each_row_sends(radius, outside, robust) -> Non
     table, form = many(9000, p, outside), a_form(p, radius, robust=robust)
     assert table.joint.gram.shape == (p, p)
     assert table.inside is not outside
-    folded = table.folded(form.chart)
-    screen = table._screen(form, folded=folded)
-    assert table._knows_products(form, screen, folded=folded)
+    about = table.lengths(form)
+    assert table._knows_products(form, about)
     assert reaches_all(form.chart) == (radius == 40)
-    _, block = next(table.blocks(slice(0, 500), folded=folded))
-    assert screen.far(block).any() == (radius == 1.05)
+    assert (about is None) == (radius == 40)
+    assert radius == 40 or (about.sizes > radius * np.sqrt(p)).any() == (radius == 1.05)
     columns = [Numeric(one.name, one.lower, one.upper) for one in table.columns]
     names = {one.name: table.values[:, at] for at, one in enumerate(columns)}
     v = vectors.values(Schema(columns, Numeric("y", -1, 1)), names, list(names))
@@ -345,33 +345,62 @@ def test_products_are_not_taken_as_known_where_most_rows_are_cut() -> None:
     p = 70
     table, form = many(2000, p), a_form(p, 0.7)
     assert table.joint.gram.shape == (p, p)
-    assert table._screen(form, folded=True) is None
+    assert table.lengths(form) is None
     form = a_form(p, 1.01)
     narrow = replace(form.chart.whitening, matrix=3 * form.chart.whitening.matrix)
     form = replace(form, chart=replace(form.chart, whitening=narrow))
-    assert not table._knows_products(form, table._screen(form, folded=True), folded=True)
+    assert not table._knows_products(form, table.lengths(form))
     values = np.broadcast_to(table.values[0], (10**8, p))
     huge = replace(table, values=values, targets=np.broadcast_to([[0.0]], (10**8, 1)))
     huge.__dict__["joint"] = table.joint
     form = a_form(p, 1.2)
-    assert not huge._knows_products(form, huge._screen(form, folded=True), folded=True)
+    assert table._knows_products(form, table.lengths(form))
+    assert not huge._knows_products(form, table.lengths(form))
 
 
-def test_rows_at_the_end_of_a_bin_are_where_double_precision_puts_them() -> None:
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_rows_at_the_end_of_a_bin_are_where_double_precision_puts_them(stride) -> None:
     """Single precision cannot tell, and no other row may decide."""
     p, table = 70, many(600, 70)
-    form = a_form(p, kind="gauge")
-    _, v = next(table.blocks(slice(0, 300), folded=False))
+    some, form = table.every(stride), a_form(p, kind="gauge")
+    _, v = next(some.blocks(slice(0, 100), folded=False))
     size = np.linalg.norm(form.chart.whitening.features(v[7])) / np.sqrt(p)
-    for end in (size, np.nextafter(size, 0), np.nextafter(size, 9)):
-        chart = replace(form.chart, features=np.array([0.1, end, 9.0]))
-        at_end = replace(form, chart=chart)
-        screen = table._screen(at_end, folded=False)
-        assert not screen.tells(screen(v), chart.features[:-1] * np.sqrt(p))
-        plain = passes._Whitened(at_end, table, passes._Linear(at_end, table, False))
-        for rows, block in table.blocks(slice(None), folded=False):
-            plain.add(block, table.targets[rows, 0], None, None)
-        assert np.array_equal(table.sums(at_end), plain.counts)
+    assert np.abs(some.lengths(form).sizes[7] / np.sqrt(p) - size) > 0
+    for end in (size, np.nextafter(size, 0), np.nextafter(size, 9), size + 1e-9, size - 1e-9):
+        at_end = replace(form, chart=replace(form.chart, features=np.array([0.1, end, 9.0])))
+        near = np.abs(size - end) < 1e-12
+        plain = whitened.Whitened(at_end, some, whitened.Linear(at_end, some, False))
+        for rows, block in some.blocks(slice(None), folded=False):
+            plain.add(block, some.targets[rows, 0], None, None)
+        apart = np.abs(some.sums(at_end) - plain.counts).max()
+        assert apart <= near  # where the last bit decides, another product may have another
+    for other in (0, 599):  # whether others are there, and what they are, changes no bin
+        values = table.values.copy()
+        values[other] = 0.0
+        one = Rows(values, table.targets, table.columns).every(stride)
+        differ = one.sums(at_end) - some.sums(at_end)
+        assert np.abs(differ).sum() <= 4
+
+
+def test_lengths_are_found_once_for_a_gauge_and_the_wave_after_it(monkeypatch) -> None:
+    """Unless the gauge reads few rows; and another whitening is another length."""
+    p, table, calls = 70, many(600, 70), []
+    found = whitened.Screen.__call__
+    monkeypatch.setattr(
+        whitened.Screen,
+        "__call__",
+        lambda self, block: calls.append(len(block)) or found(self, block),
+    )
+    gauge, wave = a_form(p, kind="gauge"), a_form(p, 1.2)
+    assert table.joint.gram.shape == (p, p)
+    assert table.every(2).sums(gauge).sum() == 300
+    table.sums(wave)
+    assert sum(calls) == 600
+    assert table.every(3).sums(gauge).sum() == 200
+    assert sum(calls) == 800
+    other = replace(wave.chart.whitening, mean=wave.chart.whitening.mean + 0.01)
+    table.sums(replace(wave, chart=replace(wave.chart, whitening=other)))
+    assert sum(calls) == 1400
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -65,6 +65,35 @@ def test_what_is_summed_is_what_each_person_would_send() -> None:
     np.testing.assert_allclose(first.exact(table, people.codes)[5], mean)
 
 
+@pytest.mark.parametrize("kind", ["label", "count"])
+@seeded
+def test_newton_waves_send_what_each_person_would(kind) -> None:
+    """Squares are those of a person's mean slope, and not means of squares of rows."""
+    X, y, whose = visits()
+    if kind == "label":
+        answers = y > 0
+        model = MomentPerturbationClassifier(bounds=(-1, 1), classes=[0, 1], waves=3)
+    else:
+        answers = np.rint(4 * np.abs(y))
+        model = MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(0, 6), family="poisson")
+    model.set_params(epsilon=30.0, random_state=0).fit(X, answers.astype(int), groups=whose)
+    last = model.releases_[-1].agreement
+    assert last.wave.kind == "newton"
+    assert last.wave.chart.robust
+    people = People.of(whose, len(X))
+    table = {f"x{i}": X[:, i] for i in range(3)} | {"target": answers.astype(int)}
+    expected = last.exact(table, people.codes).sum(axis=0)
+    signal = mechanisms.Signal(last.schema.target, answers)
+    found = clean(last, X, signal.encoded, people).sums
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    by_row = np.array([last.exact(table)[whose == one].mean(axis=0) for one in range(300)])
+    squares = slice(-10, None)
+    np.testing.assert_allclose(found[:-10], by_row.sum(axis=0)[:-10], atol=1e-9)
+    assert (np.diagonal(last.form.squares(found)) < np.diagonal(
+        last.form.squares(by_row.sum(axis=0)))).all()  # fmt: skip
+    assert not np.allclose(found[squares], by_row.sum(axis=0)[squares], rtol=0.1)
+
+
 @pytest.mark.parametrize("kind", ["number", "label", "count"])
 @seeded
 def test_a_person_moves_every_wave_by_no_more_than_one_row_may(kind) -> None:

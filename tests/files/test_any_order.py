@@ -20,7 +20,7 @@ from blurfit.files.engines import Threads
 from blurfit.files.learn import export, release_files
 from blurfit.messages.files import Writer
 from blurfit.model.moments import PublishedMoments
-from blurfit.store.backup import backup, restore
+from blurfit.store.store import backup, restore
 from support.stores import PEOPLE, propose, totals_of
 
 AGREEMENT = propose(mechanism="moment", quorum=2)  # so that a file alone is enough

@@ -27,7 +27,7 @@ from blurfit.files.receipts import ReleaseReceipt
 from blurfit.messages.files import Writer
 from blurfit.model.moments import PublishedMoments
 from blurfit.service.server import in_a_thread
-from blurfit.store.backup import backup, restore
+from blurfit.store.store import backup, restore
 from blurfit.theory.forms import pack
 from support.stores import PEOPLE, either_mechanism, propose
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InfeasibleError
+from blurfit.agreement.numbers import push_of_liars, radii
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.proving import push_of_liars, radii
 from blurfit.forecast.choices import moved_by_liars, moved_in_waves
 from blurfit.forecast.population import Population
 from blurfit.schema.schema import Binary, Numeric, Schema

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import ncx2
 
 from blurfit import Agreement, Binary, InvalidValueError, Numeric, Schema, perturb_table
-from blurfit.agreement.proving import LARGEST_PROBABILITY, SHARE, refusal_probability
+from blurfit.agreement.numbers import LARGEST_PROBABILITY, SHARE, refusal_probability
 from blurfit.learning.sums import Screen
 
 SCHEMA = Schema(

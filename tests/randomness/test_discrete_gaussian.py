@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare, ks_2samp, norm
+from scipy.stats import chisquare, ks_2samp
 
 from blurfit.randomness import bits
 from blurfit.randomness import noise as module
 from blurfit.randomness.noise import MARGIN, SLOTS, TAIL_CELLS, cells_of, draw
 from support.canonne import discrete_gaussian
+from support.fair import probabilities, shape_pvalue
 
 CHANCE = 1e-9
 RATIOS = [2.0**-10, 0.3, 0.7, 3.0, 31.9, 64.0, 1000.3, 8191.7, 2.0**20, 2.0**45]
@@ -130,32 +131,10 @@ def test_bounds_on_the_exponential(exponent: Fraction, digits: int) -> None:
         assert 0 <= high - low <= high * Fraction(1, 10 ** (digits - 2))
 
 
-def probabilities(ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    """k and Pr[k] ∝ exp(−k²/(2s²)), summed directly."""
-    reach = math.ceil(12 * ratio) + 1
-    k = np.arange(-reach, reach + 1)
-    weights = np.exp(-((k / ratio) ** 2) / 2)
-    return k, weights / weights.sum()
-
-
-def shape_pvalue(seen: np.ndarray, ratio: float, cells: int = 40) -> float:
-    """χ² against the exact probabilities, in cells that each expect at least ten."""
-    edges = np.unique(np.floor(ratio * norm.ppf(np.arange(1, cells) / cells))) + 0.5
-    if ratio > 2000:  # the sum over a cell is the integral, up to s⁻²
-        below = norm.cdf(edges / ratio)
-    else:
-        k, chances = probabilities(ratio)
-        below = np.array([chances[k < edge].sum() for edge in edges])
-    expected = np.diff(below, prepend=0.0, append=1.0) * len(seen)
-    assert expected.min() > 10
-    counts = np.bincount(np.searchsorted(edges, seen), minlength=len(expected))
-    return float(chisquare(counts, expected).pvalue)
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("ratio", RATIOS[1:])
 def test_shape(ratio: float) -> None:
-    assert shape_pvalue(draw(ratio, 400_000), ratio) > CHANCE
+    assert shape_pvalue(draw(ratio, 400_000), ratio, cells=40) > CHANCE
 
 
 @pytest.mark.statistical

@@ -18,6 +18,7 @@ from scipy.stats import chisquare, kstest, norm
 from blurfit.errors import InvalidValueError
 from blurfit.randomness import bits, noise
 from blurfit.randomness.noise import add, new_identifiers, to_grid
+from support.fair import probabilities, shape_pvalue
 from support.replay import drawn_from
 
 CHANCE = 1e-9
@@ -36,35 +37,12 @@ def drawn(ratio):
     return blurred / STEP
 
 
-def probabilities(ratio):
-    """k and Pr[k] ∝ exp(−k²/(2s²)), summed directly."""
-    reach = math.ceil(12 * ratio)
-    k = np.arange(-reach, reach + 1)
-    weights = np.exp(-((k / ratio) ** 2) / 2)
-    return k, weights / weights.sum()
-
-
 def variance(ratio):
     """That of the discrete Gaussian, which is s² up to e^{−2π²s²} from s = 3 on."""
     if ratio > 10:
         return ratio**2
     k, chances = probabilities(ratio)
     return float((k**2 * chances).sum())
-
-
-def shape_pvalue(seen, ratio):
-    """χ² of the draws against the discrete Gaussian, in cells that each expect at least ten."""
-    cells = 30
-    edges = np.unique(np.floor(ratio * norm.ppf(np.arange(1, cells) / cells))) + 0.5
-    if ratio > 1000:  # the sum over a cell is the integral, up to s⁻²
-        below = norm.cdf(edges / ratio)
-    else:
-        k, chances = probabilities(ratio)
-        below = np.array([chances[k < edge].sum() for edge in edges])
-    expected = np.diff(below, prepend=0.0, append=1.0) * len(seen)
-    assert expected.min() > 10
-    counts = np.bincount(np.searchsorted(edges, seen), minlength=len(expected))
-    return chisquare(counts, expected).pvalue
 
 
 def variance_pvalue(seen, ratio):

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blurfit.errors import InvalidValueError
 from blurfit.schema.schema import Binary, Categorical, Encoded, Label, Numeric, Schema
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
+from support.refusals import refusal
 from support.schemas import schemas, tables
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
@@ -49,12 +49,6 @@ kind = "numeric"
 lower = 0
 upper = 200000                       # above = 37000 makes it a label
 """
-
-
-def refusal(call, *arguments, **named) -> str:
-    with pytest.raises(InvalidValueError) as refused:
-        call(*arguments, **named)
-    return str(refused.value)
 
 
 def exact_norm_squared(x):

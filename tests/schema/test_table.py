@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from blurfit.errors import InvalidValueError
 from blurfit.schema.table import codes, numbers, read, refuse_keys
+from support.refusals import refusal
 
 NAMES = ["age", "married", "sex"]
 AGE, MARRIED, SEX = [30.5, 41.0, 0.0], [True, False, True], ["f", "m", "f"]
@@ -43,12 +43,6 @@ TABLES = {
     "record array": STRUCTURED.view(np.recarray),
     "masked, nothing hidden": STRUCTURED.view(np.ma.MaskedArray),
 }
-
-
-def refusal(call, *arguments, **named) -> str:
-    with pytest.raises(InvalidValueError) as refused:
-        call(*arguments, **named)
-    return str(refused.value)
 
 
 class TestRead:

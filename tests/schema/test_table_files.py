@@ -10,10 +10,9 @@ import pytest
 from pyarrow import parquet
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Numeric
+from blurfit.schema.columns import Binary, Categorical, Numeric, Wording
 from blurfit.schema.schema import Schema
 from blurfit.schema.table_files import _ROWS_AT_ONCE, TableFile
-from blurfit.schema.wording import Wording
 
 SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],

@@ -4,7 +4,9 @@ import pytest
 
 from blurfit import About, Agreement, Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
-from blurfit.schema.wording import Text
+from blurfit.schema.columns import Text
+from blurfit.schema.schema import asked_in_words, title_of, titles, to_toml
+from support.surveys import survey_schema
 
 PLAIN = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 1e5))
 TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}
@@ -113,3 +115,67 @@ def test_a_file_has_it_all(tmp_path) -> None:
     assert schema.features[0].wording.label("n", "de") == "Norden"
     assert schema.target.wording.label("yes") == "more than 5"
     assert Schema.from_dict(schema.to_dict()) == schema
+
+
+# ---- what columns are called where people read
+
+
+REGION = Wording(
+    title={"en": "Region", "de": "Gegend"}, labels={"n": {"en": "north", "de": "Nord"}}
+)
+TITLED = Schema(
+    [
+        Numeric("age", 18, 90, optional=True, wording=Wording(title="Age", unit="years")),
+        Categorical("region", ["n", "s"], wording=REGION),
+        Categorical("plain", ["a", "b"], optional=True),
+        Binary("pets", wording=Wording(question="Do you keep pets?")),
+    ],
+    Numeric("income", 0, 1e5).above(40_000),
+)
+
+
+def test_titles_where_there_are_some_and_names_elsewhere() -> None:
+    assert titles(TITLED) == {
+        "age": "Age (years)",
+        "age=(not said)": "Age: not said",
+        "region=n": "Region: north",
+        "region=s": "Region: s",
+        "plain=a": "plain=a",
+        "plain=b": "plain=b",
+        "plain=(not said)": "plain=(not said)",
+        "pets": "pets",
+        "income": "income",
+    }
+    assert titles(TITLED, "de")["region=n"] == "Gegend: Nord"
+
+
+def test_questions_in_words() -> None:
+    assert [asked_in_words(one) for one in (*TITLED.features, TITLED.target)] == [
+        "Age (18 to 90 years, or not said)",
+        "Region (north | s)",
+        "plain (a | b, or not said)",
+        "pets (yes or no)",
+        "income (above 40,000)",
+    ]
+    assert title_of(TITLED.features[1], "de") == "Gegend"
+
+
+# ---- A schema as a file for people, and back
+
+
+ODD = Schema(
+    [
+        Numeric("a b", -1.5, 1e20, outside="refuse", wording=Wording(hint='"\\ üñ')),
+        Categorical("c", ["x=y", "1.5", 'quo"te'], wording=Wording(labels={"x=y": "an x"})),
+    ],
+    Numeric("z", 0, 10).above(5),
+    intercept=False,
+    targets=["z"],
+)
+
+
+@pytest.mark.parametrize("schema", [survey_schema(), ODD, Schema([Binary("a")], Binary("b"))])
+def test_written_and_read(schema, tmp_path) -> None:
+    file = tmp_path / "schema.toml"
+    file.write_text(to_toml(schema), encoding="utf-8")
+    assert Schema.from_toml(file) == schema

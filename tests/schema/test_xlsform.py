@@ -6,9 +6,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import openpyxl
 import pytest
 
-from blurfit import Binary, Categorical, Numeric, Schema, Wording
+from blurfit import About, Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
-from blurfit.schema.imports import _bounds, from_xlsform
+from blurfit.schema.imports import SurveyReader, _bounds, from_xlsform
 from blurfit.schema.schema import to_toml
 
 HEAD = ["type", "name", "label", "label::Deutsch (de)", "hint", "required", "constraint"]
@@ -304,3 +304,29 @@ def test_a_cell_far_away_is_refused(tmp_path) -> None:
     far = b'<row r="1"><c r="A1"/></row><row r="1048576"><c r="XFD1048576"/></row>'
     with pytest.raises(InvalidValueError, match=r"fewer than 65,536 rows in the sheet 'survey'"):
         from_xlsform(changed(form(tmp_path, INCOME), SHEET % far))
+
+
+# ---- what surveys from elsewhere have in common: a target, and all that is lacking at once
+
+
+def test_the_target_is_answered_by_everybody() -> None:
+    columns = [Binary("a", optional=True), Numeric("b", 0, 1, optional=True)]
+    found = SurveyReader("It", columns).finish(About(), "b")
+    assert found.schema.target == Numeric("b", 0, 1)
+    assert found.schema.features == (Binary("a", optional=True),)
+    assert found.notes == (
+        "'b' is to be predicted, so everybody answers it.",
+        "May be left unsaid: 'a'.",
+    )
+
+
+def test_all_that_is_lacking_is_told_at_once() -> None:
+    reading = SurveyReader("It", [Binary("a")])
+    with pytest.raises(InvalidValueError, match="target=None to be one of the questions 'a' of It"):
+        reading.finish(About(), None)
+    reading.lacks("b", "has no bounds")
+    reading.lacks("c", "is text")
+    with pytest.raises(
+        InvalidValueError, match="imported as it is: 'b' has no bounds; 'c' is text"
+    ):
+        reading.finish(About(), "a")

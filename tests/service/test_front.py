@@ -11,10 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from blurfit.service import front
+from blurfit.service import server
 from blurfit.service.app import Limits, Service
-from blurfit.service.front import Bounds, raise_descriptor_limit
-from blurfit.service.server import in_a_thread
+from blurfit.service.server import Bounds, in_a_thread, raise_descriptor_limit
 from blurfit.store.store import Store
 
 PATIENCE = 60.0  # seconds: far longer than anything takes here, and far shorter than LONG
@@ -223,7 +222,7 @@ def test_a_proxy_speaks_for_many() -> None:
 def test_what_is_refused_is_logged_now_and_then(port, caplog) -> None:
     for _ in range(5):
         answer_to(port, b"nonsense\r\n\r\n")
-    told = [one for one in caplog.records if one.name == front.__name__]
+    told = [one for one in caplog.records if one.name == server.__name__]
     assert len(told) == 1, "and without an address"
     assert "127.0.0.1" not in told[0].getMessage()
 

@@ -14,8 +14,8 @@ from blurfit import ServiceError
 from blurfit.protocol import http, tokens
 from blurfit.protocol.http import Exchange
 from blurfit.service import peers as module
+from blurfit.service.answers import Signatory
 from blurfit.service.peers import RemotePeer
-from blurfit.service.signing import Signatory
 from blurfit.store.store import Store
 from support.serving import Serving, impatient
 from support.sharing import new_agreement, propose

@@ -15,10 +15,10 @@ from blurfit.errors import InfeasibleError, ServiceError, StorageError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
 from blurfit.protocol.tokens import hashed
-from blurfit.service import jobs as module
+from blurfit.service import peers as module
+from blurfit.service.answers import Signatory
 from blurfit.service.app import Limits, Service
-from blurfit.service.jobs import Jobs
-from blurfit.service.signing import Signatory
+from blurfit.service.peers import Jobs
 from blurfit.store.store import Store
 from support import sharing
 from support.closings import let_pauses_pass

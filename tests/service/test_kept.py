@@ -12,8 +12,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.model import PublishedModel
 from blurfit.protocol.tokens import hashed
+from blurfit.service import answers, endpoints
 from blurfit.service import answers as kept
-from blurfit.service import endpoints, signing
 from blurfit.service.answers import Kept, Shelf
 from blurfit.service.app import Limits, Service
 from blurfit.service.limits import BYTES_OF_A_REQUEST, LONG, Turns
@@ -66,7 +66,7 @@ def test_nothing_is_read_or_written_twice(http, paths, monkeypatch) -> None:
     worked: list[str] = []
     for place, name in (
         *((json, "loads"), (json, "dumps"), (gzip, "compress"), (kept.hashlib, "sha256")),
-        *((PublishedModel, "from_json"), (signing, "with_signatures")),
+        *((PublishedModel, "from_json"), (answers, "with_signatures")),
     ):
         work = getattr(place, name)
 

@@ -23,24 +23,23 @@ from blurfit.protocol import tokens
 from blurfit.protocol.http import BINARY, RemoteDatabase
 from blurfit.protocol.tokens import joined
 from blurfit.service import peers as module
-from blurfit.service.app import Limits, Service
+from blurfit.service.answers import Signatory
+from blurfit.service.app import Service
 from blurfit.service.peers import RemotePeer
 from blurfit.service.server import in_a_thread
-from blurfit.service.signing import Signatory
-from blurfit.store import identifiers as sets
-from blurfit.store.identifiers import held
+from blurfit.store import blocks as sets
+from blurfit.store.blocks import held_identifiers
 from blurfit.store.joint import digest_of
 from blurfit.store.store import Store
 from support.joint_plans import joint_plan
 from support.lots import toss
 from support.plans import people, rows, written
 from support.requests import ADMINISTRATOR, TOKEN, as_json, refused
-from support.sharing import TWO, Direct, arrival, counted, marked, new_agreement, send
+from support.services import NO_LIMIT, PEER, two_services
+from support.sharing import Direct, arrival, counted, marked, new_agreement, send
 from support.sharing import opened as opened_at
 from support.stores import whatever_it_keeps
 
-PEER = "the-token-that-both-databases-share"
-NO_LIMIT = Limits(requests_per_second=0)
 OCTETS = {"content-type": "application/octet-stream"}
 NOBODY = np.zeros((0, 16), dtype=np.uint8)
 PRIVATE = new_key(), new_key()
@@ -87,27 +86,13 @@ class Two:
 
 @contextmanager
 def running(agreed: Agreed, place, tmp_path) -> Iterator[Two]:
-    with Store(place) as one, Store(tmp_path / "second.db") as other:
-        for store in (one, other):
-            store.appoint(tokens.hashed(TOKEN))
-        far = Service(other, NO_LIMIT, peer_token=PEER)
-        with TestClient(far, base_url=TWO[1][1]) as second:
-            options = {"transport": second._transport, "patience": 0.0}
-            near = Service(
-                *(one, NO_LIMIT),
-                look_every=3600,  # nobody else uses that way meanwhile
-                peer_token=PEER,
-                peer_options=options,
-            )
-            with TestClient(near, base_url=TWO[0][1]) as first:
-                for client, role in ((first, "first"), (second, "second")):
-                    answer = client.post(
-                        f"/collections?role={role}",
-                        content=agreed.to_json(),
-                        headers=ADMINISTRATOR | as_json(),
-                    )
-                    assert answer.status_code == 201, answer.text
-                yield Two(agreed, first, second, (one, other))
+    with (
+        Store(place) as one,
+        Store(tmp_path / "second.db") as other,
+        # nobody else uses the way of the first meanwhile
+        two_services(agreed, (one, other), look_every=(3600, 1)) as (first, second),
+    ):
+        yield Two(agreed, first, second, (one, other))
 
 
 @dataclass
@@ -380,15 +365,16 @@ def test_a_wave_below_its_quorum_is_not_closed(place, tmp_path) -> None:
 def test_a_sum_that_was_found_before_is_not_told_while_the_plan_is_held(place, tmp_path) -> None:
     plan = joint_plan()
     with running(plan, place, tmp_path) as two:
-        shares = share(plan.first(), rows(people(20, 4), 0, 20)).second
+        quorum = plan.quorums[0]
+        shares = share(plan.first(), people(quorum, 4)).second
         wave = two.stores[1].collection(plan.first().fingerprint)
-        assert two.stores[1].receive(wave, [arrival(shares)]) == [20]
+        assert two.stores[1].receive(wave, [arrival(shares)]) == [quorum]
         assert two.second.post(f"{two.path}/peer/close", headers=two.other).status_code == 200
-        digest = digest_of(wave, two.stores[1].read(held, wave.key)).hex()
-        bits = sets.members(two.stores[1].read(held, wave.key), NOBODY)
+        digest = digest_of(wave, two.stores[1].read(held_identifiers, wave.key)).hex()
+        bits = sets.members(two.stores[1].read(held_identifiers, wave.key), NOBODY)
 
         def ask():
-            path = f"{two.path}/peer/sum?digest={digest}&count=20"
+            path = f"{two.path}/peer/sum?digest={digest}&count={quorum}"
             return two.second.post(path, content=bits, headers=two.other | OCTETS)
 
         found = ask()

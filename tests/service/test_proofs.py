@@ -12,7 +12,7 @@ from blurfit.messages.submissions import Shares
 from blurfit.proofs import field
 from blurfit.protocol.problems import RequestError
 from blurfit.service.peers import judge, verify
-from blurfit.store import blocks, identifiers, joint, release
+from blurfit.store import blocks, joint, release
 from blurfit.store.store import Store
 from support.sharing import (
     KEY,
@@ -179,7 +179,7 @@ def test_where_people_are_invited_a_tenth_may_fail_or_all_but_enough(garbage, te
         collection = first.collection(agreement.fingerprint)
         words = np.zeros((10, agreement.proving.widths[0]), np.uint64)
         first.write(blocks.append, collection, names, words)
-        first.write(identifiers.take, collection.key, names)
+        first.write(blocks.take_identifiers, collection.key, names)
         good = np.arange(10) >= garbage
         first.record_verdicts(collection, names, good)
         if fixed:

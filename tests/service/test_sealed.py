@@ -5,14 +5,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, InvalidValueError, Store
-from blurfit.agreement.databases import Database
+from blurfit.agreement.terms import Database
 from blurfit.contributor.blur import share
 from blurfit.contributor.client import Client
 from blurfit.messages.submissions import new_key, public_key
 from blurfit.protocol.http import BINARY
 from blurfit.protocol.tokens import hashed
-from blurfit.service.app import Limits, Service
+from blurfit.service.app import Service
 from support.requests import ADMINISTRATOR, TOKEN, as_json, refused
+from support.services import two_services
 from support.sharing import SCHEMA, TWO
 
 KEYS = new_key(), new_key()
@@ -20,7 +21,6 @@ SEALED = tuple(Database(*one, public_key(key)) for one, key in zip(TWO, KEYS, st
 PROMISE = {"epsilon": 190, "delta": 1e-6, "quorum": 3, "admission": "anyone"}
 AGREEMENT = Agreement.propose(SCHEMA, databases=SEALED, **PROMISE)
 PEOPLE = {"age": np.linspace(0, 90, 5), "income": np.linspace(9, 99, 5)}
-PEER = "a-secret-of-both-databases-for-tests"
 
 
 class Proxy:
@@ -44,47 +44,32 @@ class Proxy:
 
 
 def test_a_proxy_before_both_sees_nothing_and_one_model_comes_out() -> None:
-    with Store() as one, Store() as other:
-        for store in (one, other):
-            store.appoint(hashed(TOKEN))
-        far = Service(other, Limits(requests_per_second=0), peer_token=PEER, share_key=KEYS[1])
-        with TestClient(far, base_url=TWO[1][1]) as second:
-            options = {"transport": second._transport, "patience": 0.0}
-            near = Service(one, peer_token=PEER, share_key=KEYS[0], peer_options=options)
-            with TestClient(near, base_url=TWO[0][1]) as first:
-                for client, role in ((first, "first"), (second, "second")):
-                    opened = client.post(
-                        f"/collections?role={role}",
-                        content=AGREEMENT.to_json(),
-                        headers=ADMINISTRATOR | as_json(),
-                    )
-                    assert opened.status_code == 201, opened.text
-                proxies = [Proxy(client._transport) for client in (first, second)]
-                shared = share(AGREEMENT, PEOPLE)
-                with Client.of(AGREEMENT, transports=proxies, patience=0.0) as sender:
-                    assert sender.submit(shared) == len(shared)
-                    assert sender.submit(shared) == 0, "again is safe, and sealed afresh"
-                seen = [b"".join(proxy.seen) for proxy in proxies]
-                for message, hidden in zip((shared.first, shared.second), seen, strict=True):
-                    for name in message.identifiers:
-                        assert name.tobytes() not in hidden
-                    assert message.words.tobytes()[:16] not in hidden
-                path = f"/collections/{AGREEMENT.fingerprint}"
-                plain = first.post(
-                    f"{path}/submissions",
-                    content=shared.first.to_bytes(),
-                    headers={"content-type": BINARY},
-                )
-                refused(plain, 400, "invalid", "not sealed at all")
-                crossed = first.post(
-                    f"{path}/submissions",
-                    content=proxies[1].seen[-1],
-                    headers={"content-type": BINARY},
-                )
-                refused(crossed, 400, "invalid", "for another one")
-                second.post(f"{path}/close", headers=ADMINISTRATOR)
-                model = first.post(f"{path}/publish", headers=ADMINISTRATOR)
-                assert model.json()["count"] == 5
+    path = f"/collections/{AGREEMENT.fingerprint}"
+
+    def post(client: TestClient, content: bytes):
+        headers = {"content-type": BINARY}
+        return client.post(f"{path}/submissions", content=content, headers=headers)
+
+    with (
+        Store() as one,
+        Store() as other,
+        two_services(AGREEMENT, (one, other), share_key=KEYS) as (first, second),
+    ):
+        proxies = [Proxy(client._transport) for client in (first, second)]
+        shared = share(AGREEMENT, PEOPLE)
+        with Client.of(AGREEMENT, transports=proxies, patience=0.0) as sender:
+            assert sender.submit(shared) == len(shared)
+            assert sender.submit(shared) == 0, "again is safe, and sealed afresh"
+        seen = [b"".join(proxy.seen) for proxy in proxies]
+        for message, hidden in zip((shared.first, shared.second), seen, strict=True):
+            for name in message.identifiers:
+                assert name.tobytes() not in hidden
+            assert message.words.tobytes()[:16] not in hidden
+        refused(post(first, shared.first.to_bytes()), 400, "invalid", "not sealed at all")
+        refused(post(first, proxies[1].seen[-1]), 400, "invalid", "for another one")
+        second.post(f"{path}/close", headers=ADMINISTRATOR)
+        model = first.post(f"{path}/publish", headers=ADMINISTRATOR)
+        assert model.json()["count"] == 5
 
 
 def test_a_service_with_another_key_does_not_open_it() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blurfit import PublishedModel
-from blurfit.store import identifiers
+from blurfit.store import blocks
 from blurfit.store.store import Store
 from support import processes, share_sender
 from support.serving import Serving
@@ -110,7 +110,10 @@ def test_killed_while_collecting_and_publishing(
         assert {here.model(mark).encode(), there.model(mark).encode()} == models
         assert here.moments_text(mark) == there.moments_text(mark)
         held = [
-            {one.tobytes() for one in store.read(identifiers.held, store.collection(mark).key)}
+            {
+                one.tobytes()
+                for one in store.read(blocks.held_identifiers, store.collection(mark).key)
+            }
             for store in (here, there)
         ]
         common = held[0] & held[1]

@@ -17,7 +17,7 @@ from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Service
 from support import ed25519, sharing
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
-from support.sharing import TWO
+from support.services import two_services
 from support.stores import PEOPLE, SCHEMA, propose
 
 PRIVATE = new_key(), new_key()
@@ -138,32 +138,28 @@ def test_a_plan_is_signed_wave_by_wave(store) -> None:
 
 def test_of_two_databases_both_sign(store) -> None:
     agreement = sharing.new_agreement(signing_keys=KEYS)
-    with Store() as other:
-        other.appoint(hashed(TOKEN))
-        far = Service(other, peer_token=PEER, signing_key=PRIVATE[1])
-        with TestClient(far, base_url=TWO[1][1]) as second:
-            options = {"transport": second._transport, "patience": 0.0}
-            near = Service(store, peer_token=PEER, signing_key=PRIVATE[0], peer_options=options)
-            with TestClient(near, base_url=TWO[0][1]) as first:
-                for http, role in ((first, "first"), (second, "second")):
-                    path = opened(http, agreement, role=role)
-                ways = [first._transport, second._transport]
-                with Client.of(agreement, transports=ways, patience=0.0) as sender:
-                    for age in (10, 40, 70, 90):
-                        sent = sender.contribute(agreement, {"age": age, "income": age})
-                        assert sent.wrong_with(agreement) == []
-                swapped = sent.parts[0].signatures[::-1]
-                assert swapped[0] != swapped[1], "each says which database it is"
-                second.post(f"{path}/close", headers=ADMINISTRATOR)
-                text = first.post(f"{path}/publish", headers=ADMINISTRATOR).text
-                assert text == first.get(f"{path}/model").text == second.get(f"{path}/model").text
-                for key in KEYS:
-                    assert verifies(json.loads(text), key)
-                    for http in (first, second):
-                        assert verifies(http.get(f"{path}/moments").json(), key)
-                assert examine(text, agreement).verified
-                one = json.loads(text)
-                one["signatures"] = one["signatures"][:1]
-                assert "University has not signed" in examine(json.dumps(one)).wrong[0]
-                asked = second.post(f"{path}/peer/signatures", content=b"{}", headers=as_json())
-                refused(asked, 401, "unauthorised")
+    path = f"/collections/{agreement.fingerprint}"
+    with (
+        Store() as other,
+        two_services(agreement, (store, other), signing_key=PRIVATE) as (first, second),
+    ):
+        ways = [first._transport, second._transport]
+        with Client.of(agreement, transports=ways, patience=0.0) as sender:
+            for age in (10, 40, 70, 90):
+                sent = sender.contribute(agreement, {"age": age, "income": age})
+                assert sent.wrong_with(agreement) == []
+        swapped = sent.parts[0].signatures[::-1]
+        assert swapped[0] != swapped[1], "each says which database it is"
+        second.post(f"{path}/close", headers=ADMINISTRATOR)
+        text = first.post(f"{path}/publish", headers=ADMINISTRATOR).text
+        assert text == first.get(f"{path}/model").text == second.get(f"{path}/model").text
+        for key in KEYS:
+            assert verifies(json.loads(text), key)
+            for http in (first, second):
+                assert verifies(http.get(f"{path}/moments").json(), key)
+        assert examine(text, agreement).verified
+        one = json.loads(text)
+        one["signatures"] = one["signatures"][:1]
+        assert "University has not signed" in examine(json.dumps(one)).wrong[0]
+        asked = second.post(f"{path}/peer/signatures", content=b"{}", headers=as_json())
+        refused(asked, 401, "unauthorised")

@@ -19,6 +19,7 @@ from blurfit.service.app import Limits, Service
 from blurfit.store import arrivals
 from support import ed25519, sharing
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
+from support.services import two_services
 from support.sharing import TWO
 from support.stores import PEOPLE, propose
 
@@ -202,31 +203,23 @@ def test_an_answer_that_is_not_signed_as_agreed_is_none(http) -> None:
 @pytest.mark.parametrize("closed", ["neither", "second"])
 def test_two_databases_are_both_asked(store, closed) -> None:
     agreement = sharing.new_agreement(signing_keys=KEYS)
-    with Store() as other:
-        other.appoint(hashed(TOKEN))
-        far = Service(other, peer_token=PEER, signing_key=PRIVATE[1])
-        with TestClient(far, base_url=TWO[1][1]) as second:
-            options = {"transport": second._transport, "patience": 0.0}
-            near = Service(store, peer_token=PEER, signing_key=PRIVATE[0], peer_options=options)
-            with TestClient(near, base_url=TWO[0][1]) as first:
-                for one, role in ((first, "first"), (second, "second")):
-                    path = opened(one, agreement, role=role)
-                ways = [first._transport, second._transport]
-                with Client.of(agreement, transports=ways, patience=0.0) as sender:
-                    sent = [
-                        sender.contribute(agreement, {"age": age, "income": age})
-                        for age in range(5)
-                    ]
-                if closed == "second":
-                    second.post(f"{path}/close", headers=ADMINISTRATOR)
-                found = withdraw(sent[2], transports=ways, patience=0.0)
-                assert (found.out, found.unknown, found.staying) == (1, 0, 0)
-                assert len(found.signatures) == (2 if closed == "neither" else 1)
-                crossing = {"origin": TWO[0][1]}
-                asked = second.options(f"{path}/withdrawals", headers=crossing)
-                assert asked.headers["access-control-allow-origin"] == TWO[0][1]
-                second.post(f"{path}/close", headers=ADMINISTRATOR)
-                model = first.post(f"{path}/publish", headers=ADMINISTRATOR).json()
-                assert model["count"] == 4
-                late = withdraw(sent[3], transports=ways, patience=0.0)
-                assert (late.out, late.staying) == (0, 1)
+    path = f"/collections/{agreement.fingerprint}"
+    with (
+        Store() as other,
+        two_services(agreement, (store, other), signing_key=PRIVATE) as (first, second),
+    ):
+        ways = [first._transport, second._transport]
+        with Client.of(agreement, transports=ways, patience=0.0) as sender:
+            sent = [sender.contribute(agreement, {"age": age, "income": age}) for age in range(5)]
+        if closed == "second":
+            second.post(f"{path}/close", headers=ADMINISTRATOR)
+        found = withdraw(sent[2], transports=ways, patience=0.0)
+        assert (found.out, found.unknown, found.staying) == (1, 0, 0)
+        assert len(found.signatures) == (2 if closed == "neither" else 1)
+        asked = second.options(f"{path}/withdrawals", headers={"origin": TWO[0][1]})
+        assert asked.headers["access-control-allow-origin"] == TWO[0][1]
+        second.post(f"{path}/close", headers=ADMINISTRATOR)
+        model = first.post(f"{path}/publish", headers=ADMINISTRATOR).json()
+        assert model["count"] == 4
+        late = withdraw(sent[3], transports=ways, patience=0.0)
+        assert (late.out, late.staying) == (0, 1)

@@ -22,7 +22,7 @@ from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.store import arrivals, blocks, identifiers
+from blurfit.store import arrivals, blocks
 from blurfit.store.arrivals import Arrival, Group, receive_new
 from blurfit.store.collections import taking
 from blurfit.store.store import Store
@@ -371,7 +371,7 @@ def test_a_second_service_waits_for_the_first_and_then_knows(agreement, place) -
 def test_another_service_takes_an_identifier_just_after_it_was_looked_for(
     agreement, place, monkeypatch
 ) -> None:
-    look = identifiers.known_among
+    look = blocks.known_among
     batch = batch_of(agreement, 3)
     known, raced, new = ([arrival_of(Submissions.gather([one]))] for one in batch)
     with Store(place) as first, Store(place) as second:
@@ -381,11 +381,11 @@ def test_another_service_takes_an_identifier_just_after_it_was_looked_for(
 
         def overtaken(*given):
             found = look(*given)
-            monkeypatch.setattr(identifiers, "known_among", look)
+            monkeypatch.setattr(blocks, "known_among", look)
             second.receive(second.collection(agreement.fingerprint), raced)
             return found
 
-        monkeypatch.setattr(identifiers, "known_among", overtaken)
+        monkeypatch.setattr(blocks, "known_among", overtaken)
         assert first.receive(collection, known + raced + new) == [0, 0, 1]
         parts = list(first.submissions(agreement.fingerprint))
         assert sorted(one.identifier for part in parts for one in part) == sorted(

@@ -11,8 +11,7 @@ import pytest
 from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import ClosedError, InfeasibleError
-from blurfit.store.backup import backup, mark_restored, restore
-from blurfit.store.store import Store
+from blurfit.store.store import Store, backup, mark_restored, restore
 from support.plans import fill, plan
 from support.sharing import drive, new_agreement
 from support.stores import PEOPLE, propose

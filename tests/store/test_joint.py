@@ -12,7 +12,7 @@ from scipy.stats import chi2, chi2_contingency, chisquare
 from sqlalchemy import event
 
 from blurfit import Agreement, PublishedModel, PublishedMoments
-from blurfit.agreement.databases import LEFT_OUT_ONE_IN
+from blurfit.agreement.terms import LEFT_OUT_ONE_IN
 from blurfit.contributor.blur import SharedRecords, perturb_table, proved_with, share
 from blurfit.data import ByteArray
 from blurfit.errors import (
@@ -34,11 +34,10 @@ from blurfit.messages.signing import Signature, Signer, new_key
 from blurfit.messages.submissions import Submissions
 from blurfit.model.course import learn_plan
 from blurfit.randomness.noise import database_words
-from blurfit.store import identifiers, joint, release
-from blurfit.store.backup import backup, restore
+from blurfit.store import blocks, joint, release
 from blurfit.store.collections import update
 from blurfit.store.joint import Commitment, News, TooFewError
-from blurfit.store.store import Store
+from blurfit.store.store import Store, backup, restore
 from support.closings import let_pass
 from support.joint_plans import Both, both, joint_plan
 from support.lots import hashes
@@ -64,7 +63,7 @@ FOREVER = 4_000_000_000
 
 
 def named(*people: int) -> ByteArray:
-    return identifiers.as_identifiers(b"".join(map(identifier_of, people)))
+    return blocks.as_identifiers(b"".join(map(identifier_of, people)))
 
 
 def fixed(store: Store, fingerprint: str, theirs: ByteArray):
@@ -74,7 +73,7 @@ def fixed(store: Store, fingerprint: str, theirs: ByteArray):
 
 
 def recorded(store: Store, wave, left_out: ByteArray) -> Commitment:
-    here = store.read(identifiers.held, wave.key)
+    here = store.read(blocks.held_identifiers, wave.key)
     return store.write(joint.record, wave, left_out, here)
 
 
@@ -253,7 +252,7 @@ def test_a_second_set_is_refused_for_ever(two) -> None:
     here = peer.identifiers(wave)
 
     def ask(*left_out: int, count: int | None = None):
-        common = identifiers.minus(here, named(*left_out))
+        common = blocks.minus(here, named(*left_out))
         digest = joint.digest_of(wave, common)
         return peer.masks(wave, digest, count or len(common), named(*left_out)).tolist()
 
@@ -402,7 +401,7 @@ class NamesOnly(Direct):
 
     def __init__(self, first: Store, second: Store, claimed: ByteArray) -> None:
         super().__init__(first, second)
-        self.claimed = identifiers.in_order(claimed)
+        self.claimed = blocks.in_order(claimed)
 
     def identifiers(self, wave):
         return self.claimed
@@ -437,9 +436,9 @@ def test_the_first_database_cannot_single_out_a_victim_either(two) -> None:
     send(agreement, None, second, *invented)
     second.close_collection(agreement.fingerprint)
     wave = second.collection(agreement.fingerprint)
-    here, wanted = peer.identifiers(wave), identifiers.in_order(named(4, *invented))
+    here, wanted = peer.identifiers(wave), blocks.in_order(named(4, *invented))
     with pytest.raises(InfeasibleError, match=r"leaves out 8 of the 11, .* at most 5"):
-        peer.masks(wave, joint.digest_of(wave, wanted), 3, identifiers.minus(here, wanted))
+        peer.masks(wave, joint.digest_of(wave, wanted), 3, blocks.minus(here, wanted))
 
 
 @pytest.mark.parametrize(
@@ -555,7 +554,7 @@ def test_sums_in_the_field_are_those_of_the_numbers() -> None:
     names = generator.integers(0, 256, (9, 16), dtype=np.uint8)
     table = Submissions(names, agreement.fingerprint, steps * agreement.grid.quadratic)
     shared = proved_with(agreement, table, [generator.bytes(128) for _ in range(9)])
-    left_out = identifiers.in_order(names[[2, 5]])
+    left_out = blocks.in_order(names[[2, 5]])
     chosen, sums = Commitment(b"", 7, left_out, database_words(agreement)), []
     for role, shares in (("first", shared.first), ("second", shared.second)):
         with Store() as store:
@@ -809,7 +808,7 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
         wave = second.collection(PLAN.first().fingerprint)
         before = again[1 - side].releases(plan.name)
         if side == 1:
-            held = second.read(identifiers.held, wave.key)
+            held = second.read(blocks.held_identifiers, wave.key)
             digest = joint.digest_of(wave, held)
             for asked in (
                 lambda: peer.identifiers(wave),
@@ -826,6 +825,26 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
         assert again[side].releases(plan.name) == []
 
 
+def test_a_first_that_was_restored_with_fewer_releases_tells_its_end_once(in_memory) -> None:
+    places = [in_memory / "first.db", in_memory / "second.db"]
+    with both(PLAN, *places) as plan:
+        plan.send(FIRST)
+        plan.lead()
+        backup(places[0], in_memory / "backup.db")
+        plan.send(plan.first.status(plan.name).quorum)
+        plan.lead()
+    places[0].unlink()
+    restore(in_memory / "backup.db", places[0])
+    with Store(places[0]) as first, Store(places[1]) as second:
+        before = second.status(plan.name), second.releases(plan.name)
+        assert len(first.releases(plan.name)) == 1 < len(before[1])
+        (task,) = first.due()
+        with pytest.raises(ConflictError, match="this one is of fewer"):
+            first.work(task, Direct(first, second))
+        assert first.due() == [], "it is told once, and not for ever"
+        assert (second.status(plan.name), second.releases(plan.name)) == before
+
+
 def test_nobody_leaves_a_wave_that_is_about_to_be_published(plan) -> None:
     """It could be neither published nor filled again, once the second has closed it."""
     gone = plan.send(1)
@@ -838,7 +857,7 @@ def test_nobody_leaves_a_wave_that_is_about_to_be_published(plan) -> None:
     plan.send(1)
     for store, wave in zip(plan.stores, (first, second), strict=True):
         with pytest.raises(WaveClosedError, match="nobody can leave it any more"):
-            store.withdraw(wave, store.read(identifiers.held, wave.key)[-1:])
+            store.withdraw(wave, store.read(blocks.held_identifiers, wave.key)[-1:])
     plan.lead()
     plan.check()
     assert plan.check_sums()[0].count == FIRST
@@ -870,7 +889,7 @@ def test_too_uneven_a_wave_goes_on_collecting() -> None:
     with both(joint_plan(admission="invited")) as plan:
         plan.send(FIRST)
         plan.send(5, sides=(0,))
-        with pytest.raises(InfeasibleError, match="of 23 at one of them 5 are not"):
+        with pytest.raises(InfeasibleError, match=f"of {FIRST + 5} at one of them 5 are not"):
             plan.lead()
         assert plan.states() == [["collecting", "planned"]] * 2
         plan.send(SECOND)

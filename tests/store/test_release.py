@@ -210,7 +210,7 @@ def test_noise_of_its_own_is_drawn_once_whoever_asks_again(place, monkeypatch) -
     def power_cut(*_arguments) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(release, "blurred", watched)
+    monkeypatch.setattr(release, "with_database_noise", watched)
     with Store(place) as store:
         store.add(agreement, sent)
         with monkeypatch.context() as patch:
@@ -379,19 +379,6 @@ def test_ended_early_while_somebody_else_takes_it_forward(store, monkeypatch) ->
     monkeypatch.setattr(store, "_released", overtaken)
     assert store.publish(PLAN).count == FIRST
     assert [one.state for one in store.status(NAME).waves] == ["released", "dropped"]
-
-
-def test_a_wave_is_closed_and_published_by_its_plan_alone(store) -> None:
-    wave = PLAN.first().fingerprint
-    store.open(PLAN)
-    fill(store, PLAN.first(), 0, FIRST)
-    for what in (store.close_collection, store.publish_text, store.release, store.pause):
-        with pytest.raises(InfeasibleError, match="Hold the plan, or end it early"):
-            what(wave)
-    assert store.status(wave).state == "collecting"
-    for what in (store.model, store.moments_text):
-        with pytest.raises(NotPublishedError, match="wave 1 of the plan"):
-            what(wave)
 
 
 def test_ended_early_with_an_open_wave_that_is_full(store) -> None:

@@ -19,7 +19,7 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import Submissions
-from blurfit.store import arrivals, blocks, identifiers, tables
+from blurfit.store import arrivals, blocks, tables
 from blurfit.store.arrivals import Withdrawn
 from support import sharing
 from support.sharing import counted, marked, opened, send
@@ -178,7 +178,7 @@ def test_killed_in_the_middle_nothing_has_happened(monkeypatch) -> None:
         collection = store.collection(agreement.fingerprint)
         before = store.read(blocks.totals, collection)
         with monkeypatch.context() as patch:
-            patch.setattr(arrivals.identifiers, "withdraw", lambda *_: 1 / 0)
+            patch.setattr(arrivals.blocks, "withdraw_identifiers", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 store.withdraw(collection, sent.identifiers[:5])
         after = store.read(blocks.totals, collection)
@@ -228,7 +228,7 @@ def whole(store: Store, collection, sent: Submissions) -> set[int]:
     """
     found = store.read(blocks.totals, collection)
     out = store.read(
-        identifiers.withdrawn_among, collection.key, [one.tobytes() for one in sent.identifiers]
+        blocks.withdrawn_among, collection.key, [one.tobytes() for one in sent.identifiers]
     )
     left = [row for row, one in enumerate(sent.identifiers) if one.tobytes() not in out]
     expected = totals_of(collection.agreement, some(sent, left))

@@ -13,7 +13,7 @@ from blurfit.messages.submissions import expand
 from blurfit.model.course import Course
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Schema
-from blurfit.store import identifiers
+from blurfit.store import blocks
 from blurfit.store.joint import Peer
 from blurfit.store.store import Store
 from support.plans import FEATURES, TARGETS, people, rows
@@ -114,7 +114,7 @@ class Both:
 
     def holders(self, side: int, wave: str) -> set[bytes]:
         store = self.stores[side]
-        found = store.read(identifiers.held, store.collection(wave).key)
+        found = store.read(blocks.held_identifiers, store.collection(wave).key)
         return {one.tobytes() for one in found}
 
 

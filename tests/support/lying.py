@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.proving import radii
+from blurfit.agreement.numbers import radii
 from blurfit.learning.sums import Screen
 
 

@@ -32,7 +32,7 @@ PRELOADED = [
     "blurfit.model.course",
     "blurfit.model.summary",
     "blurfit.service.app",
-    "blurfit.service.front",
+    "blurfit.service.server",
     "blurfit.protocol.http",
     "blurfit.service.server",
     "blurfit.simulation.census",

@@ -10,7 +10,7 @@ from blurfit.contributor.blur import SharedRecords, proved_with, shared_with
 from blurfit.data import ByteArray, WordArray
 from blurfit.messages.submissions import Submissions
 from blurfit.service.peers import judge, verify
-from blurfit.store import identifiers
+from blurfit.store import blocks
 from blurfit.store.arrivals import Arrival
 from blurfit.store.collections import Collection, Course
 from blurfit.store.joint import News, Peer
@@ -45,10 +45,8 @@ def marked(agreement: Agreement, *senders: int, marks: tuple[int, ...] = ()) -> 
     steps = np.zeros((len(senders), WIDTH))
     for row, mark in enumerate(marks or senders):
         steps[row, mark % WIDTH] = 2.0 ** (mark // WIDTH)
-    identifiers, seeds = zip(*(_fixed(sender) for sender in senders), strict=True)
-    table = Submissions(
-        np.array(identifiers), agreement.fingerprint, steps * agreement.grid.quadratic
-    )
+    names, seeds = zip(*(_fixed(sender) for sender in senders), strict=True)
+    table = Submissions(np.array(names), agreement.fingerprint, steps * agreement.grid.quadratic)
     if agreement.proofs:
         return proved_with(agreement, table, [one.tobytes() * 4 for one in seeds])
     return shared_with(agreement, table, np.array(seeds))
@@ -97,7 +95,7 @@ class Direct(Peer):
 
     def identifiers(self, wave: Collection) -> ByteArray:
         found = self.second.show_identifiers(self.there(wave), b"", 2**18)
-        self._held[wave.fingerprint] = identifiers.as_identifiers(found)
+        self._held[wave.fingerprint] = blocks.as_identifiers(found)
         return self._held[wave.fingerprint]
 
     def close(self, wave: Collection) -> None:
@@ -111,7 +109,7 @@ class Direct(Peer):
 
     def masks(self, wave: Collection, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         held = self._held[wave.fingerprint]
-        bits = identifiers.members(held, left_out)
+        bits = blocks.members(held, left_out)
         return self.second.sum_of_masks(self.there(wave), digest, count, bits)[2]
 
     def tell(self, course: Course, news: News) -> None:

@@ -237,3 +237,50 @@ def test_counts_are_cut_at_their_bounds_and_nowhere_else() -> None:
     g, h = loss.slopes(np.log([2.0, 4.0, 20.0, 2.0]), np.array([1.0, 30.0, 0.0, 6.0]))
     assert g.tolist() == pytest.approx([1.0, -5.0, 5.0, -4.0])
     assert h.tolist() == pytest.approx([2.0, 3.0, 3.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("loss", "most"),
+    [(LogisticNewton(), 8.0), (LogisticNewton(2.0), 8.0), (PoissonNewton.of(9, 2.0, 3.0), 4.0)],
+)
+@pytest.mark.parametrize("zero_out", [False, True])
+def test_people_with_several_rows_move_mean_slopes_and_their_squares_no_farther(
+    loss, most, zero_out
+) -> None:
+    """A search over people of three rows each, who send the mean of (M, p), and ppᵀ of that p."""
+    generator = np.random.default_rng(3)
+    climbers, rows, d = 600, 3, 2
+    high = getattr(loss, "count_bound", 1.0)
+    low = 0.0 if high > 1 else -1.0
+    targets = generator.choice([low, high], (2, climbers * rows))
+
+    def sent(points, target):
+        x, score = points[..., :d].reshape(-1, d), points[..., d].reshape(-1)
+        M, p, _ = records(loss, x, score, target)
+        M, p = (one.reshape(climbers, rows, *one.shape[1:]).mean(axis=1) for one in (M, p))
+        return M, p / loss.balance, loss.robust_weight * p[:, :, None] * p[:, None, :]
+
+    def gaps(points):
+        one, other = (sent(points[:, who], targets[who]) for who in range(2))
+        gap = [a - (0 if zero_out else b) for a, b in zip(one, other, strict=True)]
+        return sum((part**2).reshape(climbers, -1).sum(axis=1) for part in gap)
+
+    scale = np.array([1.0] * d + [most])
+    points = scale * generator.normal(size=(climbers, 2, rows, d + 1))
+    points[::2] = points[::2, :, :1]  # half begin where all rows of a person are alike
+    targets.reshape(2, climbers, rows)[:, ::2] = targets.reshape(2, climbers, rows)[:, ::2, :1]
+    reached = gaps(points)
+    for _ in range(400):
+        size = 10 ** generator.uniform(-3, 0, (climbers, 1, 1, 1))
+        step = generator.normal(size=points.shape)
+        step[::2] = step[::2, :, :1]
+        moved = points + size * scale * step
+        there = gaps(moved)
+        better = there > reached
+        points[better], reached[better] = moved[better], there[better]
+    claimed = loss.sensitivity("zero-out" if zero_out else "replace", robust=True)
+    alike, different = (math.sqrt(part.max()) for part in (reached[::2], reached[1::2]))
+    assert max(alike, different) <= claimed
+    assert different <= alike * (1 + 1e-9) + 0.02 * claimed
+    if isinstance(loss, LogisticNewton):
+        assert alike == pytest.approx(claimed, rel=1e-3)

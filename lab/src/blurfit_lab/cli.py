@@ -279,6 +279,7 @@ def everywhere(
 
 @click.command(epilog="Example: blurfit-lab rivals --family 'twelve small sets' --out build/small")
 @click.option("--family", "names", multiple=True, help="Families of populations; default: all.")
+@click.option("--only", type=click.Choice(["ours", "rivals"]), help="Only these lines.")
 @click.option("--trials", default=8, show_default=True, help="Trials of every cell.")
 @click.option("--most", default=100, show_default=True, help="Trials where the verdict is open.")
 @click.option("--persons", default=20, show_default=True, help="Trials of diaries and exits.")
@@ -298,6 +299,7 @@ def everywhere(
 )
 def rivals(
     names: tuple[str, ...],
+    only: Any,
     trials: int,
     most: int,
     persons: int,
@@ -322,8 +324,9 @@ def rivals(
     if not pages_only:
         chosen = [known[one] for one in names] if names else headtohead.FAMILIES
         with watched("rivals") as watch:
-            headtohead.measure(out, chosen, trials=trials, most=most, progress=watch)
-        if persons and not names:
+            parts = [only] if only else headtohead.PARTS
+            headtohead.measure(out, chosen, trials=trials, most=most, parts=parts, progress=watch)
+        if persons and not names and only != "rivals":
             with watched("persons") as watch:
                 sizes, each = (2**13, 2**15), (0.1, 1.0)
                 compare_persons(sizes, each, persons, out / "persons.jsonl", watch)
@@ -382,10 +385,19 @@ def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
             click.echo(f"{name}\n\n{one.told(out)}\n")
 
 
+def _collections(command: Any) -> Any:
+    """The options of experiments on collections of one send."""
+    for option in (
+        click.option("--epsilon", "epsilons", default="0.1,1", show_default=True),
+        click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="People."),
+        click.option("--trials", default=300, show_default=True, help="Collections for each cell."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
-@click.option("--trials", default=300, show_default=True, help="Collections for each cell.")
-@click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="Numbers of people.")
-@click.option("--epsilon", "epsilons", default="0.1,1", show_default=True)
+@_collections
 def tables(trials: int, sizes: str, epsilons: str) -> None:
     """Measure how often intervals of tables hold the truth, and tests reject what is true."""
     from blurfit_lab.experiments.everywhere import markdown
@@ -399,12 +411,14 @@ def tables(trials: int, sizes: str, epsilons: str) -> None:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["diaries", "survival"]))
+@click.argument("what", type=click.Choice(["diaries", "intercepts", "survival", "hazards"]))
 @click.option("--trials", default=100, show_default=True, help="Of 2^13 people; fewer of more.")
 @click.option("--n", "sizes", default="2^13,2^15,2^17", show_default=True)
 @click.option("--epsilon", "epsilons", default="1,0.1", show_default=True)
 def histories(what: str, trials: int, sizes: str, epsilons: str) -> None:
-    """Measure fixed effects of diaries, or times until an event, against no privacy."""
+    """Measure fixed effects or random intercepts of diaries, times until an event, or log-odds of
+    one by waves.
+    """
     from blurfit_lab.experiments import histories as module
     from blurfit_lab.experiments.everywhere import markdown
 
@@ -415,9 +429,7 @@ def histories(what: str, trials: int, sizes: str, epsilons: str) -> None:
 
 
 @click.command()
-@click.option("--trials", default=300, show_default=True, help="Collections for each cell.")
-@click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="Numbers of people.")
-@click.option("--epsilon", "epsilons", default="0.1,1", show_default=True)
+@_collections
 def groups(trials: int, sizes: str, epsilons: str) -> None:
     """Measure how often intervals of groups, their differences and weighted answers hold."""
     from blurfit_lab.experiments.everywhere import markdown

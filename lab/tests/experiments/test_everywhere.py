@@ -50,6 +50,22 @@ def test_any_population_can_have_wider_bounds():
     assert people("age-loose", "label", 3).schema.target == people("age", "label", 3).schema.target
 
 
+@pytest.mark.parametrize(
+    ("rival", "terms"),
+    [
+        ("IterativeHessianMixingRegressor", {"steps": 3, "accounting": "exact"}),
+        ("GradientPerturbationRegressor", {"steps": 512}),
+        ("BoostedAdaSSPRegressor", {"rounds": 20, "calibration": "exact"}),
+    ],
+)
+def test_rivals_run_as_their_authors_mean_them_with_exact_noise(rival, terms):
+    crowd = people("gauss", "number", 2)
+    model = everywhere.fit(rival, crowd, crowd.draw(200, 0), 1.0, 0, "zero-out").model
+    given = model.get_params()
+    assert {name: given[name] for name in terms} == terms
+    assert (given["neighbours"], given["delta"]) == ("zero-out", 1 / 200**2)
+
+
 def test_two_databases_have_more_noise_because_some_may_collude():
     crowd = people("gauss", "number", 3)
     rows = crowd.draw(4000, 0)

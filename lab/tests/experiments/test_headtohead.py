@@ -121,10 +121,11 @@ def test_a_run_is_continued_by_the_same_commit_and_told(tmp_path: Path, monkeypa
     assert result.exit_code == 0
     for text in (page.read_text(), headline.read_text()):
         assert "{" not in text.replace("e^{", "")
-        assert headtohead.commit() in text
+        assert headtohead.commit("ours") in text
         assert "| a few |" in text
 
-    (out / headtohead.RUN).write_text('{"commit": "another"}')
+    (out / headtohead.RUN).write_text('{"rivals": "another"}')
+    measure([FAMILY], parts=["ours"])
     with pytest.raises(InvalidValueError, match="of another"):
         measure([FAMILY])
 

@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from blurfit import InfeasibleError, InvalidValueError
+from blurfit import InvalidValueError
 from blurfit.audit.examination import examine
 from blurfit.learning.sums import Statistics
 from blurfit.theory.gaussian import mu_of
 from blurfit_lab.rivals import GradientPerturbationClassifier, GradientPerturbationRegressor
-from blurfit_lab.rivals.gradient import (
-    logistic_slope,
-    modern_descent,
-    published_descent,
-    published_deviation,
-    squared_slope,
-)
+from blurfit_lab.rivals.gradient import descend, into_balls
 from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, minimiser
 
 # Accounted for once: a process remembers the noise that these terms need.
@@ -35,13 +29,13 @@ def risk_of(x, y, eta=2.0) -> SquaredRisk:
     return SquaredRisk(Statistics(len(y), x.T @ x, x.T @ y), eta)
 
 
-def test_the_published_noise_is_as_printed() -> None:
-    found = published_deviation(0.5, 1e-3, count=1000, lipschitz=3.0)
-    expected = 32 * 9 * 1000**2 * math.log(1000 / 1e-3) * math.log(1000) / 0.25
-    assert found**2 == pytest.approx(expected)
+def test_into_balls() -> None:
+    weights = np.array([[3.0, 4.0], [0.1, 0.0]])
+    into_balls(weights, 1.0)
+    assert weights == pytest.approx(np.array([[0.6, 0.8], [0.1, 0.0]]))
 
 
-def test_the_modern_noise_is_one_gaussian_over_all_steps() -> None:
+def test_the_noise_is_one_gaussian_over_all_steps() -> None:
     """σ = Δ·√T/μ, where Δ is η + 2 to replace one record and η + 1 to zero it out."""
     risk = risk_of(*records())
     for neighbours, change in (("replace", 4.0), ("zero-out", 3.0)):
@@ -54,7 +48,7 @@ def test_the_modern_noise_is_one_gaussian_over_all_steps() -> None:
 def test_a_step_carries_the_stated_noise() -> None:
     """One step from 0 in a huge ball: w = −(Σ∇ℓ(0) + b)/(nλ)."""
     x, y = records()
-    found = modern_descent(
+    found = descend(
         risk_of(x, y),
         radius=1e9,
         deviation=50.0,
@@ -78,7 +72,7 @@ def test_all_steps_together_keep_the_promise_and_noise_for_one_does_not() -> Non
 
         def draw(which: bool, count: int, share: float = share) -> np.ndarray:
             risk = risks[which]
-            return modern_descent(
+            return descend(
                 risk,
                 radius=2.0,
                 deviation=share * model.deviation(risk),
@@ -95,42 +89,25 @@ def test_all_steps_together_keep_the_promise_and_noise_for_one_does_not() -> Non
 
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
-def test_without_noise_both_descents_approach_the_minimum(kind) -> None:
+def test_without_noise_the_descent_approaches_the_minimum(kind) -> None:
     x, y = records()
-    slope = squared_slope
-    risk = risk_of(x, y, None)
-    if kind == "logistic":
-        y, slope = np.sign(y), logistic_slope
-        risk = LogisticRisk([(x, y)])
+    risk = LogisticRisk([(x, np.sign(y))]) if kind == "logistic" else risk_of(x, y, None)
     plain = minimiser(risk, 0.0)
-    generator = np.random.default_rng(1)
     radius = 1.5 * float(np.linalg.norm(plain))
-    steps = 4000 if kind == "logistic" else 400
-    modern = modern_descent(
-        risk, radius=radius, deviation=1e-9, steps=steps, runs=2, generator=generator
-    )
-    assert modern == pytest.approx(np.array([plain, plain]), abs=2e-2)
-    published = published_descent(
-        x,
-        y,
-        slope,
+    found = descend(
+        risk,
         radius=radius,
-        lipschitz=1.0,
         deviation=1e-9,
-        steps=20_000,
-        runs=20,
-        generator=generator,
+        steps=4000 if kind == "logistic" else 400,
+        runs=2,
+        generator=np.random.default_rng(1),
     )
-    assert published.mean(axis=0) == pytest.approx(plain, abs=0.25 * radius)
+    assert found == pytest.approx(np.array([plain, plain]), abs=2e-2)
 
 
-def test_published_and_modern_and_sampled_fits_are_in_the_ball() -> None:
+def test_whole_and_sampled_fits_are_in_the_ball() -> None:
     x, y = records()
-    for parameters in (
-        {"delta": 0.01, "accounting": "published", "most_steps": 50},
-        {"delta": 0.01, "steps": 5},
-        SAMPLED,
-    ):
+    for parameters in ({"delta": 0.01, "steps": 5}, SAMPLED):
         for family, target in (
             (GradientPerturbationRegressor, {"target_bounds": (-1, 1)}),
             (GradientPerturbationClassifier, {}),
@@ -156,8 +133,6 @@ def test_sampled_steps_have_the_mean_of_whole_ones() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(InfeasibleError, match="accounting='modern' takes any"):
-        GradientPerturbationRegressor(epsilon=50.0, accounting="published").promise()
     with pytest.raises(InvalidValueError, match=r"sampling_rate=1\.5 <= 1"):
         GradientPerturbationRegressor(sampling_rate=1.5).promise()
     x, y = records()

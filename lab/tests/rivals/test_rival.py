@@ -9,7 +9,6 @@ from blurfit import InvalidValueError
 from blurfit_lab import rivals
 from blurfit_lab.rivals import (
     AdaSSPRegressor,
-    LocalGradientRegressor,
     NonPrivateRegressor,
     OutputPerturbationRegressor,
 )
@@ -19,7 +18,6 @@ PARAMETERS = {
     "AdaSSP": {"epsilon": 4.0},
     "BinAgg": {"epsilon": 20.0},
     "Gradient": QUICK,
-    "Local": {"epsilon": 50.0},
 }
 
 
@@ -104,7 +102,7 @@ def test_more_classes_are_refused_with_the_remedy() -> None:
 
 
 def test_defaults_are_conventional() -> None:
-    for family in (OutputPerturbationRegressor, AdaSSPRegressor, LocalGradientRegressor):
+    for family in (OutputPerturbationRegressor, AdaSSPRegressor):
         parameters = family().get_params()
         assert parameters["epsilon"] == 1.0
         assert parameters["neighbours"] == "replace"

@@ -32,7 +32,6 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from blurfit.agreement.databases import Database, Trust, require_two
 from blurfit.agreement.mechanisms import MOMENT, PERTURBATIONS, Perturbation
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
@@ -41,22 +40,25 @@ from blurfit.agreement.numbers import (
     Grid,
     NumberRun,
     Objective,
+    Proving,
     PublicWeights,
     multiplied,
     promised_in_all,
 )
-from blurfit.agreement.proving import Proving
 from blurfit.agreement.statement import caveats_of
 from blurfit.agreement.terms import (
     ADMISSIONS,
     Admission,
+    Database,
     Factors,
     LaterTerms,
     Mechanism,
     Sends,
     Terms,
+    Trust,
     require_rules,
     require_together,
+    require_two,
 )
 from blurfit.agreement.waves import Lot, Wave, WaveDocument
 from blurfit.data import FloatArray, IntArray, canonical, read_json

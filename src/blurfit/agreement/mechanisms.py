@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 import numpy as np
 
-from blurfit.agreement.databases import refuse_unless_shareable
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
     LATTICE_SHARE,
@@ -33,7 +32,13 @@ from blurfit.agreement.numbers import (
     enlarged,
     multiplied,
 )
-from blurfit.agreement.terms import LaterTerms, Mechanism, Terms, require_together
+from blurfit.agreement.terms import (
+    LaterTerms,
+    Mechanism,
+    Terms,
+    refuse_unless_shareable,
+    require_together,
+)
 from blurfit.agreement.waves import Wave
 from blurfit.data import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
@@ -417,7 +422,6 @@ def refuse_with_exits(schema: Schema, agreed: Any) -> None:
         (agreed.sends != "everything" or agreed.public_rows is not None, "no public rows"),
         (agreed.groups is not None, "no groups: curves by group follow from features"),
         (agreed.weighting is not None, "no weighting"),
-        (agreed.diaries, "no diaries: a person leaves once"),
         (bool(agreed.proofs), "no proofs, which are about products of answers"),
     ):
         if together:

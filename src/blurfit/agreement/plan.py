@@ -46,10 +46,16 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from blurfit.agreement.agreement import Agreement, Fingerprint, Fingerprinted, alike
-from blurfit.agreement.databases import Database
 from blurfit.agreement.mechanisms import MOMENT, kept_promise, local_delta
-from blurfit.agreement.numbers import DISCRETE_SHARE, Grid, PublicWeights
-from blurfit.agreement.terms import COLLUDERS, LATER_TERMS, LaterTerms, Terms, require_together
+from blurfit.agreement.numbers import DISCRETE_SHARE, Grid, PublicWeights, multiplied
+from blurfit.agreement.terms import (
+    COLLUDERS,
+    LATER_TERMS,
+    Database,
+    LaterTerms,
+    Terms,
+    require_together,
+)
 from blurfit.agreement.waves import (
     Lot,
     Wave,
@@ -382,7 +388,7 @@ class Plan(Fingerprinted):
             schema=self.schema.to_dict(),
             task=self.task,
             waves=tuple(map(PlannedWave, self.kinds, self.quorums, self.honest)),
-            weights=self.weights.to_dict(self.schema.questions),
+            weights=self.weights.to_dict(multiplied(self.schema, self.terms)),
             calibration=self.calibration.to_dict(),
             grid=self.grid,
             **{name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)},
@@ -391,13 +397,14 @@ class Plan(Fingerprinted):
     @classmethod
     def _read(cls, document: PlanDocument) -> Self:
         schema = Schema.from_dict(document.schema)
+        terms = Terms(**{name: getattr(document, name) for name in (*_TERMS, *LATER_TERMS)})
         plan = cls(
             schema,
-            Terms(**{name: getattr(document, name) for name in (*_TERMS, *LATER_TERMS)}),
+            terms,
             document.task,
             tuple(one.kind for one in document.waves),
             tuple(one.quorum for one in document.waves),
-            PublicWeights.from_dict(document.weights, schema.questions),
+            PublicWeights.from_dict(document.weights, multiplied(schema, terms)),
             MomentCalibration.from_dict(document.calibration),
             document.grid,
         )

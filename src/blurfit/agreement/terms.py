@@ -1,18 +1,35 @@
-"""What may be chosen about a collection: one list, from which every way to choose is made.
+"""Terms: what may be chosen about a collection, one list, from which every way to choose is made;
+and the two databases between which trust may be shared.
 
 `Agreement.propose`, the options of `blurfit agree`, the [terms] of a plan's file, the form of the
 administration page and the service's description all take these fields; each field's description is
 the help that people read. What is left out has a default that follows from public facts. What terms
 need is checked when they are chosen, and again when an agreement is verified.
+
+**Shared trust.** Each contributor's blurred numbers, in whole steps of the grid, are a vector v.
+The first database gets v + mask mod 2⁶⁴, the second the seed of the mask
+(`blurfit.messages.submissions`). What they find together is Σv mod 2⁶⁴, and it is Σv itself if |Σv|
+< 2⁶³. Both of these are checked when an agreement is made, and by everyone who receives one:
+
+* **Fine enough.** Every number's noise has a deviation of at least 2¹⁰ steps, so that the noise is
+  as good as continuous and what the grid costs is paid for (`blurfit.agreement.numbers`).
+  With proofs the noise of the sums has.
+* **Coarse enough.** An honest |vⱼ| is at most B = (R + 40s)/g + 1: R bounds the record's own number
+  (all of them together in the Frobenius norm), s is the deviation of its noise, g the step, and
+  rounding adds at most one. Noise leaves ±40s with probability below 2e^{−800}. So 2³²
+  contributors cannot overflow if 2³²·B < 2⁶³, that is B < 2³¹. (Their noise adds up like √N and
+  not like N: this is conservative by far.)
 """
 
+import ipaddress
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
-from blurfit.agreement.databases import Database, databases_of
 from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
@@ -31,6 +48,139 @@ from blurfit.theory.guarantees import (
     Neighbours,
     Rule,
 )
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.numbers import Grid
+    from blurfit.theory.moments import MomentCalibration
+
+Trust = Literal["one", "shared"]
+MOST_CONTRIBUTORS = 2**32
+LEAST_NOISE = 2.0**10  # steps that the deviation of a number's noise spans, at least
+DEVIATIONS = 40.0  # beyond which noise does not go
+_LARGEST_NAME = 100
+# 1/ϱ: a common set may leave out at most one in so many of a database (`blurfit.store.joint`).
+LEFT_OUT_ONE_IN: dict[str, int] = {"first": 10, "second": 2}
+
+
+class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One of two databases: the name of whoever runs it, where its service is, and its public key
+    if shares are sealed to it (`blurfit.messages.submissions`).
+
+    >>> Database("Statistics Office", "https://first.example")
+    Database(name='Statistics Office', url='https://first.example', key=None)
+    """
+
+    name: str
+    url: str
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        name = self.name
+        if not isinstance(name, str) or not name.strip() or len(name) > _LARGEST_NAME:
+            raise InvalidValueError(
+                f"Expected name={name!r} to say who runs a database, in 1 to {_LARGEST_NAME} "
+                "characters."
+            )
+        if not name.isprintable() or name != name.strip():
+            raise InvalidValueError(
+                f"Expected name={name!r} to be one line without spaces around it."
+            )
+        if not isinstance(self.url, str) or not _is_origin(self.url):
+            raise InvalidValueError(
+                f"Expected url={self.url!r} to be an origin such as https://first.example: https, "
+                "a host in lower case and perhaps a port (http only for this machine itself). "
+                "Otherwise somebody who listens on the way could put the shares together."
+            )
+        if self.key is not None:
+            from blurfit.messages.submissions import require_key
+
+            require_key(self.key)
+
+
+def databases_of(given: Sequence[Any]) -> tuple[Database, ...]:
+    """Return the databases of an agreement: two different ones where trust is shared, else none."""
+    found = tuple(one if isinstance(one, Database) else Database(*one) for one in given)
+    if found:
+        require_two(found)
+    return found
+
+
+def require_two(databases: Sequence[Database]) -> None:
+    """Refuse anything but two databases of different names, at different addresses."""
+    names, urls = ({getattr(one, part) for one in databases} for part in ("name", "url"))
+    if not len(databases) == len(names) == len(urls) == 2:
+        raise InvalidValueError(
+            "Expected two databases of different names and addresses, and got "
+            f"{[(one.name, one.url) for one in databases]}: whoever has both shares has "
+            "the blurred record."
+        )
+    keys = [one.key for one in databases]
+    if keys != [None, None] and (None in keys or keys[0] == keys[1]):
+        raise InvalidValueError(
+            "Expected a different key for each of the two databases, or none: shares are sealed to "
+            "both, or to neither."
+        )
+
+
+def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0) -> float:
+    """B: how many steps an honest blurred number has at most.
+
+    `scale` is how much larger than on the diagonal numbers and their noise are where they are the
+    largest: τ for Newton's p (`blurfit.theory.forms`), else 1.
+    """
+    one = calibration.reach.submission + DEVIATIONS * calibration.noise
+    return scale * one / grid.quadratic + 1
+
+
+def refuse_unless_shareable(
+    calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0, *, proofs: bool = False
+) -> None:
+    """Refuse a grid that is too coarse for its noise, or noise too large for 2³² to add."""
+    least, step = calibration.noise / 2**0.5, grid.quadratic  # off the diagonal there is less
+    if proofs:
+        least *= calibration.quorum**0.5
+    if least < LEAST_NOISE * step:
+        raise InfeasibleError(
+            f"Expected the noise {least:.4g} to span {LEAST_NOISE:g} steps of {step:.4g}. Propose "
+            "the agreement again: its grid is too coarse for sharing."
+        )
+    largest = largest_steps(calibration, grid, scale)
+    if largest * MOST_CONTRIBUTORS >= 2.0**63:
+        raise InfeasibleError(
+            "Expected a blurred number to stay below 2**31 steps, so that 2**32 contributors "
+            f"cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
+            "Leave local_epsilon out, or raise it: neither of the two sees a submission anyway."
+        )
+
+
+def most_left_out(agreement: "Agreement", role: str, held: int) -> int:
+    """Return how many of those whom a database holds a set may leave out."""
+    if agreement.database_noise or agreement.admission == "anyone":
+        return held
+    return held // LEFT_OUT_ONE_IN[role]
+
+
+def _is_origin(url: str) -> bool:
+    """Return whether this is scheme, host and perhaps port as browsers write an origin."""
+    if not re.fullmatch(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?", url):
+        return False
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if port is not None and (port > 65535 or port == {"http": 80, "https": 443}[parts.scheme]):
+        return False
+    return parts.scheme == "https" or _is_this_machine(host)
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 LEAST_DELTA = 1e-30
 MOST_EPSILON_BEHIND_NOISE = 500.0
@@ -57,10 +207,13 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
     Two databases and several waves need sums that add and are published; proofs need two databases
     and have one wave so far; products with the target alone need public rows, and no later wave,
     whose map follows from the features' own products. All else goes together: admission and keys
-    with everything, public rows and database noise with waves and with two databases.
+    with everything, public rows and database noise with waves and with two databases. A time to an
+    event is served in one wave, and once for each person.
     """
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
     targets = agreed.sends == "targets"
+    target = getattr(getattr(agreed, "schema", None), "target", None)  # of terms alone, none
+    exits = getattr(target, "kind", None) == "exit"  # by its word: `--help` waits for no columns
     coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
         (
@@ -99,6 +252,17 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
             "no proofs with waves: between two databases they exist for one wave alone, so far. "
             "Propose one wave, or leave proofs out: then nothing limits what one contributor who "
             "lies can do to the model.",
+        ),
+        (
+            exits and served and getattr(agreed, "wave", None) is not None,
+            "one wave for a time to an event at a service: its page does not compute log-odds of "
+            "an event. Collect waves of them in files (`blurfit contribute --out`, `blurfit "
+            "learn`), or propose one wave, from which additive hazards and curves follow.",
+        ),
+        (
+            exits and served and agreed.diaries,
+            "no diaries with a time to an event at a service: its page asks for one exit. Collect "
+            "several spells of a person in files (`blurfit contribute --person`).",
         ),
         (
             targets and agreed.public_rows is None,

@@ -1,6 +1,6 @@
 """Contributors who lie about what they prove, in every way that we could think of.
 
-Under an agreement with proofs (`blurfit.agreement.proving`) two databases believe a share if they
+Under an agreement with proofs (`blurfit.agreement.numbers`) two databases believe a share if they
 find its proof valid. Here provers do all that the protocol asks for but for one thing, and both
 databases verify as they really do. Whatever is believed even once breaks the promise: for an honest
 implementation the probability is below 2⁻⁴⁰ for everything that is ever tried.

@@ -423,8 +423,8 @@ def _from_table(
     levels: dict[str, str],
 ) -> "Imported":
     """Propose a question for each column; what must be public is typed, or asked for."""
+    from blurfit.schema.columns import About
     from blurfit.schema.imports import SurveyReader, TableGlance
-    from blurfit.schema.wording import About
 
     glance, reading = TableGlance.at(source), SurveyReader(f"The table {source.name!r}")
     talks = sys.stdin.isatty()

@@ -278,8 +278,8 @@ def run(
     """
     import uvicorn
 
-    from blurfit.service.front import Bounds, raise_descriptor_limit
     from blurfit.service.server import (
+        Bounds,
         Server,
         Worker,
         Workers,
@@ -287,6 +287,7 @@ def run(
         configured,
         listening,
         prepare_process,
+        raise_descriptor_limit,
     )
 
     prepare_process()
@@ -464,7 +465,7 @@ def backup(place: str, out: Path) -> Answer:
     A plain copy of the file lacks whatever is still in SQLite's log, which may be everything. Back
     up PostgreSQL with pg_dump.
     """
-    from blurfit.store.backup import backup as copy
+    from blurfit.store.store import backup as copy
 
     found = copy(place, out)
     facts = {"out": str(out), "collections": found.collections, "submissions": found.submissions}
@@ -495,9 +496,9 @@ def restore(file: Path | None, place: str, original_lost: bool, in_place: bool) 
     What was published stays. Collections that had published nothing are closed for good, because
     the original may have published since then, from other people; see --original-lost.
     """
-    from blurfit.store.backup import Copied, mark_restored
-    from blurfit.store.backup import restore as copy
     from blurfit.store.database import file_of
+    from blurfit.store.store import Copied, mark_restored
+    from blurfit.store.store import restore as copy
 
     if in_place == (file is not None):
         raise InvalidValueError("Expected the FILE of a backup, or --in-place without one.")

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -17,13 +17,14 @@ import blurfit as bf
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.private_files import replacing
 
 if TYPE_CHECKING:
     from blurfit.learning.public_features import Balance, Family
     from blurfit.model.course import Course
     from blurfit.model.statement import Published
+    from blurfit.model.survival import SurvivalModel
     from blurfit.model.tables import Shares
     from blurfit.schema.table_files import TableFile
 
@@ -100,6 +101,13 @@ def learn(
     if agreed.sums_alone:
         words = f"Wrote {moments}: sums, and no model yet. {without_a_model(agreed)}"
         facts = {"moments": str(moments), "model": None}
+        if course is not None and release.moments is not None:
+            course = course.then(bf.PublishedMoments.from_json(release.moments))
+            if len(course.releases) < len(course.plan):
+                given = *releases, moments or Path("MOMENTS")
+                return Answer(facts, words, after_wave(course, plan_file, given))
+            shown = "".join(f" --release {one}" for one in releases)
+            return Answer(facts, words, f"`blurfit fit {moments} --plan {plan_file}{shown}`.")
         public = "" if agreed.sends == "everything" else " --public ROWS"
         return Answer(facts, words, f"`blurfit fit {moments}{public}`.")
     if course is None:
@@ -267,6 +275,9 @@ def ask_model(
     "--table", type=common.NEW_FILE, help="Write the coefficients to this file (.csv, .xlsx)."
 )
 @model_questions
+@common.course_options(
+    "Where log-odds of an event were collected in waves: the plan, MOMENTS being of the last."
+)
 @common.out_file("Where the model is written; default: nowhere, it is only shown.")
 def fit(
     moments: Path,
@@ -283,6 +294,8 @@ def fit(
     hypotheses: str | None,
     effect: str | None,
     picture: Path | None,
+    plan_file: Path | None,
+    releases: tuple[Path, ...],
     out: Path | None,
 ) -> Answer:
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
@@ -290,11 +303,16 @@ def fit(
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
     the agreement's target is predicted from everything else. --plot draws the coefficients, an
     --effect, or how public rows match.
-    Where exits were sent, FORMULA is the question by whose answers curves are compared.
+    Where exits were sent, FORMULA is the question by whose answers curves are compared; with --plan
+    and --release coefficients are log-odds, of all waves together.
     """
     release = bf.PublishedMoments.load(moments)
+    course = common.read_course(release.agreement, plan_file, releases)
     if isinstance(release.agreement.schema.target, bf.TimeToEvent):
-        return _survival(release, formula, picture)
+        hazards = release.survival() if course is None else course.then(release).survival()
+        return _survival(hazards, formula, picture)
+    if course is not None:
+        raise InvalidValueError("Expected --plan with waves of a time to an event alone.")
     if by_group or gap:
         others = (public, family, ridge, lasso, against, hypotheses, effect, out, uneven or None)
         if any(one is not None for one in others):
@@ -368,18 +386,21 @@ def _groups(
     return Answer(found.to_facts(), words)
 
 
-def _survival(release: "bf.PublishedMoments", by: str | None, picture: Path | None) -> Answer:
+def _survival(model: "SurvivalModel", by: str | None, picture: Path | None) -> Answer:
     """Show hazards and curves; of a question, the curves of its answers and whether they differ."""
-    model = release.survival()
     if picture is not None:
         common.save_picture(lambda: model.plot(by=by), picture)
-    facts: dict[str, Any] = {"curves": model.curve(by).rows()}
+    facts: dict[str, Any] = {}
     if by is None:
         words = str(model.summary())
+        with suppress(InfeasibleError):  # the summary says why
+            facts["coefficients"] = [asdict(one) for one in model.estimates()]
+        with suppress(InfeasibleError):
+            facts["curves"] = model.curve().rows()
     else:
-        test = model.log_rank(by)
-        words = f"{model.curve(by)}\nlog-rank test of {by}: p = {test.p_value:.3g}"
-        facts["p_value"] = test.p_value
+        test, curves = model.log_rank(by), model.curve(by)
+        words = f"{curves}\nlog-rank test of {by}: p = {test.p_value:.3g}"
+        facts = {"curves": curves.rows(), "p_value": test.p_value}
     return Answer(facts, words)
 
 

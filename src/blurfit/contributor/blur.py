@@ -23,7 +23,7 @@ to the model's users, holds against each database alone, as far as it cannot bre
 of `calibration.local`.
 
 *Nothing is lost.* Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement makes sure
-of (`blurfit.agreement.databases`). So the sums are those of one database, to the last bit.
+of (`blurfit.agreement.terms`). So the sums are those of one database, to the last bit.
 
 *With proofs* (`Agreement.proofs`) the numbers are shared bit by bit in a field instead, with a
 proof that they are short (`blurfit.proofs.prio3`): the first database gets the bits less a mask and

@@ -18,12 +18,7 @@ left out. What was found in the first wave need not be found again:
   weight s is 1, by public facts alone. The features' products of a residual map are then
   J·Σ(1, v)(1, v)ᵀ·Jᵀ, of z = J(1, v), and only the residuals are still to be read.
 * With many columns so are the products of all rows with ‖f‖ ≤ r√p, whose s is 1 too: Σ(1, v)(1, v)ᵀ
-  of the others is taken off (`_Residuals`). Which rows these are is told in single precision.
-
-**The ball is kept.** Encoded rows are finite and so are maps, so norms need no scaling. Weights are
-computed from the very numbers that they multiply, so the ball of `blurfit.theory.maps` is kept but
-for the same few roundings. Where all weights are 1, ‖W‖_F ≤ r√p, so that J makes rounding errors of
-Σvvᵀ no larger: z of every record is inside the ball up to 2⁻³⁰, and sums are rounded as elsewhere.
+  of the others is taken off (`Residuals`). Which rows these are is told in single precision.
 
 **Folding is private, and so is rounding.** One record outside its bounds, and all others are
 rounded differently: with c the largest |centre|·2/width, Kx by up to (d + 2)·2⁻⁵³·(1 + 2c)·Σ|K| for
@@ -40,19 +35,9 @@ known and for what is taken off, with another record in the place of one as with
 neighbours differ by 8(N + n/N + 2p)·2⁻⁵³·nL² besides what the record itself changes. If that is
 more than 2⁻¹⁴, rows are whitened one and all.
 
-**Single precision tells, and never adds.** Features that are computed with u = 2⁻²⁴ are off by at
-most (p + 4)u·(1 + 2c)·‖ |W|(1 + |m|) ‖ in length (c as above; p + 1 products, and the rounding of
-both factors), and their length by as much again at most. What is within this error of r√p, or of
-the end of a gauge's bin, is computed in double precision. So weights and bins are what they are in
-double precision, and depend on no other row. In *sums* of m numbers single precision is wrong by up
-to m²·2⁻²⁴ (m·2⁻²⁴ of a sum of up to m), and another record may change how all the others are
-rounded: for blocks of 256 rows already 2⁻⁸, where Δ keeps back 2⁻¹². In double precision that is
-2⁻³⁷.
-
 How the rows are parted depends on their number alone, and so does the rounding of the sums.
 """
 
-import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,11 +47,22 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, strmm
 
-from blurfit.data import AnyArray, BoolArray, FloatArray, IntArray
+from blurfit.data import AnyArray, FloatArray
 from blurfit.estimators.blocks import Encoder
 from blurfit.estimators.people import People
+from blurfit.estimators.whitened import (
+    MOST_COLUMNS,
+    Linear,
+    Residuals,
+    Screen,
+    Whitened,
+    add_products,
+    far,
+    reaches_all,
+    squares_beside,
+    symmetric,
+)
 from blurfit.schema.columns import Feature
 from blurfit.theory.announced import Announced
 from blurfit.theory.forms import WaveForm
@@ -74,13 +70,20 @@ from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")
 
-# Blocks that one thread takes at once. Rows of more columns are left to BLAS and its own threads.
-BLOCKS_AT_ONCE = 16
-MOST_COLUMNS = 64
-COLUMNS_AT_ONCE = 104  # of a triangular matrix that is multiplied by parts
+BLOCKS_AT_ONCE = 16  # that one thread takes
 LEAST = 2.0**-16  # of what Δ keeps back, for rounding that is not public,
 MOST_KNOWN = 2.0**-14  # and for that of known products
-MOST_FAR = 0.25  # of the first rows, which may be beyond the radius if known products are to help
+MOST_FAR = 0.25  # of the rows, which may be beyond the radius if known products are to help
+FEW_LEFT_OUT = 2  # every how many-th row a gauge reads, if lengths of all rows are found for it
+
+
+class Lengths(NamedTuple):
+    """‖f‖ of each row up to an error, and the whitening W, m of which f is."""
+
+    sizes: FloatArray
+    error: float
+    matrix: FloatArray
+    mean: FloatArray
 
 
 class JointTotals(NamedTuple):
@@ -116,6 +119,8 @@ class Rows:
         inside: whether no value is outside its bounds, as far as is known.
         features: what v are, where some are derived from the columns.
         scales: how much each row counts, from 0 to 1, if rows have weights of their own.
+        source: the rows of which these are every k-th, and k, if most of them will be read anyway.
+        known_lengths: what was found last of the rows' features.
 
     >>> from blurfit import Numeric
     >>> rows = Rows(np.array([[25], [130]]), np.array([[1.0], [0.5]]), [Numeric("age", 0, 100)])
@@ -130,6 +135,8 @@ class Rows:
     inside: bool = False
     features: Sequence[Feature] | None = None
     scales: FloatArray | None = None
+    source: "tuple[Rows, int] | None" = None
+    known_lengths: Lengths | None = None
 
     @property
     def weight(self) -> float:
@@ -158,7 +165,10 @@ class Rows:
         if stride == 1:
             return self
         some, whose = every(self.people, stride)
-        return replace(self, values=self.values[some], targets=self.targets[some], people=whose)
+        source = (self, stride) if stride <= FEW_LEFT_OUT else None
+        rows = replace(self, values=self.values[some], targets=self.targets[some], people=whose)
+        rows.source, rows.known_lengths = source, None
+        return rows
 
     def weights(self, part: slice) -> FloatArray | None:
         """How much each row counts, if not 1."""
@@ -204,9 +214,9 @@ class Rows:
         Where a map cuts a person's rows together, a first pass finds how long they are.
         """
         chart, folded, sizes = form.chart, self.folded(form.chart), None
-        linear, screen = _Linear(form, self, folded), self._screen(form, folded=folded)
-        known = self._knows_products(form, screen, folded=folded)
-        kind = _Residuals if known else _Whitened
+        linear, about = Linear(form, self, folded), self.lengths(form)
+        kind = Residuals if self._knows_products(form, about) else Whitened
+        error = math.nan if about is None else about.error
         if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)
             if isinstance(chart, GaugeMap):
@@ -217,38 +227,38 @@ class Rows:
             sizes = sizes[:, self.people.codes]
 
         def sums_of(part: slice) -> list[FloatArray]:
-            work = kind(form, self, linear, screen)
+            work = kind(form, self, linear, error)
             t, w = self.targets[part, 0], self.weights(part)
             for rows, block in self.blocks(part, folded=folded):
                 each = None if sizes is None else sizes[:, part][:, rows]
-                work.add(block, t[rows], None if w is None else w[rows], each)
+                own = None if about is None else about.sizes[part][rows]
+                work.add(block, t[rows], None if w is None else w[rows], each, about=own)
             return work.totals()
 
-        sent = kind(form, self, linear, screen).found(*added(self.in_parts(sums_of)))
-        if not isinstance(chart, ResidualMap) or not chart.robust or squares_beside(chart, self):
+        sent = kind(form, self, linear, error).found(*added(self.in_parts(sums_of)))
+        if not chart.robust or squares_beside(chart, self):
             return sent
-        return np.append(sent, self.every(chart.stride)._squared_errors(form))
+        return np.append(sent, self.every(getattr(chart, "stride", 1))._squares(form))
 
-    def _squared_errors(self, form: WaveForm) -> FloatArray:
+    def _squares(self, form: WaveForm) -> FloatArray:
         """Σppᵀ as it is sent, p = g·x of each row, or its mean over the rows of each person."""
         p, folded, sizes = len(form.kept), self.folded(form.chart), None
-        linear = _Linear(form, self, folded)
-        if self.people is not None:
+        linear, height = Linear(form, self, folded), p + (1 if form.is_newton else 2)
+        if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
 
         def sums_of(part: slice) -> FloatArray:
-            work, t = _Whitened(form, self, linear), self.targets[part, 0]
-            total = np.zeros((p + 2, p + 2), order="F")
-            each = np.empty((p + 2, 0 if sizes is None else len(t)))
+            work, t = Whitened(form, self, linear), self.targets[part, 0]
+            total = np.zeros((height, height), order="F")
+            each = np.empty((height, 0 if self.people is None else len(t)))
             for rows, block in self.blocks(part, folded=folded):
                 own = None if sizes is None else sizes[:, part][:, rows]
-                x = work.residuals(block, t[rows], own)
-                x *= x[p] / form.chart.target_weight  # type: ignore[union-attr]
-                if sizes is None:
-                    total = add_products(total, x)
+                slopes = work.slopes_of(block, t[rows], own)
+                if self.people is None:
+                    total = add_products(total, slopes)
                 else:
-                    each[:, rows] = x
-            return total if sizes is None else each
+                    each[:, rows] = slopes
+            return total if self.people is None else each
 
         if self.people is None:
             (total,) = added([part] for part in self.in_parts(sums_of))
@@ -256,15 +266,15 @@ class Rows:
         else:
             means = self.people.means(np.hstack(list(self.in_parts(sums_of))).T)
             total = means.T @ means
-        order = [p + 1, *range(p)]  # the constant comes first
+        order = [*range(p + 1)] if form.is_newton else [p + 1, *range(p)]  # where the constant is
         return form.take_squares(total[np.ix_(order, order)])
 
     def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
         """The root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
-        linear = _Linear(form, self, folded)
+        linear = Linear(form, self, folded)
 
         def squares_of(part: slice) -> FloatArray:
-            work, t = _Whitened(form, self, linear), self.targets[part, 0]
+            work, t = Whitened(form, self, linear), self.targets[part, 0]
             found = np.empty((2, len(t)))
             for rows, block in self.blocks(part, folded=folded):
                 _, size, error = work.measure(block, t[rows])
@@ -299,30 +309,47 @@ class Rows:
         else:
             yield from ((rows, v) for rows, v, _ in self.encoder.blocks(values))
 
-    def _screen(self, form: WaveForm, *, folded: bool) -> "_Screen | None":
-        """What tells lengths in single precision, where that is precise enough and of use."""
-        chart, people = form.chart, self.people
-        few = self.values.shape[1] <= MOST_COLUMNS
-        if few or people is not None or isinstance(chart, NewtonMap):
-            return None
-        screen, typical = _Screen(form, self, folded), math.sqrt(len(form.kept))
-        radius = chart.radius if isinstance(chart, ResidualMap) else 1 + 2.0**-9
-        return screen if screen.error < (radius - 1) * typical else None
+    def lengths(self, form: WaveForm) -> "Lengths | None":
+        """How long the features of each row are, where single precision tells what is of use.
 
-    def _knows_products(self, form: WaveForm, screen: "_Screen | None", *, folded: bool) -> bool:
+        A gauge and the wave after it whiten alike: what was found is remembered.
+        """
+        chart, source = form.chart, self.source
+        known = "joint" in self.__dict__ and self.alike  # without which a length is of no use
+        if isinstance(chart, ResidualMap) and (reaches_all(chart) or not known):
+            return None
+        if source is not None:
+            found = source[0].lengths(form)
+            return None if found is None else found._replace(sizes=found.sizes[:: source[1]])
+        few = self.values.shape[1] <= MOST_COLUMNS
+        if few or self.people is not None or not isinstance(chart, ResidualMap | GaugeMap):
+            return None
+        exact = self.values.dtype == np.float64 and self.encoder.folds and self.inside
+        screen, typical = Screen(form, self, folded=exact), math.sqrt(len(form.kept))
+        radius = 1 + 2.0**-9 if isinstance(chart, GaugeMap) else chart.radius
+        if not screen.error < (radius - 1) * typical:
+            return None
+        white, last = chart.whitening, self.known_lengths
+        same = last is not None and np.array_equal(last.matrix, white.matrix)
+        if last is None or not same or not np.array_equal(last.mean, white.mean):
+            blocks = self.blocks(slice(None), folded=exact)
+            sizes = np.concatenate([screen(block) for _, block in blocks])
+            last = self.known_lengths = Lengths(sizes, screen.error, white.matrix, white.mean)
+        return last
+
+    def _knows_products(self, form: WaveForm, about: "Lengths | None") -> bool:
         """Whether the products of all rows that are not cut follow from what is known."""
         chart = form.chart
         if not (isinstance(chart, ResidualMap) and "joint" in self.__dict__ and self.alike):
             return False
-        if screen is None or reaches_all(chart):
+        if about is None:
             return reaches_all(chart)
-        n, most = len(self.values), BLOCKS_AT_ONCE * self.encoder.at_once
-        terms = most + n / most + 2 * len(form.kept)
+        n, p, most = len(self.values), len(form.kept), BLOCKS_AT_ONCE * self.encoder.at_once
         longest = chart.constant**2 + (chart.feature_weight * far(chart)) ** 2
-        if 8 * terms * n * 2.0**-53 * longest > MOST_KNOWN:
+        if 8 * (most + n / most + 2 * p) * n * 2.0**-53 * longest > MOST_KNOWN:
             return False
-        _, some = next(self.blocks(slice(0, self.encoder.at_once), folded=folded))
-        return bool(np.mean(screen.far(some)) <= MOST_FAR)
+        reach = chart.radius * math.sqrt(p) - about.error
+        return bool(np.mean(about.sizes > reach) <= MOST_FAR)
 
     def in_parts(self, function: Callable[[slice], Found]) -> Iterator[Found]:
         """What a function finds of parts of the rows, on all cores; a few take no thread."""
@@ -350,365 +377,8 @@ def every(people: People | None, stride: int) -> tuple[slice | AnyArray, People 
     return (slice(None, None, stride), None) if people is None else people.every(stride)
 
 
-def squares_beside(chart: Announced, rows: Rows) -> bool:
-    """Whether squared errors are added in the same pass: all rows send them, each for itself."""
-    return isinstance(chart, ResidualMap) and chart.robust and chart.stride == 1 and rows.alike
-
-
 def usable_cores() -> int:
     """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # pragma: no cover
-
-
-def add_products(total: FloatArray, x: FloatArray) -> FloatArray:
-    """total + xxᵀ, in place; of more columns than a thread takes only the upper triangle."""
-    if len(x) <= MOST_COLUMNS:
-        total += np.dot(x, x.T)
-        return total
-    across = x.flags.f_contiguous
-    found = dsyrk(
-        1.0, x if across else x.T, beta=1.0, c=total, trans=int(not across), overwrite_c=True
-    )
-    return np.asarray(found)
-
-
-def symmetric(total: FloatArray) -> FloatArray:
-    """The whole of a sum of products."""
-    if len(total) <= MOST_COLUMNS:
-        return (total + total.T) / 2
-    return np.asarray(np.triu(total) + np.triu(total, 1).T)
-
-
-def farthest(chart: Announced, largest: float = 1.0) -> float:
-    """‖ |W|(1 + |m|) ‖, which is at least the largest ‖f‖ of records with |v| ≤ 1, or `largest`."""
-    white = chart.whitening
-    return float(np.linalg.norm(np.abs(white.matrix) @ (largest + np.abs(white.mean))))
-
-
-def far(chart: Announced, largest: float = 1.0) -> float:
-    """How far that is in r√p."""
-    radius = getattr(chart, "radius", 0.0) * math.sqrt(chart.whitening.dimension)
-    return farthest(chart, largest) / radius if radius else math.inf
-
-
-def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
-    """Whether every record has the weight 1, by public facts alone."""
-    return far(chart, largest) <= 1 + 2.0**-30
-
-
-class _Linear:
-    """Kx + k of blocks: features of weight w, W being triangular, and the score last."""
-
-    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
-        encoder, white, weight = rows.encoder, form.chart.whitening, 1.0
-        self.constant, self.folded, p = 0.0, folded, white.dimension
-        if isinstance(form.chart, ResidualMap):
-            weight, self.constant = form.chart.feature_scale, form.chart.constant
-        elif isinstance(form.chart, NewtonMap):
-            weight, self.constant = form.chart.scale
-        self.p = p
-        kept = encoder.order[list(form.kept)]  # where in a block the map's columns are
-        self.matrix = np.zeros((p + 1, len(encoder.order)))
-        self.matrix[:p, kept], self.matrix[p, kept] = weight * white.matrix, white.coefficients
-        shift = np.append(-weight * (white.matrix @ white.mean), white.intercept)
-        if folded:
-            self.matrix *= encoder.slope
-            shift -= self.matrix @ encoder.centre
-        self.shift = shift
-        self.parts = [(0, p + 1, self.matrix.shape[1])]  # rows of K, and where their columns end
-        if p > MOST_COLUMNS and np.array_equal(kept, np.arange(p)):
-            starts = range(0, p, COLUMNS_AT_ONCE)
-            ends = [min(start + COLUMNS_AT_ONCE, p) for start in starts]
-            self.parts = [(*one, one[1]) for one in zip(starts, ends, strict=True)]
-            self.parts.append((p, p + 1, p))
-
-    def __call__(self, block: FloatArray, out: FloatArray) -> None:
-        """Write the features, and the score, of a block's rows into columns."""
-        for start, stop, end in self.parts:
-            np.dot(self.matrix[start:stop, :end], block[:, :end].T, out=out[start:stop])
-
-    def scores(self, block: FloatArray) -> FloatArray:
-        """The score alone of a block's rows."""
-        return np.asarray(np.dot(block, self.matrix[-1]) + self.shift[-1])
-
-
-class _Screen:
-    """‖f‖ of a block's rows in single precision, twice as fast, and by how much it can be wrong.
-
-    (1, x) ↦ (1, Kx + k) is triangular, so one product in place has all of it.
-    """
-
-    def __init__(self, form: WaveForm, rows: Rows, folded: bool) -> None:
-        chart, encoder = form.chart, rows.encoder
-        white, p = chart.whitening, chart.whitening.dimension
-        matrix, shift, moved = white.matrix, white.matrix @ white.mean, 0.0
-        self.kept = encoder.order[list(form.kept)]
-        self.error = math.inf
-        if folded:
-            slope = encoder.slope[self.kept]
-            if not ((slope >= 2.0**-60) & (slope <= 2.0**60)).all():
-                return
-            matrix = matrix * slope
-            shift = shift + matrix @ encoder.centre[self.kept]
-            moved = float(np.max(np.abs(encoder.centre * encoder.slope)))
-        length = (1 + 2 * moved) * farthest(chart, encoder.reach)
-        if length > 2.0**60 or np.abs(matrix).max() > 2.0**120:
-            return
-        self.error = 2 * (p + 4) * 2.0**-24 * length + p * 2.0**-60
-        self.matrix = np.zeros((p + 1, p + 1), dtype=np.float32, order="F")
-        self.matrix[0, 0], self.matrix[1:, 0], self.matrix[1:, 1:] = 1.0, -shift, matrix
-        self.rows = np.empty((encoder.at_once, p + 1), dtype=np.float32)
-        self.reach = getattr(chart, "radius", 0.0) * math.sqrt(p)
-        self.whole = np.array_equal(self.kept, np.arange(len(encoder.order)))
-
-    def __call__(self, block: FloatArray) -> FloatArray:
-        """The lengths, each within `error` of what it is."""
-        rows = self.rows[: len(block)]
-        rows[:, 0], rows[:, 1:] = 1.0, block if self.whole else block[:, self.kept]
-        strmm(1.0, self.matrix, rows.T, lower=1, overwrite_b=1)
-        squares = np.einsum("ij,ij->i", rows[:, 1:], rows[:, 1:])
-        return np.asarray(np.sqrt(squares, dtype=np.float64))
-
-    def far(self, block: FloatArray) -> BoolArray:
-        """Which rows are perhaps beyond the radius."""
-        return np.asarray(self(block) > self.reach - self.error)
-
-    def tells(self, sizes: FloatArray, ends: FloatArray) -> bool:
-        """Whether it is certain between which ends each of these lengths is."""
-        low, high = (ends.searchsorted(sizes + sign * self.error) for sign in (-1, 1))
-        return bool((low == high).all())
-
-
-class _Whitened:
-    """Adds up what a map makes of one thread's blocks.
-
-    x has a column for each row of a block: p features w·f; then the score, in whose place the
-    residual comes, or Newton's constant; and, beside a residual, the constant last.
-    """
-
-    def __init__(
-        self, form: WaveForm, rows: Rows, linear: _Linear, screen: _Screen | None = None
-    ) -> None:
-        chart = self.chart = form.chart
-        self.form, self.everybody = form, reaches_all(chart, rows.encoder.reach)
-        self.linear, self.constant, self.screen = linear, linear.constant, screen
-        self.beside = squares_beside(chart, rows)
-        p, at_once = self.linear.p, rows.encoder.at_once
-        self.height = p + 1 if isinstance(chart, NewtonMap) else p + 2
-        self.shift = np.array(np.broadcast_to(self.linear.shift[:, None], (p + 1, at_once)))
-        self.x, self.weighted = np.empty((2, self.height * at_once))
-        square = (self.height, self.height)
-        self.gram, self.squares = np.zeros(square, order="F"), np.zeros(square, order="F")
-        self.slopes = np.zeros(self.height)
-        self.counts = np.zeros(form.width if isinstance(chart, GaugeMap) else 0)
-
-    def measure(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
-        """Return x, and unless it is Newton's, ‖w·f‖ and g of each row."""
-        p, count = self.linear.p, len(block)
-        x = self.x[: self.height * count].reshape(self.height, count)
-        self.linear(block, x)
-        x[: p + 1] += self.shift[:, :count]
-        if isinstance(self.chart, NewtonMap):
-            return (x,)
-        size = np.sqrt(np.einsum("ij,ij->j", x[:p], x[:p]))
-        return x, size, (target - x[p]) / self.chart.scale
-
-    def add(
-        self,
-        block: FloatArray,
-        target: FloatArray,
-        counted: FloatArray | None,
-        sizes: FloatArray | None,
-    ) -> None:
-        """Add what the rows of a block would send; `counted` says how much each of them counts, and
-        `sizes` has the root mean squares of the features and errors of the person of each.
-        """
-        chart, p = self.chart, self.linear.p
-        if isinstance(chart, GaugeMap):
-            for places in self._places(chart, block, target):
-                self.counts += np.bincount(places, minlength=chart.width)
-            return
-        x, *measured = self.measure(block, target)
-        f, score = x[:p], x[p]
-        if isinstance(chart, NewtonMap):
-            if isinstance(chart.loss, PoissonNewton):
-                target = (target + 1) * (chart.loss.count_bound / 2)
-            g, h = chart.loss.slopes(score, target)
-            if not self.everybody:
-                weight = 1 / np.maximum(1.0, np.einsum("ij,ij->j", f, f) + self.constant**2)
-                g, h = g * weight, h * weight
-            x[p] = self.constant
-            self.slopes -= np.dot(x, g if counted is None else g * counted)
-            self._add(self.gram, x, np.sqrt(h), counted)
-            if chart.robust:
-                self._add(self.squares, x, g, counted)
-            return
-        size, error = measured
-        self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
-        if self.beside:
-            self._add(self.squares, x, x[p] / chart.target_weight, counted)
-
-    def _places(
-        self, chart: GaugeMap, block: FloatArray, target: FloatArray
-    ) -> tuple[IntArray, ...]:
-        """The bins of a block's rows. Where single precision does not tell one of them, the whole
-        block is measured: so no row's bin depends on another row.
-        """
-        root = math.sqrt(self.linear.p)
-        if self.screen is None:
-            _, size, error = self.measure(block, target)
-            return chart.bins(size / root, np.abs(error))
-        error = np.abs(target - self.linear.scores(block)) / chart.scale
-        about = self.screen(block)
-        if self.screen.tells(about, chart.features[:-1] * root):
-            return chart.bins(about / root, error)
-        return chart.bins(self.measure(block, target)[1] / root, error)
-
-    def residuals(
-        self, block: FloatArray, target: FloatArray, sizes: FloatArray | None
-    ) -> FloatArray:
-        """Return z of a block's rows: features, error and constant."""
-        x, size, error = self.measure(block, target)
-        return self._cut(x, size, error, sizes)
-
-    def _cut(
-        self, x: FloatArray, size: FloatArray, error: FloatArray, sizes: FloatArray | None
-    ) -> FloatArray:
-        chart, p = self.chart, self.linear.p
-        assert isinstance(chart, ResidualMap)
-        of_all = size if sizes is None else sizes[0]
-        s = chart.feature_weight / np.maximum(of_all, chart.feature_weight)
-        error *= s
-        if sizes is None:
-            np.clip(error, -chart.bound, chart.bound, out=error)
-        else:  # a person's rows are cut together
-            error *= chart.bound / np.maximum(chart.bound, s * sizes[1])
-        np.multiply(error, chart.target_scale, out=x[p])
-        x[:p] *= s
-        np.multiply(s, self.constant, out=x[p + 1])
-        return x
-
-    def _add(
-        self,
-        total: FloatArray,
-        x: FloatArray,
-        weight: FloatArray | None,
-        counted: FloatArray | None,
-    ) -> None:
-        """Add Σ counted·weight²·xxᵀ."""
-        if counted is not None:
-            weight = np.sqrt(counted) * (1.0 if weight is None else weight)
-        if weight is not None:
-            weighted = self.weighted[: x.size].reshape(x.shape)
-            x = np.multiply(x, weight, out=weighted)
-        add_products(total, x)
-
-    def totals(self) -> list[FloatArray]:
-        """What this thread has found."""
-        return [self.gram, self.squares, self.slopes, self.counts]
-
-    def found(
-        self, gram: FloatArray, squares: FloatArray, slopes: FloatArray, counts: FloatArray
-    ) -> FloatArray:
-        """Return the sums of all threads, as they are sent."""
-        if isinstance(self.chart, GaugeMap):
-            return counts
-        gram = symmetric(gram)
-        if isinstance(self.chart, NewtonMap):
-            return self.form.take(gram, slopes, symmetric(squares) if self.chart.robust else None)
-        squared = self.ordered(symmetric(squares))[:-1, :-1] if self.beside else None
-        return self.form.take(self.ordered(gram), squares=squared)
-
-    def ordered(self, gram: FloatArray) -> FloatArray:
-        """A residual map's sums as they are sent: the constant comes first, the error last."""
-        p = self.linear.p
-        order = [p + 1, *range(p), p]
-        return gram[np.ix_(order, order)]
-
-
-class _Products:
-    """Adds up Σw²(1, v)(1, v)ᵀ of blocks of encoded rows."""
-
-    def __init__(self, width: int) -> None:
-        self.gram, self.total, self.count = (np.zeros((width,) * k, order="F") for k in (2, 1, 0))
-
-    def add(self, v: FloatArray, weight: FloatArray) -> None:
-        """Add a block's rows."""
-        weighted = v * weight[:, None]
-        self.gram = add_products(self.gram, weighted.T)
-        self.total += np.dot(weight, weighted)
-        self.count += np.dot(weight, weight)
-
-    def totals(self) -> list[FloatArray]:
-        """What this thread has found."""
-        return [self.gram, self.total, self.count]
-
-
-class _Residuals:
-    """Adds up the residuals of rows that a map does not cut, beside products that are known.
-
-    Rows that it cuts, or may cut, are told by `screen`: their products are taken off what is known,
-    and what they send is added by itself. Without a screen the map reaches everybody.
-    """
-
-    def __init__(self, form: WaveForm, rows: Rows, linear: _Linear, screen: _Screen | None) -> None:
-        assert isinstance(form.chart, ResidualMap)
-        self.form, self.chart, self.rows, self.linear = form, form.chart, rows, linear
-        self.screen = None if reaches_all(form.chart) else screen
-        self.cut = _Whitened(form, rows, linear)  # what those rows send
-        width = linear.matrix.shape[1]
-        self.errors, self.total = np.zeros(2), np.zeros(width)
-        self.known, self.squares = _Products(width), _Products(width)
-
-    def add(self, block: FloatArray, target: FloatArray, *_: FloatArray | None) -> None:
-        """Add the residuals of a block's rows, and their products with its columns."""
-        chart, error = self.chart, self.linear.scores(block)
-        np.subtract(target, error, out=error)
-        error *= 1 / chart.scale
-        np.clip(error, -chart.bound, chart.bound, out=error)
-        if self.screen is not None and (far := self.screen.far(block)).any():
-            error[far] = 0.0
-            self.cut.add(block[far], target[far], None, None)
-            self.known.add(self._encoded(block[far]), np.ones(int(far.sum())))
-        if self.cut.beside:
-            self.squares.add(self._encoded(block), error / chart.bound)
-        error *= chart.target_scale
-        self.errors += error.sum(), np.dot(error, error)
-        self.total += np.dot(error, block)
-
-    def _encoded(self, block: FloatArray) -> FloatArray:
-        encoder = self.rows.encoder
-        return (block - encoder.centre) * encoder.slope if self.linear.folded else block
-
-    def totals(self) -> list[FloatArray]:
-        """What this thread has found."""
-        apart = self.known.totals(), self.squares.totals(), self.cut.totals()
-        return [self.errors, self.total, *itertools.chain(*apart)]
-
-    def found(self, errors: FloatArray, total: FloatArray, *apart: FloatArray) -> FloatArray:
-        """Return the sums of all threads, as they are sent."""
-        chart, white, rows = self.chart, self.chart.whitening, self.rows
-        p, kept = white.dimension, list(self.form.kept)
-        back = rows.encoder.order[kept]
-        if self.linear.folded:  # Σe·v from Σe·x
-            total = (total - rows.encoder.centre * errors[0]) * rows.encoder.slope
-        into = np.zeros((p + 1, p + 1))  # J
-        into[0, 0], into[1:, 1:] = chart.constant, chart.feature_scale * white.matrix
-        into[1:, 0] = -into[1:, 1:] @ white.mean
-
-        def whole(gram: FloatArray, means: FloatArray, count: FloatArray) -> FloatArray:
-            inner, ends = symmetric(gram)[np.ix_(back, back)], means[back]
-            return np.block([[count.reshape(1, 1), ends[None]], [ends[:, None], inner]])
-
-        places = [0, *(1 + place for place in kept)]
-        known = rows.joint.matrix(rows.count)[np.ix_(places, places)] - whole(*apart[:3])
-        slopes = into @ np.append(errors[0], total[back])
-        ends = np.append(slopes, errors[1])
-        cut, squares = (self.cut.ordered(symmetric(one)) for one in apart[6:8])
-        matrix = cut + np.block([[into @ known @ into.T, slopes[:, None]], [ends[None]]])
-        if not self.cut.beside:
-            return self.form.take(matrix)
-        squares = squares[:-1, :-1] + into @ whole(*apart[3:6]) @ into.T
-        return self.form.take(matrix, squares=squares)

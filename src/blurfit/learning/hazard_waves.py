@@ -17,10 +17,14 @@ squared slope is believed to be wrong, as where other lines are turned into curv
 variance is E[ΣM] where the model is true, however people stop being observed without looking ahead,
 so the sampling covariance is Â⁻¹; the privacy part is Â⁻¹(Var(e) + E[Eθθᵀ E])Â⁻¹. What one step
 leaves of the start's error is at most a quarter of its squared length, for log-odds as for log
-rates, and counts as sampling.
+rates, and counts as sampling. Waves of different people are independent given the maps, so each of
+them tells an estimate of its own, and `pooled` weighs these by their precision. Waves of the same
+rows have their sampling error in common, and the last one, which has the most of μ², is told alone.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,12 +38,13 @@ from blurfit.theory.hazards import BAND, HazardMap
 
 _MISFIT = 0.25  # of the squared slope, of additive hazards that were turned into log-odds
 _LONGEST = 1.5  # standard deviation of the scores of a start
+LEAST_EVENTS = 8.0  # standard deviations of the noise on a count, of a start
 LEAST_SHARE = 0.1  # of the mean hazard, below which no band's is taken
 
 
 def belief_of_exits(sums: EventSums) -> Belief:
     """Return what a first wave's exits say of log-odds: bands, then slopes of the used columns."""
-    sums.require_events()
+    sums.require_events(LEAST_EVENTS)
     at_risk, mean, spread, rates = sums.at_risk()
     K, p = len(rates), len(mean)
     average = float(rates @ at_risk / at_risk.sum())
@@ -116,6 +121,23 @@ def hazard_estimates(chart: HazardMap, sums: WaveSums) -> Inference:
         r_squared=None,
         condition=condition,
         uneven=False,
+    )
+
+
+def pooled(found: Sequence[Inference]) -> Inference:
+    """Return the mean of waves of different people, each weighed by its precision."""
+    if len(found) == 1:
+        return found[0]
+    precisions = [np.linalg.inv(one.sampling + one.privacy) for one in found]
+    whole = np.linalg.inv(np.sum(precisions, axis=0))
+    shares = [whole @ one for one in precisions]
+    parts = list(zip(shares, found, strict=True))
+    return replace(
+        found[-1],
+        count=sum(one.count for one in found),
+        coefficients=np.sum([share @ one.coefficients for share, one in parts], axis=0),
+        sampling=_symmetric(np.sum([w @ one.sampling @ w.T for w, one in parts], axis=0)),
+        privacy=_symmetric(np.sum([w @ one.privacy @ w.T for w, one in parts], axis=0)),
     )
 
 

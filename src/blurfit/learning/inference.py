@@ -26,7 +26,7 @@ variance (√3 on its standard error): Σe²(a·z)² ≤ √(Σe⁴·Σ(a·z)⁴
 three times what an even spread gives if neither residuals nor a·z have a kurtosis above 3.
 
 **What contributors who lie together could have done**, from what is published (`Pull`). A
-submission that is longer than honest ones are is refused (`blurfit.agreement.proving`), or cannot
+submission that is longer than honest ones are is refused (`blurfit.agreement.numbers`), or cannot
 be proved to be short, so L liars push the sums M = Σzzᵀ by at most some T in the Frobenius norm
 (`push_of_liars`), in any direction. How far that moves a coefficient follows from the sums alone:
 this is post-processing, and gives nothing away.
@@ -73,7 +73,7 @@ to look, and no proof of a lie.
 evenly are alike in both halves, and in any halves whatever, random ones included: no comparison of
 halves shows them. T² is at most the number of pairs, and L liars in one half add at most L to it.
 What shows them wherever they come is greed: of N honest submissions one is longer than
-`radii(agreement, p/N)` with probability p at most, whatever the records are (`blurfit.store.halves`
+`radii(agreement, p/N)` with probability p at most, whatever the records are (`blurfit.store.blocks`
 looks for such). Liars who know this stay a little shorter.
 
 **Whether two waves differ by more than chance** (`estimates_apart`). Two waves that tell the same

@@ -61,8 +61,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import NumberRun
-from blurfit.agreement.proving import radii
+from blurfit.agreement.numbers import NumberRun, radii
 from blurfit.data import FloatArray, IntArray, fixed
 from blurfit.errors import (
     InfeasibleError,
@@ -206,7 +205,7 @@ class Screen:
 
     A submission is a record of bounded length and noise of known size, on a known grid, so three
     things never happen: a number that is not finite, a number off the grid, and (almost never) a
-    norm beyond the radius of `blurfit.agreement.proving`, which says what it costs to refuse that.
+    norm beyond the radius of `blurfit.agreement.numbers`, which says what it costs to refuse that.
 
     Attributes:
         parts: the parts of a submission, with the step that each number is a multiple of.

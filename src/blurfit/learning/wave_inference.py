@@ -61,7 +61,9 @@ exactly. So its covariance is the sandwich
 where Σ_p is the sampling variance of Σp. If the model's curve is right it is about ΣM: for a record
 weighted by w = 1/max(1, ‖x‖²) it is E[w²g²xxᵀ] = E[w²h·xxᵀ] ⪯ E[w·h·xxᵀ] = E[M] (information
 equality). Whether it is right or not, it is B = Σppᵀ, which a robust wave releases with noise E/ω:
-`_spread_of_slopes` reads B, as far as it stands above its noise. To second order E[Â⁻¹] = A⁻¹ +
+`_spread_of_slopes` reads B, as far as it stands above its noise. Of people with several rows p is
+the mean over theirs, so that B is clustered by person, and ΣM, by Cauchy and Schwarz, as if each
+had one row. To second order E[Â⁻¹] = A⁻¹ +
 A⁻¹E[EA⁻¹E]A⁻¹, which (Â + G)⁻¹ with G = E[EÂ⁻¹E] takes away.
 
 Whoever holds all rows announces w₀ from the same rows. Nothing changes: for given rows w₀ + A⁻¹Σp
@@ -129,6 +131,7 @@ NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.5  # signs of people whom no wave saw
 SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
 FEW, CLEAR = 0.01, 3.0  # a share of people at the bounds, and the deviations that they must be
+LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
 
@@ -356,7 +359,9 @@ def _spread_of_slopes(
     of_all = variance * (float(np.trace(inverse)) ** 2 + float(np.sum(inverse**2))) / 2
     of_mean = variance * float(np.sum(inverse**2)) / size**2
     beyond = float(np.trace(seen)) / size - expected
-    mean = max(expected + beyond * _kept(beyond**2, of_mean), 0.25)
+    mean = expected + beyond * _kept(beyond**2, of_mean)
+    if beyond < 0:  # rows of one person tell different things: no more than is sure is gained
+        mean = max(min(expected, expected + beyond + math.sqrt(of_mean)), LEAST_DISPERSION)
     uneven = seen / mean - np.eye(size)
     uneven *= _kept(float(np.sum(uneven**2)), of_all / mean**2)
     values, vectors = np.linalg.eigh(uneven)

@@ -398,14 +398,16 @@ def next_map(
 
 
 def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:
-    """Return the map of a wave of hazards: r as for labels, at most as far as bounds reach.
+    """Return the map of a wave of hazards: r is 0.35 times that of labels, and no further than
+    bounds reach (chosen on generated people, whether the model was true or not).
 
-    L = ∛(nμ/10⁴), at least 1, and no more than anybody inside the bounds can expect, who are
-    at most so many events: its noise's share falls like ψ^(−2/3), and in the end nobody is stopped.
+    L = ∛(nμ/10⁴), at least 1, and no more events than anybody inside of the bounds can expect. The
+    share of its noise falls like (nμ)^(−2/3), and in the end nobody is stopped.
     """
     K, p = at.constants, len(at.mean)
     chart = HazardMap(_whitening(at, at.spread), rounded(at.coefficients[:K]))
-    radius = newton_radius(count, mu, p, chart.mean_curvature) * (_LAST_RADIUS if last else 1.0)
+    radius = 0.35 * newton_radius(count, mu, p, chart.mean_curvature)
+    radius = max(radius * (_LAST_RADIUS if last else 1.0), 1.0)
     white = _whitening(at, _not_too_long(at, radius))
     farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / math.sqrt(p)
     radius = max(min(radius, float(farthest), LARGEST_RADIUS), 1.0)
@@ -480,7 +482,7 @@ def _reach(
         if belief.task == "label":  # a rare class is far from the mean, and is never cut
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
-        return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
+        return outward(radius), scale, outward(bound)
     slopes = np.linalg.inv(white.matrix).T  # of white features
     error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
     law = belief.law
@@ -489,7 +491,7 @@ def _reach(
         law = completed(law, belief.seen.energy(white), square)
     seen, differences = belief.law if last else None, belief.differences
     radius, bound = choose(law, count, mu, p, error, seen, differences=differences)
-    return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
+    return outward(radius), scale, outward(bound)
 
 
 def _reach_of_mean(
@@ -501,7 +503,7 @@ def _reach_of_mean(
             "Expected a gauge, and no slopes before, for a wave of the mean alone."
         )
     radius, bound = choose_mean(belief.law, count, mu)
-    return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
+    return outward(radius), scale, outward(bound)
 
 
 def rounded(numbers: FloatArray) -> FloatArray:
@@ -509,6 +511,12 @@ def rounded(numbers: FloatArray) -> FloatArray:
     mantissa, exponent = np.frexp(numbers)
     found: FloatArray = np.ldexp(np.rint(mantissa * 2.0**24) / 2.0**24, exponent)
     return found
+
+
+def outward(number: float) -> float:
+    """Round to 24 bits, and never down: what reaches everybody inside the bounds still does."""
+    mantissa, exponent = math.frexp(number)
+    return math.ldexp(math.ceil(mantissa * 2.0**24), exponent - 24)
 
 
 def posterior_covariance(sums: Submodel, model: Shrunk) -> FloatArray:

@@ -48,7 +48,7 @@ and JavaScript share are in `tests/vectors/shares.json`.
 | "masked" | the first database | v + mask mod 2⁶⁴, as many as a submission has numbers |
 | "seed" | the second database | the mask's 32-byte seed, 4 words |
 
-v are the blurred numbers in whole steps of the grid. With proofs (`blurfit.agreement.proving`) the
+v are the blurred numbers in whole steps of the grid. With proofs (`blurfit.agreement.numbers`) the
 shares are longer: those of a leader and a helper (`blurfit.proofs.prio3`). Both have the same
 random identifier, by which the databases find what belongs together.
 

@@ -18,7 +18,7 @@ assumed.
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.numbers import push_of_liars
 from blurfit.agreement.plan import Agreed, HeldWaves, Plan
-from blurfit.agreement.proving import push_of_liars
 from blurfit.agreement.waves import kept_columns, model_columns
 from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.learning.hazard_waves import belief_of_exits, hazard_estimates
+from blurfit.learning.hazard_waves import belief_of_exits, hazard_estimates, pooled
 from blurfit.learning.hazards import EventSums
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
@@ -146,12 +146,21 @@ class Course:
                 "alone tells additive hazards, by its own survival()."
             )
         first, plan = self.releases[0], self.plan
+        told = hazard_estimates(chart, wave_sums(self.releases[-1]))
         if isinstance(plan, HeldWaves):
             whole = replace(first, agreement=plan.in_all)
         else:
             whole = replace(first, count=sum(release.count for release in self.releases))
-        told = hazard_estimates(chart, wave_sums(self.releases[-1]))
+            told = pooled([*self._earlier_hazards(), told])
         return LogisticSurvivalModel.after(first, whole, told, kept_columns(plan.schema))
+
+    def _earlier_hazards(self) -> Iterator[Inference]:
+        """What waves between the first and the last tell, as far as noise lets them."""
+        for release in self.releases[1:-1]:
+            chart = _chart_of(release)
+            assert isinstance(chart, HazardMap)
+            with suppress(InfeasibleError):
+                yield hazard_estimates(chart, wave_sums(release))
 
     @_taught()
     def model(self) -> PublishedModel:

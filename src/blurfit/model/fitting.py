@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from blurfit.agreement.proving import push_of_liars
+from blurfit.agreement.numbers import push_of_liars
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, nonnegative, whole
 from blurfit.learning.denoise import denoise

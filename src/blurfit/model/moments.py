@@ -33,6 +33,7 @@ from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.events import EventForm
 from blurfit.theory.forms import JointForm, TargetForm
+from blurfit.theory.hazards import HazardForm
 from blurfit.theory.moments import MomentCalibration
 
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
@@ -53,8 +54,16 @@ OF_EXITS = (
 )
 
 
+OF_HAZARDS = (
+    "These are sums of a later wave of who left when: Course.survival() of the plan and its "
+    "releases, or `blurfit fit MOMENTS --plan PLAN --release EARLIER`, tells log-odds from them."
+)
+
+
 def without_a_model(agreement: Agreement) -> str:
     """Return why sums have no model of their own, and what follows from them instead."""
+    if isinstance(agreement.form, HazardForm):
+        return OF_HAZARDS
     return WITHOUT_PUBLIC_ROWS if agreement.sends != "everything" else OF_EXITS
 
 
@@ -169,7 +178,7 @@ class PublishedMoments(PublishedFile, Asked):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
-        if isinstance(form, TargetForm | EventForm):
+        if isinstance(form, TargetForm | EventForm | HazardForm):
             raise InfeasibleError(without_a_model(self.agreement))
         if form.joint is None:
             raise InfeasibleError(
@@ -282,6 +291,8 @@ class PublishedMoments(PublishedFile, Asked):
         """Return hazards, survival curves and tests, where exits were sent."""
         from blurfit.model.survival import SurvivalModel
 
+        if isinstance(self.agreement.form, HazardForm):
+            raise InfeasibleError(OF_HAZARDS)
         return SurvivalModel.of(self)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:

@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 from markdown_it import MarkdownIt
 
-from blurfit.agreement.proving import LIARS, proved_in_words, push_of_liars
+from blurfit.agreement.numbers import LIARS, proved_in_words, push_of_liars
 from blurfit.agreement.statement import (
     HOLDER,
     LOT_IN_WORDS,
@@ -89,8 +89,10 @@ class Statement:
     facts: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, model: Published) -> "Statement":
-        """Gather what is said about a model, or a release of sums."""
+    def of(cls, model: Published, language: str | None = None) -> "Statement":
+        """Gather what is said about a model, or a release of sums; the survey's own texts are in a
+        language.
+        """
         promise, about = model.guarantee, model.agreement.schema.about
         required = "" if model.held else f" (at least {model.quorum_in_words} were required)"
         known = {
@@ -101,13 +103,15 @@ class Statement:
         }
         told = promise.private
         return cls(
-            subject=f"{_subject(model)}, from {promise.counted}{required}.",
-            asked_by=tuple((what, plain(str(text))) for what, text in known.items() if text),
+            subject=f"{_subject(model, language)}, from {promise.counted}{required}.",
+            asked_by=tuple(
+                (what, plain(text.in_language(language))) for what, text in known.items() if text
+            ),
             promise=promise,
             claims=tuple(_claims(model)) if told else (("Nothing.", promise.in_words),),
             assumed=tuple(_assumed(model)) if told else (),
-            not_covered=tuple(_not_covered(model)) if told else (),
-            facts=tuple(_facts(model)),
+            not_covered=tuple(_not_covered(model, language)) if told else (),
+            facts=tuple(_facts(model, language)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,12 +119,18 @@ class Statement:
         return asdict(self) | {"promise": self.promise.facts()}
 
 
-def as_markdown(model: Published, *, level: int = 1, tell: Callable[[str], str] = str) -> str:
+def as_markdown(
+    model: Published,
+    *,
+    level: int = 1,
+    language: str | None = None,
+    tell: Callable[[str], str] = str,
+) -> str:
     """Return the statement for people, its title a heading of this level.
 
-    `tell` returns a text in the reader's language.
+    `tell` returns a text in the reader's language, in which the survey's own are taken.
     """
-    found, marks = Statement.of(model), "#" * level
+    found, marks = Statement.of(model, language), "#" * level
     lines = [f"{marks} {tell('Privacy statement')}", "", tell(found.subject)]
     if found.asked_by:
         lines += ["", *(f"- {tell(what)}: {text}" for what, text in found.asked_by)]
@@ -138,22 +148,24 @@ def as_markdown(model: Published, *, level: int = 1, tell: Callable[[str], str] 
     return "\n".join(lines) + "\n"
 
 
-def as_html(model: Published, *, tell: Callable[[str], str] = str) -> str:
+def as_html(
+    model: Published, *, language: str | None = None, tell: Callable[[str], str] = str
+) -> str:
     """Return the statement as a fragment of HTML, without scripts, styles or outside addresses."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    return str(markdown.render(as_markdown(model, tell=tell)))
+    return str(markdown.render(as_markdown(model, language=language, tell=tell)))
 
 
 # ---- what is published
 
 
-def _subject(model: Published) -> str:
+def _subject(model: Published, language: str | None) -> str:
     """Return what is published, with its names as Markdown takes them."""
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
-        return f"A {kind} of **{plain(title_of(model.aim))}**"
+        return f"A {kind} of **{plain(title_of(model.aim, language))}**"
     agreement = model.agreement
-    *others, target = names = [plain(title_of(one)) for one in agreement.schema.questions]
+    *others, target = names = [plain(title_of(one, language)) for one in agreement.schema.questions]
     if agreement.wave is not None and agreement.is_later_wave:
         return (
             f"Blurred sums of wave {agreement.wave.number} of a plan, about **{', '.join(names)}**"
@@ -353,13 +365,13 @@ def _release_assumption(promise: Promise) -> str:
 # ---- what is not covered
 
 
-def _not_covered(model: Published) -> Iterator[str]:
+def _not_covered(model: Published, language: str | None) -> Iterator[str]:
     """Return what is not protected."""
     if model.held:
         yield "Whatever else is done with the rows by whoever held them."
         yield "That some rows were refused (a missing value, an unknown label)."
     else:
-        yield lies_in_words(model)
+        yield lies_in_words(model, language)
         yield "Who took part, when, and from which address (timing and traffic)."
         yield "Whoever blurred the records of others (a clinic, an interviewer) has seen them."
     yield "What the model says about people in general: it may be true of someone who is not in it."
@@ -368,7 +380,7 @@ def _not_covered(model: Published) -> Iterator[str]:
 # ---- facts
 
 
-def _facts(model: Published) -> Iterator[tuple[str, str]]:
+def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
     """Return the rows of the table: numbers of the promise only where there is one."""
     promise, agreement = model.guarantee, model.agreement
     gaussian = agreement.shows_sums and promise.private
@@ -382,7 +394,7 @@ def _facts(model: Published) -> Iterator[tuple[str, str]]:
     for name, words in coded_in_words(agreement).items():
         yield name, plain(words)
     if agreement.weights is not None:
-        called = {one.name: title_of(one) for one in agreement.schema.questions}
+        called = {one.name: title_of(one, language) for one in agreement.schema.questions}
         weights = agreement.weights.to_dict(agreement.questions).items()
         listed = (f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights)
         yield "public weights", ", ".join(listed)
@@ -433,7 +445,7 @@ def moved_in_words(
     return ", ".join(each[:_LISTED] + rest)
 
 
-def lies_in_words(model: PublishedModel | PublishedMoments) -> str:
+def lies_in_words(model: Published, language: str | None = None) -> str:
     """Return what is not covered: what liars could have done, and on which condition."""
     agreement = model.agreement
     if not agreement.databases:
@@ -449,12 +461,12 @@ def lies_in_words(model: PublishedModel | PublishedMoments) -> str:
             "Nobody could measure what was shared between the two databases without proofs"
             f"{waves}. One liar is enough to move the model by any amount."
         )
-    told = "" if agreement.databases and not agreement.proofs else f" {_moved(model)}"
+    told = "" if agreement.databases and not agreement.proofs else f" {_moved(model, language)}"
     doubt = f" **{model.doubt}**" if isinstance(model, PublishedModel) and model.doubt else ""
     return f"Contributors who lie to distort the model (poisoning). {limit}{told}{doubt}"
 
 
-def _moved(model: PublishedModel | PublishedMoments) -> str:
+def _moved(model: Published, language: str | None) -> str:
     if isinstance(model, PublishedMoments):
         push = push_of_liars(model.agreement, model.count) / model.deviation
         far = f"up to {push:,.3g} standard deviations of their noise"
@@ -470,10 +482,14 @@ def _moved(model: PublishedModel | PublishedMoments) -> str:
             else "it has no coefficients with standard errors"
         )
         return f"How far {SHARE} of the contributors could move this model is not told: {why}."
-    called, name = titles(model.agreement.schema), model.aim.wording.label
+    called, name = titles(model.agreement.schema, language), model.aim.wording.label
     several = len(model.outputs) > 1
     each = [
-        (plain(f"for {title_of(model.aim)} = {name(output)}: ") if several else "")
+        (
+            plain(f"for {title_of(model.aim, language)} = {name(output, language)}: ")
+            if several
+            else ""
+        )
         + moved_in_words({one: moved[one] for one in inference.names}, called, plain)
         for output, inference, moved in zip(
             model.outputs, model.inference, model.liars, strict=True

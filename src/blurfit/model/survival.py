@@ -200,7 +200,10 @@ class SurvivalModel:
             sections.append(Section(self._what, head, rows, ()))
         except InfeasibleError as error:
             notes.insert(0, f"No coefficients: {error}")
-        sections.append(self.curve().section(confidence))
+        try:
+            sections.append(self.curve().section(confidence))
+        except InfeasibleError as error:
+            notes.append(f"No curve: {error}")
         whom = promise.counted.split(" ")
         facts = [(whom[-1], whom[0]), ("privacy", promise.numbers)]
         if promise.private:

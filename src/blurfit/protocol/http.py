@@ -30,8 +30,8 @@ import httpx2 as httpx
 import msgspec
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.databases import most_left_out
 from blurfit.agreement.plan import Agreed
+from blurfit.agreement.terms import most_left_out
 from blurfit.data import read_json
 from blurfit.errors import TRY_AGAIN, BlurfitError, ConflictError, InvalidValueError, ServiceError
 from blurfit.messages.submissions import KIND_OF, Role

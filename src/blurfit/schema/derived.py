@@ -42,17 +42,20 @@ import numpy as np
 from blurfit.data import AnyArray, FloatArray, canonical
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import (
+    NO_WORDING,
+    WORDING_KEYS,
     Binary,
     Categorical,
     Label,
     Numeric,
     Question,
+    Wording,
     as_number,
     as_text,
     assign,
+    wording_from,
 )
 from blurfit.schema.table import refuse_keys
-from blurfit.schema.wording import NO_WORDING, WORDING_KEYS, Wording, wording_from
 
 
 @dataclass(frozen=True, init=False)

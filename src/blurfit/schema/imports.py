@@ -46,6 +46,7 @@ from typing import Any, Literal
 
 from blurfit.errors import InvalidValueError, optional
 from blurfit.schema.columns import (
+    About,
     Binary,
     Categorical,
     Feature,
@@ -53,11 +54,12 @@ from blurfit.schema.columns import (
     Numeric,
     Outside,
     Question,
+    Wording,
+    about_from,
 )
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
 from blurfit.schema.table_files import lines_of, separator_of, workbook
-from blurfit.schema.wording import About, Wording, about_from
 
 OWN = "blurfit"
 _NUMBER_TYPES = ("integer", "number", "year")

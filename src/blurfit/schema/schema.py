@@ -21,7 +21,7 @@ In a file, for `Schema.from_toml`:
     lower = 0
     upper = 200000       # above = 37000 makes it a label
 
-What people read (title, purpose, questions, labels …) is described in `blurfit.schema.wording`. A
+What people read (title, purpose, questions, labels …) is described in `blurfit.schema.columns`. A
 table [terms] beside it, with what is planned to be promised, is for `blurfit agree` and
 `blurfit forecast`. `to_toml` writes such a file; `titles` says what columns are called where people
 read.
@@ -46,19 +46,25 @@ import numpy as np
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.schema.columns import (
+    ABOUT,
+    NO,
+    NO_ONE,
     OUTSIDE,
+    YES,
+    About,
     Binary,
     Categorical,
     Feature,
     Label,
     Numeric,
+    OnlyIf,
     Question,
     TimeToEvent,
+    about_from,
     column_from_dict,
 )
 from blurfit.schema.derived import KINDS, Curve, derived_from_dict
 from blurfit.schema.table import Table, listed, read, refuse_keys
-from blurfit.schema.wording import ABOUT, NO, NO_ONE, YES, About, OnlyIf, about_from
 
 __all__ = ["Binary", "Categorical", "Coefficients", "Encoded", "Label", "Numeric", "Schema"]
 

@@ -31,10 +31,9 @@ from zipfile import BadZipFile, ZipFile
 
 from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError, optional
-from blurfit.schema.columns import Binary, Categorical
+from blurfit.schema.columns import NO, YES, Binary, Categorical
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import RowError
-from blurfit.schema.wording import NO, YES
 
 WORKBOOKS = (".xlsx", ".xlsm")
 SEPARATORS = ",;\t|"

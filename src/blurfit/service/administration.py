@@ -45,7 +45,6 @@ from blurfit.service.endpoints import (
     newest_wave,
 )
 from blurfit.service.intake import unsealing_key
-from blurfit.service.jobs import Jobs
 from blurfit.service.limits import (
     InProgress,
     body_of,
@@ -65,9 +64,10 @@ from blurfit.service.operations import (
     post,
     query,
 )
+from blurfit.service.peers import Jobs
 from blurfit.service.translation import told
+from blurfit.store.blocks import Comparison
 from blurfit.store.collections import Status
-from blurfit.store.halves import Comparison
 from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
@@ -404,7 +404,9 @@ def agreed_from(body: bytes) -> Agreed:
         require_together(given, served=True)
         if given.waves is None:
             return Agreement.propose(schema, given)
-        return Plan.propose(schema, waves=given.waves, counts=given.counts, terms=given)
+        plan = Plan.propose(schema, waves=given.waves, counts=given.counts, terms=given)
+        require_together(plan.first(), served=True)
+        return plan
 
     return _made(body, Proposal, propose)
 

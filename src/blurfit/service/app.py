@@ -41,6 +41,7 @@ from blurfit.service.answers import (
     Refusals,
     Router,
     Shelf,
+    Signatory,
     adding,
     charging,
     error_boundary,
@@ -48,11 +49,9 @@ from blurfit.service.answers import (
 )
 from blurfit.service.endpoints import Contributing, Papers, Reading
 from blurfit.service.intake import LINGER, Collector, SubmissionPath, is_for_submissions
-from blurfit.service.jobs import LOOK_EVERY, Jobs
 from blurfit.service.limits import IN_FLIGHT, Allowance, Limiter
 from blurfit.service.operations import OBJECT, SAME, answer
-from blurfit.service.peers import Peering
-from blurfit.service.signing import Signatory
+from blurfit.service.peers import LOOK_EVERY, Jobs, Peering
 from blurfit.store.store import Store
 
 
@@ -87,7 +86,7 @@ class Service:
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peers.RemotePeer`. `share_key` is the private key to
     which agreements seal this database's shares (`blurfit.messages.submissions`), `signing_key` the
-    one with which it signs where agreements name it (`blurfit.service.signing`). `limiter`,
+    one with which it signs where agreements name it (`blurfit.service.answers`). `limiter`,
     `collection_limiter` and `metrics` are given where several processes have them in common
     (`blurfit.service.server`).
     """

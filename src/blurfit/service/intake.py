@@ -54,10 +54,9 @@ from blurfit.protocol.http import (
 )
 from blurfit.protocol.problems import RequestError
 from blurfit.service import operations
-from blurfit.service.answers import Metrics, Refusals, send_answer
+from blurfit.service.answers import Metrics, Refusals, Signatory, send_answer
 from blurfit.service.limits import LONG, Limiter, Reserve, cost_of, read_body
 from blurfit.service.operations import BYTES, answer, array, header, reference
-from blurfit.service.signing import Signatory
 from blurfit.store.arrivals import Arrival, Outcome
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store

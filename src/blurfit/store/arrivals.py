@@ -81,8 +81,8 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import Submission, Submissions
-from blurfit.store import blocks, identifiers, outbox
-from blurfit.store.blocks import Found
+from blurfit.store import blocks, tables
+from blurfit.store.blocks import MOST_SHARES, Found
 from blurfit.store.collections import (
     Collection,
     Courses,
@@ -92,7 +92,6 @@ from blurfit.store.collections import (
     refuse_if_past,
     taking,
 )
-from blurfit.store.identifiers import MOST_SHARES
 from blurfit.store.tables import invitations
 
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
@@ -188,7 +187,7 @@ def receive_new(
     is_open = now.wave == "collecting" and now.state in ("collecting", "held") and not now.past
     if not is_open or _is_full(connection, wave):
         raise SomeAreKnownError  # each arrival is told by itself
-    if identifiers.take(connection, wave.key, group.names) < len(group.names):
+    if blocks.take_identifiers(connection, wave.key, group.names) < len(group.names):
         raise SomeAreKnownError
     small = blocks.append(connection, wave, group.names, group.numbers)
     return [span.rows.stop - span.rows.start for span in group.spans], small
@@ -200,8 +199,8 @@ def receive_one_by_one(
     """Return what becomes of each arrival, and how many small blocks were written."""
     while True:
         trial = connection.begin_nested()
-        known = identifiers.known_among(connection, wave.key, group.names)
-        gone = identifiers.withdrawn_among(connection, wave.key, known)
+        known = blocks.known_among(connection, wave.key, group.names)
+        gone = blocks.withdrawn_among(connection, wave.key, known)
         outcomes: list[Outcome] = []
         accepted: list[int] = []  # rows of the group
         for span in group.spans:
@@ -220,7 +219,7 @@ def receive_one_by_one(
             trial.commit()
             return outcomes, 0
         names, numbers = group.names[accepted], group.numbers[accepted]
-        if identifiers.take(connection, wave.key, names) == len(names):
+        if blocks.take_identifiers(connection, wave.key, names) == len(names):
             trial.commit()
             return outcomes, blocks.append(connection, wave, names, numbers)
         trial.rollback()  # another service took one of the identifiers meanwhile: look again
@@ -236,9 +235,9 @@ def is_known(connection: Connection, wave: Collection, arrival: Arrival) -> bool
     few = everyone[:: max(1, len(everyone) // 8)]
     for some in (few, everyone):
         names = {one.tobytes() for one in some}
-        if len(identifiers.known_among(connection, wave.key, some) & names) < len(names):
+        if len(blocks.known_among(connection, wave.key, some) & names) < len(names):
             return False
-    if identifiers.withdrawn_among(connection, wave.key, names):
+    if blocks.withdrawn_among(connection, wave.key, names):
         raise ConflictError(WITHDRAWN)
     return True
 
@@ -273,9 +272,7 @@ def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> 
             "record that was sent for this one must not be blurred again for another."
         )
     if not is_open:
-        raise ClosedError(
-            "The survey has closed, and takes no more answers. Nothing of this was stored."
-        )
+        raise ClosedError("No more answers are taken, and nothing of this was stored.")
     if _is_full(connection, wave):
         raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")
 
@@ -327,7 +324,7 @@ def where(connection: Connection, wave: Collection, names: ByteArray) -> list[Fo
         return []
     _refuse_unless_leaving(connection, wave, looked_at(connection, wave))
     found = blocks.holding(connection, wave, wanted)
-    absent = identifiers.minus(wanted, np.concatenate([wanted[:0], *(some for _, some in found)]))
+    absent = blocks.minus(wanted, np.concatenate([wanted[:0], *(some for _, some in found)]))
     # PostgreSQL shows each statement what others have committed: they may be withdrawn by now.
     if len(absent) and len(lost := _still_here(connection, wave, absent)):
         raise NotCertifiedError(
@@ -344,7 +341,7 @@ def remove(connection: Connection, wave: Collection, found: Sequence[Found]) -> 
     whoever searches again.
     """
     now = taking(connection, wave, alone=True)
-    gone = [identifiers.as_identifiers(b"")]
+    gone = [blocks.as_identifiers(b"")]
     with _overwriting(connection):
         for key, whose in found:
             wanted = _still_here(connection, wave, whose)
@@ -352,15 +349,15 @@ def remove(connection: Connection, wave: Collection, found: Sequence[Found]) -> 
                 _refuse_unless_leaving(connection, wave, now)
                 gone.append(blocks.remove(connection, wave, key, wanted))
     if len(names := np.concatenate(gone)):
-        identifiers.withdraw(connection, wave.key, names)
+        blocks.withdraw_identifiers(connection, wave.key, names)
     return len(names)
 
 
 def _outcome(connection: Connection, wave: Collection, some: ByteArray, new: int) -> Withdrawn:
     """Return what has become of some identifiers."""
     names = dict.fromkeys(one.tobytes() for one in some)
-    known = identifiers.known_among(connection, wave.key, some)
-    out = identifiers.withdrawn_among(connection, wave.key, known)
+    known = blocks.known_among(connection, wave.key, some)
+    out = blocks.withdrawn_among(connection, wave.key, known)
     unknown = tuple(one for one in names if one not in known)
     staying = tuple(one for one in names if one in known and one not in out)
     return Withdrawn(len(out), new, unknown, staying)
@@ -368,9 +365,9 @@ def _outcome(connection: Connection, wave: Collection, some: ByteArray, new: int
 
 def _still_here(connection: Connection, wave: Collection, names: ByteArray) -> ByteArray:
     """Return those of some identifiers that are taken and not withdrawn."""
-    known = identifiers.known_among(connection, wave.key, names)
-    rest = known - identifiers.withdrawn_among(connection, wave.key, known)
-    return identifiers.as_identifiers(b"".join(sorted(rest)))
+    known = blocks.known_among(connection, wave.key, names)
+    rest = known - blocks.withdrawn_among(connection, wave.key, known)
+    return blocks.as_identifiers(b"".join(sorted(rest)))
 
 
 def _refuse_unless_leaving(connection: Connection, wave: Collection, now: Any) -> None:
@@ -447,11 +444,11 @@ class Intake(Courses):
                 waiting = 0
             recent = self._recent + new
             if recent >= MOST_RECENT and connection.dialect.name == "sqlite":
-                identifiers.settle(connection)
+                blocks.settle_identifiers(connection)
                 recent = 0
             leads = not wave.course.by_hand and wave.role != "second" and now.state == "collecting"
             if new and leads and (here := come(connection, wave.key)) >= wave.agreement.quorum:
-                outbox.call(connection, wave.course.key, here)
+                tables.call_to_advance(connection, wave.course.key, here)
         self._small[wave.key], self._recent = waiting, recent
         return outcomes
 

@@ -1,8 +1,19 @@
-"""Submissions as they came, some hundreds in a row, each block with its sums.
+"""What came, and from whom: identifiers, submissions in blocks with their sums, and halves of them.
 
-A block is written once, in the transaction that takes its identifiers, so it neither loses nor
-doubles anything that they do not. Its checksum covers count and sums: whoever learns from the sums
-checks them and need not read the numbers again.
+**Identifiers** go to the database as one string of 16 bytes each, and are taken apart there: one
+statement for thousands of them, during which Python is free to read the next requests.
+
+A set is an array of rows of 16 bytes. **On its way** from the first of two databases to the second
+it is one bit for each of those whom the second holds, in order: two megabytes for 2²⁴ of them,
+whoever is left out. A database takes no more shares than that (`MOST_SHARES`), so that whoever
+sends more keeps others from coming, and never a collection from its end.
+
+Functions of identifiers that take a connection take the key of a wave.
+
+**Blocks** hold submissions as they came, some hundreds in a row, each with its sums. A block is
+written once, in the transaction that takes its identifiers, so it neither loses nor doubles
+anything that they do not. Its checksum covers count and sums: whoever learns from the sums checks
+them and need not read the numbers again.
 
 Where people come one at a time the blocks would be as many as the people. So whenever there are
 many small ones they are put together into one, in one transaction that removes exactly what it
@@ -11,24 +22,209 @@ read. Two services that try it at once get different blocks, because a row can b
 Within a block rows are in the order of their identifiers, which are random: nothing there tells who
 came before whom. Blocks still follow each other, and so do the last few small ones, which have not
 been put together. What somebody withdraws is taken out of its block (`blurfit.store.arrivals`).
+
+**Halves.** Those who came first are compared with those who came later, for the administrator
+alone. One database sees submissions, and may compare them: nothing leaves it but whether its halves
+by arrival differ by more than chance, and how many submissions are longer than honest ones are
+(`blurfit.learning.inference`). That goes to its administrator, who can read all of them anyway; the
+promise to readers does not cover it. Shares are never compared: two databases would have to add up
+each half by itself, and so show sums of half of the noise.
+
+Halves are of blocks, by the hour and by their order within it. Within a block rows are in the order
+of their random identifiers, so that a block counts as one moment.
 """
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Collection as Collected
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.data import ByteArray
-from blurfit.errors import NotCertifiedError
-from blurfit.learning.sums import Totals, total
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.numbers import radii
+from blurfit.data import BoolArray, ByteArray, FloatArray
+from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.learning.inference import FALSE_ALARM, MOST_NUMBERS, halves_apart
+from blurfit.learning.sums import Screen, Totals, total
 from blurfit.messages.submissions import Submissions
-from blurfit.store import identifiers
+from blurfit.store import tables
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import blocks
+
+WIDTH = 16  # bytes of an identifier
+AT_ONCE = 2**16  # identifiers that are read together
+MOST_SHARES = 2**24  # that a collection of shares takes
+
+# ---- in the database. SQLite and PostgreSQL understand these.
+
+_PLACES = """
+WITH RECURSIVE place(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
+"""
+_TAKE = sa.text(f"""
+INSERT INTO recent (wave, identifier) {_PLACES}
+SELECT :wave, substr(:given, n * 16 + 1, 16)
+FROM place
+WHERE NOT EXISTS (
+    SELECT 1 FROM identifiers
+    WHERE wave = :wave AND identifier = substr(:given, n * 16 + 1, 16)
+)
+ON CONFLICT DO NOTHING
+""")
+
+
+def _among_those_in(table: str) -> str:
+    return f"""
+SELECT identifier FROM {table}
+WHERE wave = :wave AND identifier IN ({_PLACES} SELECT substr(:given, n * 16 + 1, 16) FROM place)
+"""
+
+
+_KNOWN = sa.text(" UNION ALL ".join(map(_among_those_in, ("recent", "identifiers"))))
+_WITHDRAWN = sa.text(_among_those_in("withdrawn"))
+_WITHDRAW = sa.text(f"""
+INSERT INTO withdrawn (wave, identifier) {_PLACES}
+SELECT :wave, substr(:given, n * 16 + 1, 16) FROM place WHERE true
+ON CONFLICT DO NOTHING
+""")
+_MOVE = (
+    sa.text("""
+INSERT INTO identifiers (wave, identifier)
+SELECT wave, identifier FROM recent ORDER BY wave, identifier
+"""),
+    sa.text("DELETE FROM recent"),
+)
+
+
+def settle_identifiers(connection: Connection) -> None:
+    """Move the recent identifiers to the others. For SQLite alone, where one writes at a time."""
+    for statement in _MOVE:
+        connection.execute(statement)
+
+
+def take_identifiers(connection: Connection, wave: int, identifiers: ByteArray) -> int:
+    """Take identifiers that are not taken, and tell how many were not.
+
+    In order, so that two services which take the same ones cannot each wait for the other.
+    """
+    order = np.argsort(sortable(identifiers), kind="stable")
+    return connection.execute(_TAKE, _values(wave, identifiers[order].tobytes())).rowcount
+
+
+def known_among(connection: Connection, wave: int, identifiers: ByteArray) -> set[bytes]:
+    """Return those of some identifiers that are taken."""
+    return _asked(connection, _KNOWN, wave, identifiers.tobytes())
+
+
+def withdrawn_among(connection: Connection, wave: int, identifiers: Collected[bytes]) -> set[bytes]:
+    """Return those of some identifiers whose submissions were withdrawn."""
+    return _asked(connection, _WITHDRAWN, wave, b"".join(identifiers)) if identifiers else set()
+
+
+def withdraw_identifiers(connection: Connection, wave: int, identifiers: ByteArray) -> None:
+    """Write down that what was sent under some identifiers was withdrawn; they stay taken."""
+    connection.execute(_WITHDRAW, _values(wave, identifiers.tobytes()))
+
+
+def _asked(connection: Connection, query: sa.TextClause, wave: int, given: bytes) -> set[bytes]:
+    return {bytes(one) for one in connection.scalars(query, _values(wave, given))}
+
+
+def _values(wave: int, given: bytes) -> dict[str, Any]:
+    return {"wave": wave, "given": given, "count": len(given) // WIDTH}
+
+
+def held_identifiers(connection: Connection, wave: int) -> ByteArray:
+    """Return everyone whose share is here, in order; read in parts, as each takes more on its way.
+
+    Whoever has withdrawn is not here any more.
+    """
+    part = page_of_identifiers(connection, wave, b"", AT_ONCE)
+    whole = bytearray(part)
+    while len(part) == WIDTH * AT_ONCE:
+        part = page_of_identifiers(connection, wave, part[-WIDTH:], AT_ONCE)
+        whole += part
+    return as_identifiers(whole)
+
+
+def page_of_identifiers(connection: Connection, wave: int, after: bytes, most: int) -> bytes:
+    """Return the next identifiers after a given one, one after the other."""
+    parts, gone = [], tables.withdrawn.c
+    for table in (tables.identifiers, tables.recent):
+        here, later = table.c.wave == wave, table.c.identifier > after
+        out = sa.exists().where((gone.wave == wave) & (gone.identifier == table.c.identifier))
+        parts.append(sa.select(table.c.identifier).where(here & later & ~out))
+    both = sa.union_all(*parts).subquery()
+    query = sa.select(both.c.identifier).order_by(both.c.identifier).limit(most)
+    return b"".join(connection.scalars(query))
+
+
+# ---- sets
+
+
+def as_identifiers(data: bytes | bytearray | memoryview) -> ByteArray:
+    """Return identifiers, one after the other, as rows of 16 bytes."""
+    if len(data) % WIDTH:
+        raise InvalidValueError(
+            f"Expected identifiers of {WIDTH} bytes, and got {len(data)} bytes: it was cut short."
+        )
+    return np.frombuffer(data, dtype=np.uint8).reshape(-1, WIDTH)
+
+
+def in_order(some: ByteArray) -> ByteArray:
+    """Return each identifier once, sorted; most are so already, and to see that is far cheaper."""
+    names = sortable(some)
+    if not (names[:-1] < names[1:]).all():
+        names = np.unique(names)
+    return names.view(np.uint8).reshape(-1, WIDTH)
+
+
+def minus(some: ByteArray, others: ByteArray) -> ByteArray:
+    """Return those of the first that are not among the second, in the order of the first."""
+    return some[~among(some, in_order(others))] if len(others) else some
+
+
+def among(some: ByteArray, others: ByteArray) -> BoolArray:
+    """Tell which of the first are among the second, which are in order."""
+    found = np.zeros(len(some), dtype=np.bool_)
+    if not len(others):
+        return found
+    wanted, known = sortable(some), sortable(others)
+    for start in range(0, len(some), AT_ONCE):  # so that it takes little memory besides
+        part = wanted[start : start + AT_ONCE]
+        places = np.minimum(np.searchsorted(known, part), len(known) - 1)
+        found[start : start + AT_ONCE] = known[places] == part
+    return found
+
+
+def sortable(some: ByteArray) -> npt.NDArray[np.bytes_]:
+    """Return identifiers as values that can be sorted and compared.
+
+    All are of 16 bytes, so zeros at the end, which NumPy does not tell from nothing, do no harm.
+    """
+    return np.ascontiguousarray(some).view("S16").ravel()
+
+
+def members(here: ByteArray, left_out: ByteArray) -> bytes:
+    """Return one bit for each of those who are here, in order: whether it is in the set."""
+    return np.packbits(~among(here, in_order(left_out))).tobytes()
+
+
+def left_out_by(here: ByteArray, bits: bytes) -> ByteArray:
+    """Return those whose bit is not set: the inverse of `members`."""
+    if len(bits) != -(-len(here) // 8):
+        raise InvalidValueError(
+            f"Expected a bit for each of the {len(here)} contributors here, and got {len(bits)} "
+            "bytes: the other database has seen other ones. Let it ask again."
+        )
+    inside = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(here)).astype(np.bool_)
+    return here[~inside]
+
 
 Found = tuple[int, ByteArray]  # a block's key, and some whose rows are in it
 SMALL, MANY = 256, 256  # blocks below so many rows are put together when there are so many of them
@@ -59,7 +255,7 @@ def holding(connection: Connection, wave: Collection, wanted: ByteArray) -> list
     found = []
     for key, _, rows in _stored(connection, wave):
         names = np.ascontiguousarray(_table(wave, rows)[:, :16])
-        if (here := identifiers.among(names, identifiers.in_order(wanted))).any():
+        if (here := among(names, in_order(wanted))).any():
             found.append((key, names[here]))
     return found
 
@@ -74,7 +270,7 @@ def remove(connection: Connection, wave: Collection, key: int, wanted: ByteArray
     if found is None:
         return wanted[:0]
     names, numbers = found
-    leaving = identifiers.among(names, identifiers.in_order(wanted))
+    leaving = among(names, in_order(wanted))
     if leaving.all():
         connection.execute(sa.delete(blocks).where(_b.key == key))
     elif leaving.any():
@@ -130,14 +326,14 @@ def rows_among(
     connection: Connection, wave: Collection, wanted: ByteArray
 ) -> tuple[ByteArray, Numbers]:
     """Return identifiers and words of those of some contributors who are here, in order."""
-    ordered = identifiers.in_order(wanted)
+    ordered = in_order(wanted)
     found = [(wanted[:0], np.zeros((0, wave.layout.width), dtype=np.uint64))] + [
         (names[chosen], words[chosen])
         for names, words in rows(connection, wave)
-        if (chosen := identifiers.among(names, ordered)).any()
+        if (chosen := among(names, ordered)).any()
     ]
     here, words = (np.concatenate(some) for some in zip(*found, strict=True))
-    order = np.argsort(identifiers.keys(here), kind="stable")
+    order = np.argsort(sortable(here), kind="stable")
     return np.ascontiguousarray(here[order]), words[order]
 
 
@@ -190,7 +386,7 @@ def _write(
     connection: Connection, wave: Collection, hour: int, names: ByteArray, numbers: Numbers
 ) -> int:
     """Write rows as blocks; how many of these are small is returned."""
-    order = np.argsort(identifiers.keys(names), kind="stable")
+    order = np.argsort(sortable(names), kind="stable")
     names, numbers = names[order], np.ascontiguousarray(numbers[order])
     size, place = wave.block_rows, {"wave": wave.key, "hour": hour}
     starts = range(0, len(names), size)
@@ -228,3 +424,105 @@ def _checksum(wave: Collection, rows: int, sums: bytes) -> bytes:
     whole.update(rows.to_bytes(8, "little"))
     whole.update(sums)
     return whole.digest()
+
+
+_AT_ONCE = 1024  # pairs
+_EACH = FALSE_ALARM / 2  # of the two things that are looked at
+_INNOCENT = (
+    "Honest people look like this in at most 1 of 1,000 collections, as long as when somebody "
+    "comes has nothing to do with what they answer."
+)
+_WHAT_TO_DO = (
+    "Before you publish, think of whom you invited when, and compare with what you know of them: "
+    "nothing here says who lied, and what is published once stays. If in doubt, collect anew."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the administrator is told: whether something is wrong, and in which words."""
+
+    people: int  # who were compared; 0 if they are too few
+    disagree: bool
+    long: int  # submissions that are longer than honest ones are
+    told: str
+
+
+def compared(connection: Connection, wave: Collection) -> Comparison:
+    """Compare the first half of those who came with the second. Reads all submissions once."""
+    wave.require_role("whole")
+    here = blocks.c.wave == wave.key
+    query = sa.select(blocks.c.key, blocks.c.count).where(here)
+    order = connection.execute(query.order_by(blocks.c.hour, blocks.c.key)).all()
+    people = sum(count for _, count in order)
+    half, names = people // 2, b""
+    if order and (found := rows_of(connection, wave, order[0].key)):
+        names = found[0].tobytes()
+    numbers = _numbers_of(wave.agreement, names)
+    honest = Screen(wave.agreement.parts, radii(wave.agreement, _EACH / max(people, 1)))
+    long = 0
+
+    def rows(start: int, stop: int) -> Iterator[FloatArray]:
+        """What those at some places sent, `_AT_ONCE` of them at a time."""
+        nonlocal long
+        waiting, before = np.empty((0, wave.agreement.width)), 0
+        for key, count in order:
+            first, last = max(start - before, 0), min(stop - before, count)
+            before += count
+            if first < last and (found := rows_of(connection, wave, key)):
+                some = found[1][first:last]
+                long += int((~honest.passes(some)).sum())
+                waiting = np.concatenate([waiting, some])
+                while len(waiting) >= _AT_ONCE:
+                    yield waiting[:_AT_ONCE]
+                    waiting = waiting[_AT_ONCE:]
+        if len(waiting):
+            yield waiting
+
+    both = zip(rows(0, half), rows(half, 2 * half), strict=True)
+    gap = halves_apart((numbers(one) - numbers(other) for one, other in both), _EACH)
+    alarms = gap is not None and gap.alarms
+    return Comparison(
+        people=0 if gap is None else gap.people,
+        disagree=alarms,
+        long=long,
+        told=_in_words(people, long, alarms=alarms, enough=gap is not None),
+    )
+
+
+def _in_words(people: int, long: int, *, alarms: bool, enough: bool) -> str:
+    told = []
+    if alarms:
+        told.append(
+            "The half of the people who came first and the half who came later differ by more than "
+            f"chance: contributors may be lying together. {_INNOCENT}"
+        )
+    if long:
+        told.append(
+            f"{long:,} of {people:,} submissions are longer than honest ones are, which happens "
+            "in at most 1 of 1,000 collections: somebody lies, or blurs with another program."
+        )
+    if told:
+        return " ".join([*told, _WHAT_TO_DO])
+    if not enough:
+        return f"{people:,} people are too few to compare one half with the other."
+    return (
+        "Those who came first and those who came later do not differ by more than chance, and no "
+        "submission is longer than honest ones are. Liars who come evenly and are not greedy "
+        "cannot be seen: the model says how far they could move it."
+    )
+
+
+def _numbers_of(agreement: Agreement, names: bytes) -> Callable[[FloatArray], FloatArray]:
+    """What of a submission is added up; of very many numbers, random combinations.
+
+    They follow from the random identifiers of some who came, which have nothing to do with what was
+    sent, and which nobody knows who decides what to send.
+    """
+    width = agreement.width
+    if width <= MOST_NUMBERS:
+        return lambda rows: rows
+    drawn = hashlib.shake_256(names).digest(width * MOST_NUMBERS // 8)
+    bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(width, MOST_NUMBERS)
+    mixed = 2.0 * bits - 1
+    return lambda rows: np.asarray(rows @ mixed)

@@ -64,7 +64,7 @@ map than they say, makes a useless map; the noise of wave k + 1 suffices for any
 
 **Consent.** By hand the second's administrator consents by closing; at quorum by opening, for all
 waves, and takes that back for as long as she holds the course. A store that was restored from a
-backup has ended its courses (`blurfit.store.backup`), so that neither side sums a wave a second
+backup has ended its courses (`blurfit.store.store`), so that neither side sums a wave a second
 time.
 
 **Noise of their own** (`database_noise`): each draws D when it fixes the set, writes it down in the
@@ -96,7 +96,7 @@ that invents contributors is nothing, with the limit or without it, and the agre
 so. Nor is there one **where databases add noise of their own**: then the promise against either of
 them counts on nobody else in the set (`blurfit.theory.moments`).
 
-**With proofs** (`blurfit.agreement.proving`) a set holds only people whose proofs were found valid
+**With proofs** (`blurfit.agreement.numbers`) a set holds only people whose proofs were found valid
 here, and leaves out those whose proofs were not. A database that lies about its half of a proof can
 make it fail, and nobody can tell that from garbage (`docs/verified-shares.md` says why). What has
 to be kept is the quorum, and not everybody's place: of S people in a set at least S − f are honest,
@@ -134,8 +134,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.databases import DEVIATIONS, largest_steps, most_left_out
 from blurfit.agreement.mechanisms import largest_scale
+from blurfit.agreement.terms import DEVIATIONS, largest_steps, most_left_out
 from blurfit.data import BoolArray, ByteArray, WordArray
 from blurfit.errors import (
     BelowQuorumError,
@@ -149,8 +149,9 @@ from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Role
 from blurfit.proofs import field
 from blurfit.randomness.noise import database_words
-from blurfit.store import blocks, identifiers
+from blurfit.store import blocks
 from blurfit.store.arrivals import Intake
+from blurfit.store.blocks import WIDTH, among, in_order, minus
 from blurfit.store.collections import (
     Collection,
     Course,
@@ -162,8 +163,8 @@ from blurfit.store.collections import (
     standing,
     update_wave,
 )
-from blurfit.store.identifiers import WIDTH, among, in_order, minus
-from blurfit.store.tables import insert_if_absent, verdicts, waves
+from blurfit.store.database import insert_if_absent
+from blurfit.store.tables import verdicts, waves
 from blurfit.theory.moments import MomentCalibration
 
 # And because their proofs failed, where people are invited: one in so many, or as many as there are
@@ -254,7 +255,7 @@ def recorded(connection: Connection, wave: Collection) -> Commitment | None:
     drawn = np.frombuffer(noise, dtype="<u8").astype(np.uint64)
     inside = left_out[:1] == _INSIDE and len(left_out) % WIDTH == len(_INSIDE)
     listed = memoryview(left_out)[len(_INSIDE) :] if inside else left_out
-    return Commitment(bytes(digest), count, identifiers.as_identifiers(listed), drawn, inside)
+    return Commitment(bytes(digest), count, blocks.as_identifiers(listed), drawn, inside)
 
 
 def record(
@@ -347,7 +348,7 @@ def refuse_if_too_few(connection: Connection, wave: Collection, theirs: ByteArra
     Nothing is closed for this look, so that nobody who sends one share alone can end a course; nor
     is a wave closed of which the set would be refused.
     """
-    here, agreement = identifiers.held(connection, wave.key), wave.agreement
+    here, agreement = blocks.held_identifiers(connection, wave.key), wave.agreement
     common = int(among(here, in_order(theirs)).sum())
     if common < agreement.quorum:
         raise TooFewError(agreement.quorum, common)
@@ -368,7 +369,7 @@ def fix(
 
     The caller holds the course's row. Below the quorum nothing is fixed, and the wave goes on.
     """
-    theirs, here = in_order(theirs), identifiers.held(connection, wave.key)
+    theirs, here = in_order(theirs), blocks.held_identifiers(connection, wave.key)
     chosen = recorded(connection, wave)
     if chosen is None:
         if now.newest.state == "collecting":
@@ -455,7 +456,7 @@ def together(connection: Connection, wave: Collection, masks: WordArray) -> tupl
 def totals_of(agreement: Agreement, count: int, words: WordArray) -> Totals:
     """Return the totals from Σv mod 2⁶⁴, exactly: the sums that one database would have found.
 
-    Signed, since |Σv| < 2⁶³. An honest sum is at most N·B steps (`blurfit.agreement.databases`),
+    Signed, since |Σv| < 2⁶³. An honest sum is at most N·B steps (`blurfit.agreement.terms`),
     so a larger one is refused: then somebody has sent what is no share of a blurred record.
     """
     assert isinstance(agreement.calibration, MomentCalibration)
@@ -536,7 +537,7 @@ def judged(connection: Connection, wave: Collection, *, valid: bool | None = Non
     query = sa.select(verdicts.c.identifier).where(verdicts.c.wave == wave.key)
     if valid is not None:
         query = query.where(verdicts.c.valid if valid else ~verdicts.c.valid)
-    return identifiers.as_identifiers(b"".join(connection.scalars(query)))
+    return blocks.as_identifiers(b"".join(connection.scalars(query)))
 
 
 class Sharing(Intake):
@@ -549,7 +550,7 @@ class Sharing(Intake):
     def show_identifiers(self, wave: Collection, after: bytes, most: int) -> bytes:
         """Return the identifiers here, a part at a time."""
         self.require_consent(wave)
-        return self.read(identifiers.page, wave.key, after, most)
+        return self.read(blocks.page_of_identifiers, wave.key, after, most)
 
     def close_for_first(self, wave: Collection) -> None:
         """Close a wave that has its quorum here, for the first, which has found it at both."""
@@ -581,8 +582,8 @@ class Sharing(Intake):
         now = self.read(consenting, wave)
         if not now.is_fixed and now.newest.key == wave.key:
             raise InfeasibleError("Expected the wave to be closed before it is summed.")
-        here = self.read(identifiers.held, wave.key)  # which never changes from then on
-        left_out = identifiers.left_out_by(here, bits)
+        here = self.read(blocks.held_identifiers, wave.key)  # which never changes from then on
+        left_out = blocks.left_out_by(here, bits)
         with self._writing() as connection:
             now = consenting(connection, wave, alone=True)
             if now.newest.key == wave.key and now.newest.state == "collecting":

@@ -11,7 +11,7 @@ take seconds where there are many columns, are worked out between them, beside w
 submissions holds its course's row and refuses unless the state that it then reads is `collecting`:
 arrivals (which alone put blocks together) and withdrawals (`blurfit.store.arrivals`). `fix` holds
 the row alone, checks that S has the quorum, and writes `fixed`; nothing leads from there back, a
-restored store included (`blurfit.store.backup`). So every later transaction reads S, whichever
+restored store included (`blurfit.store.store`). So every later transaction reads S, whichever
 process it is in. Noise of the database itself, D, is drawn by the first `fix` and written with it.
 What is learned is a function of S, D and the documents, so every publisher finds the same, but for
 how its machine rounds, whether it comes second, runs beside the first, or continues after a kill; a
@@ -75,7 +75,8 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import Release, is_model, moments_of, refuse_below_quorum
 from blurfit.randomness.noise import database_words, with_database_noise
-from blurfit.store import blocks, joint, outbox
+from blurfit.store import blocks, joint, tables
+from blurfit.store.blocks import Comparison, compared
 from blurfit.store.collections import (
     CLOSES_IF_PAST,
     Collection,
@@ -94,10 +95,9 @@ from blurfit.store.collections import (
     update,
     update_wave,
 )
-from blurfit.store.halves import Comparison, compared
+from blurfit.store.database import insert_if_absent
 from blurfit.store.joint import News, Peer, Sharing, TooFewError
-from blurfit.store.outbox import Task
-from blurfit.store.tables import insert_if_absent, signatures, waves
+from blurfit.store.tables import Task, signatures, waves
 
 Signed = Literal["model", "moments"]
 Shared = tuple[int, WordArray]  # how many are in a common set, and Σv over it
@@ -189,6 +189,12 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
         if follows_here and not told and news.moments is None:  # as a restored first ends
             raise ConflictError("Expected a model, which follows from what was released here.")
         if told != follows_here or (again and not is_model(news.model or "", again)):
+            fewer = (followed(course, texts[:end]).best_model()[0] for end in range(len(texts)))
+            if told and any(one and is_model(news.model or "", one) for one in fewer):
+                raise ConflictError(
+                    "Expected the model of all waves that were released here, and this one is of "
+                    "fewer: the first database was restored from an earlier backup."
+                )
             raise InvalidValueError(
                 "Expected the model that follows from the releases, and this one does not. Let "
                 "both databases use releases of blurfit that learn alike."
@@ -218,7 +224,7 @@ def look(connection: Connection, course: Course, *, end: bool) -> Standing | Non
     now = standing(connection, course)
     if _rests(now, end=end):
         return None
-    if end or outbox.has(connection, course.key, "advance"):
+    if end or tables.has_task(connection, course.key, "advance"):
         return now
     wave = newest(connection, course)
     full = come(connection, wave.key) >= wave.agreement.quorum
@@ -256,7 +262,7 @@ def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False
         noise = database_words(wave.agreement).astype("<u8").tobytes()
         absent = (_w.key == wave.key) & _w.noise.is_(None)
         connection.execute(sa.update(waves).where(absent).values(noise=noise))
-    outbox.call(connection, course.key)
+    tables.call_to_advance(connection, course.key)
     return Fixed(now, wave, short, end or short)
 
 
@@ -268,7 +274,7 @@ def fix_with_the_other(
     now = standing(connection, course, alone=True)
     if _rests(now, end=end) or now.newest.key != wave.key:
         return None
-    outbox.call(connection, course.key)
+    tables.call_to_advance(connection, course.key)
     return Fixed(now, wave, dropped=False, end=end), *joint.fix(connection, now, wave, theirs)
 
 
@@ -281,7 +287,7 @@ def keep(connection: Connection, fixed: Fixed, found: Outcome) -> None:
     refuse_if_handed_over(connection, wave)
     _write(connection, now, found)
     if course.role == "first":
-        outbox.add(connection, course.key, "tell", wave.number if found.moments else 0)
+        tables.add_task(connection, course.key, "tell", wave.number if found.moments else 0)
 
 
 def _write(connection: Connection, now: Standing, found: Outcome) -> None:
@@ -300,7 +306,7 @@ def _write(connection: Connection, now: Standing, found: Outcome) -> None:
         shown = PublishedModel.from_json(found.model).fingerprint
         here = (_w.course == course.key) & (_w.fingerprint == shown)
         connection.execute(sa.update(waves).where(here).values(model=found.model))
-    outbox.schedule(connection, course.key, None)
+    tables.schedule(connection, course.key, None)
 
 
 def end(connection: Connection, now: Standing, reason: str) -> None:
@@ -309,7 +315,7 @@ def end(connection: Connection, now: Standing, reason: str) -> None:
     text = None if model is None else model.to_json()
     _write(connection, now, Outcome(model=text, reason=reason))
     if now.course.role == "first" and not now.course.by_hand:
-        outbox.add(connection, now.course.key, "tell")
+        tables.add_task(connection, now.course.key, "tell")
 
 
 # ---- two databases tell each other
@@ -497,12 +503,12 @@ class Publishing(Sharing):
         """
         course = self.course(fingerprint)
         while self._step(course, peer, end=False):
-            if self.read(outbox.has, course.key, "tell"):
+            if self.read(tables.has_task, course.key, "tell"):
                 break
         with self._writing() as connection:
             now = standing(connection, course, alone=True)
             if course.by_hand and not now.is_fixed:
-                outbox.schedule(connection, course.key, None)
+                tables.schedule(connection, course.key, None)
             call_when_due(connection, course)
 
     def _step(self, course: Course, peer: Peer | None, *, end: bool) -> bool:
@@ -594,11 +600,11 @@ class Publishing(Sharing):
 
     def due(self) -> list[Task]:
         """Return what is to be done now."""
-        return self.read(outbox.due)
+        return self.read(tables.due_tasks)
 
     def seconds_to_next(self) -> float | None:
         """Return how long nothing is to be done; None if nothing is written down."""
-        return self.read(outbox.seconds_to_next)
+        return self.read(tables.seconds_to_next)
 
     def work(self, task: Task, peer: Peer | None = None) -> None:
         """Do a task, and strike it off; whatever goes wrong is raised.
@@ -617,23 +623,23 @@ class Publishing(Sharing):
             try:
                 _required(peer).tell(course, self.read(news_of, course, task.wave))
             except ConflictError:  # as after a restore from a backup
-                self.write(outbox.done, task)
+                self.write(tables.task_done, task)
                 raise
         with self._writing() as connection:
             now = standing(connection, course, alone=True)
             if (now.state, now.waves) == (before.state, rows):  # else there is more to tell
-                outbox.done(connection, task)
+                tables.task_done(connection, task)
             for one in rows:  # what both have now can be signed by both
                 signed = task.what == "tell" and (one.number == task.wave or one.model)
                 if signed and course.document.first().signing_keys:
-                    outbox.add(connection, course.key, "sign", one.number)
+                    tables.add_task(connection, course.key, "sign", one.number)
 
     def put_off(self, task: Task, seconds: float, error: BlurfitError | None = None) -> None:
         """Try a task again later; earlier, if more people were missing and have come by then."""
         wanted = None
         if isinstance(error, TooFewError):
             wanted = error.missing + self.status(task.course).count
-        self.write(outbox.put_off, task, seconds, wanted)
+        self.write(tables.put_off, task, seconds, wanted)
 
     def _tell(self, course: Course, peer: Peer | None) -> None:
         """Tell the second database at once; what fails is told later."""
@@ -737,7 +743,7 @@ class Publishing(Sharing):
                 return None, row.handed_in
             # For good, also where a date closed it.
             update_wave(connection, wave.key, handed_over=place, state="fixed")
-            outbox.schedule(connection, wave.course.key, None)
+            tables.schedule(connection, wave.course.key, None)
             return None, None
 
     def complete_handover(self, wave: Collection, name: str) -> None:

@@ -536,9 +536,14 @@ class WaveForm(Form):
         return np.concatenate([*parts, squares], axis=-1)
 
     def pooled(self, values: FloatArray) -> FloatArray:
-        """Return what one person sends who has several rows, (m, k): residuals are cut together."""
-        if not isinstance(self.chart, ResidualMap):
-            return np.asarray(self.products(values).mean(axis=0))
+        """Return what one person sends who has several rows, (m, k): residuals are cut together,
+        and squares are those of mean slopes.
+        """
+        if isinstance(self.chart, NewtonMap):
+            u, g, h = self.chart.records(*self._parts(values))
+            slope = -(g @ u) / len(u)
+            squares = np.outer(slope, slope) if self.chart.robust else None
+            return self.take((u * h[:, None]).T @ u / len(u), slope, squares)
         z = self.chart.vectors(*self._parts(values), together=True)
         p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
         squares = np.outer(p, p) if self.chart.robust else None

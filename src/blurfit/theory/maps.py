@@ -157,8 +157,20 @@ people asks. Let M be the mean of z_tz_tᵀ, γ that of g_t², and X that of x_t
 semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤ γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t,
 tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)² and tr BB' = tρ²: F is at most what it is above,
 with tr X and γ in place of ‖x‖² and g², and Δ is the same. A gauge counts a person in the bins of
-F/√p and of the root mean square of g. Newton's quadratics are averaged as they are
-(`blurfit.theory.moments`).
+F/√p and of the root mean square of g.
+
+Newton's (M, p) are averaged over a person's rows, and B = ppᵀ is that of the averaged p, as the
+sampling of people asks. (M, p) of a person is in the hull of those of rows, by Lemma H of
+`blurfit.theory.coded`, but B is no average. Still **Δ is that of one row**: for a fixed other
+person (M', p'),
+
+    F = ‖M − M'‖² + ω²(‖p‖⁴ + ‖p'‖⁴ − 2(p·p')²) + ‖p − p'‖²/τ²
+
+is a convex function of (M, p) wherever 2ω²G² ≤ 1/τ²: the first part is convex in M, and the
+others' second derivative by p is ω²(4‖p‖²I + 8ppᵀ − 4p'p'ᵀ) + 2I/τ² ⪰ (2/τ² − 4ω²G²)I ⪰ 0, as
+‖p'‖ ≤ G. A convex function is largest over a hull at one of the points that span it, so at a single
+row, whose B is its own; and then so for the other person. `zero-out`, p' = 0, alike. ∎ Both losses
+above keep 2ω²G² ≤ 1/τ².
 
 **Gauge.** A record is in one bin of each histogram, so another record in its place takes one from a
 bin and gives one to another in each: Δ = 2 for two histograms and √2 for their joint one;

@@ -25,6 +25,12 @@ variance σ²/n. So n records together are a Gaussian mechanism of standard devi
 | `sigma` | σ | standard deviation of the noise on the diagonal, in the sum of n records |
 | `quorum`, `count` | n, N | least and actual number of honest records |
 
+**Nearest prior work.** Kalinin, Upadhyay and Lampert 2025 (*Continual Release Moment Estimation
+with Differential Privacy*, arXiv 2502.06597; read as an abstract) bound the joint sensitivity of
+first and second moments, so that the second costs nothing more, for the matrix mechanism of a
+curator who releases a stream. Here contributors add the noise, once; z has a constant and weights
+to choose, and Δ is exact for `replace`.
+
 **Several rows of one person.** A person with m rows sends their mean, which lies in the convex hull
 of what one row can send, under any form. By Lemma H (`blurfit.theory.coded`) Δ and Δ₁ are those of
 one row, for `replace` (all rows of a person by any others, however many), `zero-out` and a

@@ -6,7 +6,6 @@
     load_adult(path)       UCI Adult, from the Current Population Survey 1994: income over 50,000
     load_ipums(path)       your own extract from IPUMS USA, as the paper used
     load_uci(name, path)   twelve small regression sets, on which others compare
-    load_table(path, …)    any table of numbers with bounds
 
 Each gives a `Census`: the columns, and a schema whose bounds are constants that no column changes
 (but for `load_uci`, which says why).
@@ -14,7 +13,6 @@ Each gives a `Census`: the columns, and a schema whose bounds are constants that
 
 from blurfit.simulation.census import Census, make_census
 from blurfit_lab.datasets.census import load_acs, load_fulton, load_ipums
-from blurfit_lab.datasets.data_files import load_table
 from blurfit_lab.datasets.uci import UCI_SETS, load_adult, load_uci
 
 __all__ = [
@@ -24,7 +22,6 @@ __all__ = [
     "load_adult",
     "load_fulton",
     "load_ipums",
-    "load_table",
     "load_uci",
     "make_census",
 ]

@@ -1,16 +1,11 @@
-"""Read data files, and any table of numbers with bounds.
-
-**Files.** Where data files are, and how their columns become NumPy arrays.
+"""Find data files, and read their columns as NumPy arrays.
 
 A file is looked for where the caller says, else in the folder that the environment variable
 BLURFIT_DATA names.
-
-**Tables of your own.** Any table of numbers with bounds, as a population: so that comparisons run
-on your own data.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +14,6 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Numeric
-from blurfit.schema.schema import Schema
-from blurfit.simulation.census import Census
 
 Column = npt.NDArray[Any]
 PathLike = str | os.PathLike[str]
@@ -86,36 +78,3 @@ def _numbers(file: Path, name: str, column: pd.Series, *, blanks: bool) -> Colum
             "export codes rather than labels."
         )
     return values
-
-
-Bounds = Mapping[str, tuple[float, float]]
-
-
-def load_table(path: PathLike, *, target: str, bounds: Bounds, name: str | None = None) -> Census:
-    """The columns that `bounds` names, from a Parquet or CSV file (.parquet, .csv, .csv.gz).
-
-    Args:
-        path: of the file.
-        target: the column to predict, which is one of `bounds`.
-        bounds: (lower, upper) of each column, which everyone knows; what lies outside is clipped.
-        name: for titles; the file's own name if left out.
-    """
-    if target not in bounds:
-        raise InvalidValueError(
-            f"Expected target={target!r} to be among the bounded columns {list(bounds)}: add its "
-            "publicly known bounds."
-        )
-    features = tuple(
-        Numeric(column, *_pair(column, ends)) for column, ends in bounds.items() if column != target
-    )
-    schema = Schema(features, Numeric(target, *_pair(target, bounds[target])))
-    file = existing(Path(path), "Pass the path of a Parquet or CSV file.")
-    return Census(read(file, list(bounds)), schema, name or file.stem, synthetic=False)
-
-
-def _pair(column: str, ends: tuple[float, float]) -> tuple[float, float]:
-    if not isinstance(ends, tuple | list) or len(ends) != 2:
-        raise InvalidValueError(
-            f"Expected bounds[{column!r}]={ends!r} to be a pair (lower, upper) of numbers."
-        )
-    return ends[0], ends[1]

@@ -78,7 +78,7 @@ RIVALS: dict[Task, tuple[str, ...]] = {  # those that keep (ε, δ) on any table
     "count": (),
 }
 DATABASES = [("first", "https://first.example"), ("second", "https://second.example")]
-BETTER: dict[str, Any] = {"accounting": "exact", "rule": "certified", "rounds": 20, "steps": 100}
+BETTER: dict[str, Any] = {"accounting": "exact", "rule": "certified", "rounds": 20}
 BINS = 15
 LEAST_PROBABILITY, LEAST_RATE = 1e-4, 1e-2
 TOLERANCE: dict[Task, float] = {"number": 0.05, "label": 0.001, "count": 0.001}
@@ -193,8 +193,6 @@ def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) 
         raise InvalidValueError(f"Expected a method or a rival, and {method!r} is none.")
     known = inspect.signature(family).parameters
     better = {name: value for name, value in BETTER.items() if name in known}
-    if family.__name__.startswith("Gradient"):  # whose accounting is modern by default
-        better.pop("accounting")
     terms: dict[str, Any] = {**promise.terms, **better, "random_state": seed}
     if crowd.task == "number":
         terms["target_bounds"] = ends(crowd.schema.target)

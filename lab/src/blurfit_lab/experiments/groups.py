@@ -28,9 +28,9 @@ from scipy.special import expit
 from blurfit import Agreement, Categorical, Numeric, PublishedMoments, Schema
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, Progress, silent
-from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit_lab.experiments.tables import inside
 
 PEOPLE = ("even", "by group", "uneven")
 DESIGNS = ((2, 0.0), (6, 0.0), (6, 0.5))  # groups, and the overlap of their codes
@@ -106,8 +106,8 @@ def _groups_cell(
         for place, agreement in enumerate(agreements):
             clean = exact_totals(agreement, people)
             moments = moments_of(agreement, sampler_for(agreement, clean).draw(generator))
-            for name, inside in _asked_of_groups(moments, groups).items():
-                hits[place].setdefault(name, []).extend(inside)
+            for name, holds in _asked_of_groups(moments, groups).items():
+                hits[place].setdefault(name, []).extend(holds)
     names = ("coefficients", "differences", "explained", "unexplained", "told")
     return [
         {name: float(np.mean(one[name])) if one.get(name) else float("nan") for name in names}
@@ -125,27 +125,20 @@ def _asked_of_groups(moments: PublishedMoments, groups: int) -> dict[str, list[f
     except InfeasibleError:
         return found
     places = [names.index(name) for name in models.models]
-    found["coefficients"] = _inside(models.coefficients, coefficients[places].ravel())
+    found["coefficients"] = inside(models.coefficients, coefficients[places].ravel())
     if 0 in places and len(places) > 1:
         others = [place for place in places if place]
         apart = (coefficients[others] - coefficients[0]).ravel()
-        found["differences"] = _inside(models.differences(names[0]), apart)
+        found["differences"] = inside(models.differences(names[0]), apart)
         found["told"] = [float(place in others) for place in range(1, groups)]
     if {0, 1} <= set(places):
         split = by_group.decompose(FORMULA, names[1], names[0])
         explained = (means[1] - means[0]) @ coefficients[0, 1:]
         at = np.append(1.0, means[1])
         rest = at @ (coefficients[1] - coefficients[0])
-        inside = _inside(split, np.array([np.nan, explained, *[np.nan] * 4, rest]))
-        found["explained"], found["unexplained"] = [inside[1]], [inside[-1]]
+        holds = inside(split, np.array([np.nan, explained, *[np.nan] * 4, rest]))
+        found["explained"], found["unexplained"] = [holds[1]], [holds[-1]]
     return found
-
-
-def _inside(found: Answers, true: AnyArray) -> list[float]:
-    columns = found.to_dict()
-    lower, upper = np.array(columns["lower"]), np.array(columns["upper"])
-    inside: list[float] = ((lower <= true) & (true <= upper)).astype(float).tolist()
-    return inside
 
 
 # ---- weights
@@ -186,7 +179,7 @@ def weights_contest(
                 schema, epsilon=epsilon, delta=1e-6, quorum=count, weighting="weight"
             )
             generator = np.random.default_rng([count, int(1000 * epsilon)])
-            means, plain, inside, slopes, refused = [], [], [], [], 0
+            means, plain, hits, slopes, refused = [], [], [], [], 0
             for _ in range(trials):
                 people = selected(count, generator)
                 plain.append(people["y"].mean())
@@ -194,7 +187,7 @@ def weights_contest(
                 moments = moments_of(agreement, sampler_for(agreement, clean).draw(generator))
                 found = moments.mean("y")
                 means.append(float(found.answer.values[0]))
-                inside += _inside(found, np.array([MEAN]))
+                hits += inside(found, np.array([MEAN]))
                 model = moments.fit("y ~ a + b")
                 if not model.inference:
                     refused += 1
@@ -210,7 +203,7 @@ def weights_contest(
                     "bias": np.mean(means) - MEAN,
                     "gone": 1 - abs((np.mean(means) - MEAN) / bias),
                     "rms": float(np.sqrt(np.mean((np.array(means) - MEAN) ** 2))),
-                    "mean": np.mean(inside),
+                    "mean": np.mean(hits),
                     "coefficients": np.mean(slopes) if slopes else float("nan"),
                     "refused": refused / trials,
                 }

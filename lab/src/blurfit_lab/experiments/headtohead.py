@@ -5,7 +5,8 @@
 Every method has the same rows, the same public bounds, the same (ε, 1/n²) and its own defaults.
 Lines are kept as they are computed, a file for each population and relation of neighbours: a run
 that was stopped goes on, and two runs that divide the families between them can share a folder.
-`run.json` says which commit they are of; a folder is continued by the same commit alone.
+`run.json` says which commit our lines are of, and which one changed the rivals last: each part is
+continued by the same commit alone, so that the rivals' lines serve until their code changes.
 
 **Verdicts** are paired over trials, by Student's law at 99 %. In a cell a line *loses* if it is
 surely behind some rival by more than 5 % of its loss (labels: 0.001 of log loss, or 0.0005 of
@@ -23,7 +24,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -53,6 +54,8 @@ OURS = (HOLDER, SEND, TWO)
 COLUMNS = 14  # of generated people
 ACCURACY = 0.0005
 RUN = "run.json"
+Part = Literal["ours", "rivals"]
+PARTS: tuple[Part, ...] = ("ours", "rivals")
 
 
 class Family(NamedTuple):
@@ -102,10 +105,11 @@ def measure(
     trials: int = 8,
     most: int = 100,
     relations: Sequence[Neighbours] = NEIGHBOURS,
+    parts: Sequence[Part] = PARTS,
     progress: Progress = silent,
 ) -> None:
     """Compute what is missing in the folder: `trials` of every cell, then more where it matters."""
-    _require_commit(out)
+    _require_commit(out, parts)
     work = [
         (family, population, relation)
         for family in families
@@ -121,7 +125,8 @@ def measure(
         file = _file(out, family.task, population, relation)
         if near_alone:
             cells = near(frame([file]), family.task, cells)
-        methods = (*OURS, MEAN, *RIVALS[family.task])
+        theirs = (MEAN, *RIVALS[family.task])
+        methods = [one for part in parts for one in (OURS if part == "ours" else theirs)]
         everywhere.run(family.task, cells, range(count), methods, file, neighbours=relation)
         progress(place + 1, len(rounds) * len(work))
 
@@ -130,24 +135,30 @@ def _file(out: Path, task: Task, population: str, relation: Neighbours) -> Path:
     return out / relation / f"{task}-{population}.jsonl"
 
 
-def _require_commit(out: Path) -> None:
+def _require_commit(out: Path, parts: Sequence[Part]) -> None:
     """Write down which commit is measured, or refuse to add to another's results."""
-    here, file = commit(), out / RUN
-    if file.exists():
-        known = json.loads(file.read_text(encoding="utf-8"))["commit"]
-        if known != here:
+    file = out / RUN
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    for part in parts:
+        if (other := known.setdefault(part, here := commit(part))) != here:
             raise InvalidValueError(
-                f"Expected to continue results of commit {here}, and those in {str(out)!r} are of "
-                f"{known}: give another --out, or write the pages alone with --pages-only."
+                f"Expected to continue {part} of commit {here}, and results in {str(out)!r} are of "
+                f"{other}: give another --out, or write the pages alone with --pages-only."
             )
     out.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"commit": here}) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(known) + "\n", encoding="utf-8")
 
 
-def commit() -> str:
-    """Name what is measured: the commit of the source, or the version outside of a clone."""
+def commit(part: Part) -> str:
+    """Name what is measured: this commit, or the last that changed the rivals; the version outside
+    of a clone.
+    """
+    of = {
+        "ours": ["describe", "--always", "--dirty", "--abbrev=8"],
+        "rivals": ["log", "-1", "--format=%h", "--abbrev=8", "--", "../rivals"],
+    }
     told = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=8"],
+        ["git", *of[part]],
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,

@@ -187,7 +187,8 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
     return wins | {
         "rivals": str(len({*RIVALS["number"], *RIVALS["label"]})),
         "behind_mean": str(_count(found, "mean", HOLDER, "loses")),
-        "commit": run["commit"],
+        "commit": " and ".join(sorted({*run.values()})),
+        "commits": ", ".join(f"{part} at commit {one}" for part, one in run.items()),
         "cells": str(len(trials)),
         "least": str(trials.min()),
         "most": str(trials.max()),

@@ -159,7 +159,7 @@ def _cell(
 ) -> dict[str, float]:
     agreement = Agreement.propose(SCHEMA, epsilon=epsilon, delta=1e-6, quorum=count)
     generator = np.random.default_rng([count, int(epsilon * 1000), PEOPLE.index(kind)])
-    inside: dict[str, list[float]] = {name: [] for name in true}
+    hits: dict[str, list[float]] = {name: [] for name in true}
     rejected: dict[str, list[bool]] = {
         name: [] for name in ("χ² rejects", "equal means rejects", "nested F rejects")
     }
@@ -168,19 +168,19 @@ def _cell(
     models = Agreement.propose(MODELS, epsilon=epsilon, delta=1e-6, quorum=count)
     for _ in range(trials):
         release = _sent(models, drawn(kind, count, generator), generator)
-        told += _ask_models(release, rows, inside, rejected, true)
+        told += _ask_models(release, rows, hits, rejected, true)
         moments = _sent(agreement, drawn(kind, count, generator), generator)
         for name, ask in QUESTIONS.items():
             try:
                 found = ask(moments)
             except InfeasibleError:
                 continue
-            inside[name] += _inside(found, true[name])
+            hits[name] += inside(found, true[name])
         rejected["χ² rejects"].append(moments.table("region", "school").test().p_value < 0.05)
         rejected["equal means rejects"].append(
             moments.mean("pay", by="region").test().p_value < 0.05
         )
-    shown = {name: float(np.mean(hits)) if hits else float("nan") for name, hits in inside.items()}
+    shown = {name: float(np.mean(one)) if one else np.nan for name, one in hits.items()}
     shown |= {name: float(np.mean(one)) if one else np.nan for name, one in rejected.items()}
     return shown | {"models told": told / (3 * trials)}
 
@@ -196,7 +196,7 @@ def _sent(agreement: Agreement, people: Table, generator: np.random.Generator) -
 def _ask_models(
     release: PublishedMoments,
     rows: Table,
-    inside: dict[str, list[float]],
+    hits: dict[str, list[float]],
     rejected: dict[str, list[bool]],
     true: dict[str, AnyArray],
 ) -> int:
@@ -209,10 +209,10 @@ def _ask_models(
         try:
             if name == "curve":
                 found = release.fit("hours ~ curve(age)", ridge=0).effect("age")
-                inside[name] += _inside(found, true[name])
+                hits[name] += inside(found, true[name])
             elif name == "marginal effects":
                 model = release.fit("member ~ east + age", public=rows)
-                inside[name] += _inside(model.marginal_effects(rows), true[name])
+                hits[name] += inside(model.marginal_effects(rows), true[name])
             else:
                 larger = release.fit("hours ~ curve(age) + region", ridge=0)
                 test = larger.compare(release.fit("hours ~ curve(age)", ridge=0))
@@ -223,9 +223,9 @@ def _ask_models(
     return told
 
 
-def _inside(found: Answers, true: AnyArray) -> list[float]:
+def inside(found: Answers, true: AnyArray) -> list[float]:
+    """Tell of each answer that has an interval whether it holds the truth: 1, or 0."""
     columns = found.to_dict()
     lower, upper = np.array(columns["lower"]), np.array(columns["upper"])
-    told = np.isfinite(lower)
-    found_inside: list[float] = ((lower <= true) & (true <= upper))[told].astype(float).tolist()
-    return found_inside
+    holds = (lower <= true) & (true <= upper)
+    return [float(one) for one in holds[np.isfinite(lower)]]

@@ -4,11 +4,8 @@
 | --- | --- | --- |
 | `NonPrivate…`: no privacy, the floor | none | – |
 | `OutputPerturbation…` | ε | replace |
-| `LaplaceObjectivePerturbation…` | ε | replace |
 | `ObjectivePerturbation…`: Gaussian, published or certified | (ε, δ) | zero-out |
-| `GradientPerturbation…`: published, or with modern accounting | (ε, δ) | replace |
-| `LocalGradient…` | ε, locally | replace |
-| `FunctionalMechanism…` | ε | replace |
+| `GradientPerturbation…`: with today's accounting | (ε, δ) | replace |
 | `AdaSSPRegressor`: published, or exact | (ε, δ) | zero-out |
 | `BoostedAdaSSPRegressor`: exact, or as its code | (ε, δ) | zero-out |
 | `GaussMixRegressor`: published, or exact | (ε, δ) | zero-out |
@@ -25,15 +22,11 @@ from blurfit_lab.rivals.aggregates import BinAggRegressor, TukeyRegressor
 from blurfit_lab.rivals.gradient import (
     GradientPerturbationClassifier,
     GradientPerturbationRegressor,
-    LocalGradientClassifier,
-    LocalGradientRegressor,
 )
 from blurfit_lab.rivals.mixing import GaussMixRegressor, IterativeHessianMixingRegressor
 from blurfit_lab.rivals.noisy_sums import (
     AdaSSPRegressor,
     BoostedAdaSSPRegressor,
-    FunctionalMechanismClassifier,
-    FunctionalMechanismRegressor,
 )
 from blurfit_lab.rivals.nonprivate import (
     NonPrivateClassifier,
@@ -42,8 +35,6 @@ from blurfit_lab.rivals.nonprivate import (
 from blurfit_lab.rivals.perturbation import (
     GeneralisedObjectivePerturbationClassifier,
     GeneralisedObjectivePerturbationRegressor,
-    LaplaceObjectivePerturbationClassifier,
-    LaplaceObjectivePerturbationRegressor,
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
     OutputPerturbationClassifier,
@@ -54,18 +45,12 @@ __all__ = [
     "AdaSSPRegressor",
     "BinAggRegressor",
     "BoostedAdaSSPRegressor",
-    "FunctionalMechanismClassifier",
-    "FunctionalMechanismRegressor",
     "GaussMixRegressor",
     "GeneralisedObjectivePerturbationClassifier",
     "GeneralisedObjectivePerturbationRegressor",
     "GradientPerturbationClassifier",
     "GradientPerturbationRegressor",
     "IterativeHessianMixingRegressor",
-    "LaplaceObjectivePerturbationClassifier",
-    "LaplaceObjectivePerturbationRegressor",
-    "LocalGradientClassifier",
-    "LocalGradientRegressor",
     "NonPrivateClassifier",
     "NonPrivateRegressor",
     "ObjectivePerturbationClassifier",

@@ -28,6 +28,7 @@ class NonPrivate(Rival):
     source = "nobody"
     published_neighbours = None
     trust = "none"
+    proved = False
 
     ridge: float = 0.0
 

@@ -23,15 +23,8 @@ minimise.
 
 | rule | b | ridge | promise |
 | --- | --- | --- | --- |
-| "laplace" | density ∝ e^{−ε'‖b‖/change} | Λ, or more where ε' needs it | ε-DP |
 | "gaussian" | N(0, σ²I), σ = change·√(8 ln(2/δ) + 4ε)/ε | 2λ/ε at least | (ε, δ)-DP, as claimed |
 | "certified" | N(0, σ²I), σ = change/m | λ/(e^{split·ε} − 1) at least | (ε, δ)-DP, proved |
-
-**laplace**: Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 2, for neighbours that replace one
-record (Theorem 9). ε' = ε − 2 ln(1 + λ/Λ), which pays for the determinant of the change from b to
-w; where that is not positive, the ridge becomes λ/(e^{ε/4} − 1) and ε' = ε/2. (In the mean's scale,
-as they write it, Λ is nΛ', and change = 2 where a gradient is at most 1 long.) For zero-out one
-factor of the determinant is enough: ε' = ε − ln(1 + λ/Λ), and λ/(e^{ε/2} − 1).
 
 **gaussian**: Kifer, Smith and Thakurta 2012, Algorithm 1, printed with the gradient's own bound ζ
 in place of `change`, which covers adding or removing one record; for "replace" we put what one
@@ -201,22 +194,6 @@ class Perturbation:
     ridge: float
 
 
-def laplace(
-    epsilon: float, curvature: float, change: float, ridge: float, neighbours: Neighbours
-) -> Perturbation:
-    """Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 2: density ∝ e^{−‖b‖/scale}.
-
-    >>> laplace(1.0, 0.25, 2.0, 0.0, "replace").scale
-    4.0
-    """
-    factors = 2 if neighbours == "replace" else 1
-    left = -1.0 if ridge == 0 else epsilon - factors * math.log1p(curvature / ridge)
-    if left > 0:
-        return Perturbation(change / left, ridge)
-    needed = curvature / math.expm1(min(epsilon / (2 * factors), _LARGEST))
-    return Perturbation(2 * change / epsilon, max(ridge, needed))
-
-
 def gaussian(
     epsilon: float, delta: float, curvature: float, change: float, ridge: float
 ) -> Perturbation:
@@ -243,32 +220,6 @@ def certified(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LaplaceObjectivePerturbation(PureRival):
-    """ε-DP, by a linear term whose length is Gamma distributed.
-
-    Args:
-        ridge: Λ, in all and not per record; raised where ε needs it.
-    """
-
-    source = "Chaudhuri, Monteleoni and Sarwate 2011, objective perturbation"
-    published_neighbours = "replace"
-
-    ridge: float = 0.0
-
-    def promise(self) -> FitGuarantee:
-        """ε-DP."""
-        nonnegative(ridge=self.ridge)
-        return super().promise()
-
-    def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
-        """The minimiser of the perturbed objective."""
-        change = risk.gradient_change(self.neighbours)
-        found = laplace(self.epsilon, risk.curvature, change, self.ridge, self.neighbours)
-        noise = exponential_in_norm(risk.dimension, 1 / found.scale, generator)
-        return minimiser(risk, found.ridge, noise)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbation(ApproximateRival):
     """(ε, δ)-DP, by a Gaussian linear term.
 
@@ -280,6 +231,7 @@ class ObjectivePerturbation(ApproximateRival):
 
     source = "Kifer, Smith and Thakurta 2012, objective perturbation"
     published_neighbours = "zero-out"
+    proved = False  # but for rule="certified"
     choices = (("rule", GAUSSIAN_RULES),)
 
     ridge: float = 0.0
@@ -322,16 +274,6 @@ class ObjectivePerturbation(ApproximateRival):
         found = self.perturbation(risk)
         noise = gaussian_noise(risk.dimension, found.scale, generator)
         return minimiser(risk, found.ridge, noise)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class LaplaceObjectivePerturbationRegressor(LaplaceObjectivePerturbation, InBall):
-    """Least squares in a ball, its objective perturbed; ε-DP."""
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class LaplaceObjectivePerturbationClassifier(LaplaceObjectivePerturbation, RivalClassifier):
-    """Logistic regression, its objective perturbed; ε-DP."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -298,6 +298,7 @@ class Rival(BaseEstimator):  # type: ignore[misc]
     source: ClassVar[str]  # who published it
     published_neighbours: ClassVar[Neighbours | None]  # the relation of their proof
     trust: ClassVar[str] = "central"  # who fits sees the rows; "local", or "none" of privacy
+    proved: ClassVar[bool] = True  # whether the promise is proved, by defaults
     choices: ClassVar[Sequence[tuple[str, Sequence[str]]]] = ()  # what is one of some words
     wholes: ClassVar[Sequence[str]] = ()  # what is a whole number
 

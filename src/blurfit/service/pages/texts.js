@@ -1,4 +1,4 @@
-// What the survey says in its own words, in the reader's language: mirrors `blurfit.schema.wording`
+// What the survey says in its own words, in the reader's language: mirrors `blurfit.schema.columns`
 // and `titles`. A text is a string, or strings by language.
 
 import { number, t, wanted } from "./language.js";

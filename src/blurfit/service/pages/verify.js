@@ -298,7 +298,7 @@ function whole(name, value) {
 }
 
 // ---- What people read of a survey is one line of text, plain or by language, and cannot hide or reorder
-// what is read: mirrors `blurfit.schema.wording`. Each function returns the fields that it found.
+// what is read: mirrors `blurfit.schema.columns`. Each function returns the fields that it found.
 
 const ABOUT = ["title", "purpose", "organiser", "contact"];
 const WORDS = ["title", "question", "hint", "unit", "section"];
@@ -351,7 +351,7 @@ function isLine(text) {
 }
 
 // ---- The databases of an agreement: none, or two different ones at addresses that nobody can listen to,
-// and numbers that can be shared. Mirrors `blurfit.agreement.databases`.
+// and numbers that can be shared. Mirrors `blurfit.agreement.terms`.
 
 const LARGEST_NAME = 100;
 
