@@ -36,8 +36,8 @@ could have noticed:
   their weights: (a·q/σ_q + b·E/σ_E)/√(a² + b²) > 0.5 is a sign. Without a gauge the law is that
   of Gaussian features, as large as the last wave's Σs²‖f‖² says, and Σs² its own; and as nothing
   else would tell of tails, it has to stand by itself: q/σ_q > 0.5 is a sign as well, and b = 0.
-* *Could they be seen?* √(a² + b²), the deviations at which such people stand, must be at least 3:
-  then they are missed less than once in a hundred fits.
+* *Could they be seen?* √(a² + b²), the deviations at which such people stand, must be at least
+  2.5: then they are missed in one fit of forty, and with more people hardly ever.
 * *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
@@ -130,7 +130,7 @@ LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.5  # signs of people whom no wave saw
 SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
-FEW, CLEAR = 0.01, 3.0  # a share of people at the bounds, and the deviations that they must be
+FEW, CLEAR = 0.01, 2.5  # a share of people at the bounds, and the deviations that they must be
 LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
