@@ -176,9 +176,9 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
     return replace(
         step,
         coefficients=start_of(chart) + back @ step.coefficients,
-        sampling=_symmetric(back @ robust @ back.T),
-        classical=_symmetric(back @ classical @ back.T),
-        privacy=_symmetric(back @ step.privacy @ back.T + bias),
+        sampling=symmetric(back @ robust @ back.T),
+        classical=symmetric(back @ classical @ back.T),
+        privacy=symmetric(back @ step.privacy @ back.T + bias),
         residual_variance=left * chart.scale**2,
         r_squared=None,
     )
@@ -374,9 +374,8 @@ def _kept(square: float, noise: float) -> float:
     return max(0.0, 1 - noise / square) if square > 0 else 0.0
 
 
-def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
-    """Return the estimates of the exact curve, one step after the model that the map announced."""
-    read = step_sums(chart, sums)
+def told_step(read: StepSums, sums: WaveSums) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """Return κ, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates."""
     values = np.linalg.eigvalsh(read.gram)
     least, blur = float(values[0]), sums.deviation**2 / 2
     condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
@@ -387,7 +386,22 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         )
     inverse, theta = solved(read)
     noise = read.linear_variance * np.eye(len(theta))
-    noise += read.noise.sandwich(np.outer(theta, theta))
+    return condition, inverse, theta, noise + read.noise.sandwich(np.outer(theta, theta))
+
+
+def refuse_long_step(change: float) -> None:
+    """Refuse a step that changed scores by more than a quadratic can tell; `change` is squared."""
+    if change > LONGEST_STEP**2:
+        raise InfeasibleError(
+            f"The last step changed scores by {math.sqrt(change):.2g}, more than {LONGEST_STEP}: "
+            "one step is not enough for honest errors; plan another Newton wave."
+        )
+
+
+def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
+    """Return the estimates of the exact curve, one step after the model that the map announced."""
+    read = step_sums(chart, sums)
+    condition, inverse, theta, noise = told_step(read, sums)
     middle = plain = read.dispersion * read.gram
     if sums.squares is not None:
         order = [len(theta) - 1, *range(len(theta) - 1)]
@@ -396,11 +410,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     sampling, classical, privacy = (inverse @ one @ inverse for one in (middle, plain, noise))
     squares = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)]) ** 2
     change = max(float((theta**2 - np.diagonal(sampling + privacy)) @ squares), 0.0)  # d²
-    if change > LONGEST_STEP**2:
-        raise InfeasibleError(
-            f"The last step changed scores by {math.sqrt(change):.2g}, more than {LONGEST_STEP}: "
-            "one step is not enough for honest errors; plan another Newton wave."
-        )
+    refuse_long_step(change)
     left = change * (0.125 if isinstance(chart.loss, LogisticNewton) else 0.25)
     short = np.diag(left**2 / (len(theta) * squares))
     scale = np.sqrt(squares)
@@ -416,9 +426,9 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         names=(INTERCEPT, *(f"v{place}" for place in range(chart.whitening.dimension))),
         count=sums.count,
         coefficients=start_of(chart) + back @ (theta + more),
-        sampling=_symmetric(back @ (sampling + short) @ back.T),
-        classical=_symmetric(back @ (classical + short) @ back.T),
-        privacy=_symmetric(back @ privacy @ back.T),
+        sampling=symmetric(back @ (sampling + short) @ back.T),
+        classical=symmetric(back @ (classical + short) @ back.T),
+        privacy=symmetric(back @ privacy @ back.T),
         residual_variance=None,
         r_squared=None,
         condition=condition,
@@ -443,5 +453,6 @@ def _bend(chart: NewtonMap, q: FloatArray) -> FloatArray:
     return np.asarray(beside * np.eye(len(q)) + (along - beside) * np.outer(u, u) + mixed + mixed.T)
 
 
-def _symmetric(matrix: FloatArray) -> FloatArray:
+def symmetric(matrix: FloatArray) -> FloatArray:
+    """Return a matrix that rounding has made uneven, even."""
     return np.asarray((matrix + matrix.T) / 2)
