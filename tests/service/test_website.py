@@ -150,9 +150,9 @@ def test_only_some_scripts_keep_anything_on_the_device() -> None:
     for name, text in scripts().items():
         assert not re.search(r"indexedDB|\.cookie", text), name
         if "localStorage" in text:
-            assert name in {"outbox.js", "ledger.js", "waves.js", "diary.js"}
+            assert name in {"bytes.js", "outbox.js", "ledger.js", "waves.js", "diary.js"}
         if "sessionStorage" in text:
-            assert name in {"survey.js", "language.js"}
+            assert name in {"bytes.js", "survey.js", "language.js"}
 
 
 def test_the_wheel_carries_the_pages(tmp_path: Path) -> None:

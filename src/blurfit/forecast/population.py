@@ -125,10 +125,7 @@ class Population(People):
     @classmethod
     def of_file(cls, schema: Schema, path: Path) -> "Population":
         """Read a file of public records: .csv, .csv.gz or .parquet."""
-        parts = [values(schema, part) for part in TableFile(path, schema).chunks()]
-        if not parts:
-            raise InvalidValueError(f"Expected at least one row in {str(path)!r}.")
-        return cls.of_values(schema, np.concatenate(parts), path.name)
+        return cls.of_values(schema, values_in(path, schema), path.name)
 
     @classmethod
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Population":
@@ -322,6 +319,14 @@ class Samples:
             z = people.rows[generator.integers(0, len(people.rows), n)]
             products[place] = z.T @ z
         return CollectionSums(n, left * products + (1 - left) * n * people.products)
+
+
+def values_in(path: Path, schema: Schema) -> FloatArray:
+    """Read the columns of all questions from a file of public records."""
+    parts = [values(schema, part) for part in TableFile(path, schema).chunks()]
+    if not parts:
+        raise InvalidValueError(f"Expected at least one row in {str(path)!r}.")
+    return np.concatenate(parts)
 
 
 def generated_answers(schema: Schema, generator: np.random.Generator) -> dict[str, Any]:

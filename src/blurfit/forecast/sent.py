@@ -29,13 +29,13 @@ from blurfit.forecast.population import (
     Population,
     Samples,
     generated_answers,
+    values_in,
 )
 from blurfit.learning.hazards import EventSums
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
 from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.schema import Schema
-from blurfit.schema.table_files import TableFile
 from blurfit.schema.vectors import values
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.events import EventForm
@@ -109,10 +109,7 @@ class Exits(People):
     @classmethod
     def of_file(cls, schema: Schema, path: Path) -> "Exits":
         """Read a file of public records: .csv, .csv.gz or .parquet."""
-        parts = [values(schema, part) for part in TableFile(path, schema).chunks()]
-        if not parts:
-            raise InvalidValueError(f"Expected at least one row in {str(path)!r}.")
-        return cls.of_values(schema, np.concatenate(parts), path.name)
+        return cls.of_values(schema, values_in(path, schema), path.name)
 
     @classmethod
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Exits":

@@ -4,7 +4,7 @@
 import { answers, field, putBack, showAsked } from "./fields.js";
 import { asTyped, language, number, percent, t, withError } from "./language.js";
 import { markdown } from "./markdown.js";
-import { alarm, alarmOf, ask, definitions, fingerprintHere, h, place, show, term } from "./page.js";
+import { alarm, alarmOf, ask, begin, definitions, fingerprintHere, h, place, show, term } from "./page.js";
 import { curvePlot, effectPlot, intervalPlot, scaleOf } from "./plots.js";
 import {
   aimOf, effectsOf, estimatesOf, featuresOf, inferenceOf, outputsOf, predict, predictionInterval, qualityOf,
@@ -19,10 +19,7 @@ const fingerprint = fingerprintHere();
 const base = `/collections/${fingerprint}`;
 const isOfWaves = ({ link, method }) => link === "linear" && method.startsWith("waves");
 
-start().catch((error) => {
-  place("loading").hidden = true;
-  show("message", alarmOf(error, t("notShown")));
-});
+begin(start);
 
 async function start() {
   const model = await ask(`${base}/model`);
@@ -136,7 +133,7 @@ function curve(model, output, name, points) {
   const values = { question: titleOf(asked), target: targetInWords(model.agreement.schema) };
   const words = t("curve.ends", { from: ends[0].value, at: ends[0].x, to: ends[1].value, then: ends[1].x });
   return h("figure.curve",
-    h("figcaption", h("b", { dir: "auto" }, titleOf(asked)), ` ${t("curve.words", values)} ${words}`),
+    h("figcaption", h("b", { dir: "auto" }, titleOf(asked)), `: ${t("curve.words", values)} ${words}`),
     curvePlot(points, `${titleOf(asked)}: ${words}`),
     h("div.ends", { "aria-hidden": "true" }, ends.map(({ x }) => h("span", x))),
   );
