@@ -9,17 +9,16 @@ The public interface is `__all__` of this package and of `blurfit.estimators`, a
 real data sets and experiments are a distribution of their own, `blurfit-lab`.
 """
 
-import re
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from blurfit.version import __version__ as __version__
 
 # `__init__.pyi` is the public list: where each name lives, for type checkers and for us. A name is
 # read when it is first used, so that `import blurfit` takes no time.
-_LIST = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-_HOME = {name: home for home, name in re.findall(r"from (\S+) import \(?\s*(\w+) as ", _LIST)}
+with open(f"{__file__}i", encoding="ascii") as _list:  # noqa: PTH123
+    _lines = [one.split() for one in _list.read().replace("(\n    ", "").splitlines()]
+_HOME = {one[3]: one[1] for one in _lines if one[:1] == ["from"]}  # from MODULE import NAME as NAME
 __all__ = sorted(_HOME.keys() - {"__version__"})
 
 
