@@ -112,6 +112,16 @@ def test_a_translation_says_the_same() -> None:
         assert english.endswith(".") <= german.endswith(".")
 
 
+def test_what_cannot_be_had_together_has_german() -> None:
+    tree = ast.parse((SOURCE / "agreement" / "terms.py").read_text(encoding="utf-8"))
+    rules = next(one for one in ast.walk(tree) if getattr(one, "name", "") == "require_together")
+    pairs = [one.elts for one in ast.walk(rules) if isinstance(one, ast.Tuple)]
+    reasons = [f"Expected {words}" for pair in pairs if " " in (words := template(pair[-1]))]
+    assert len(reasons) > 10
+    for reason in reasons:
+        assert translated(reason, "de") is not None, f"add to sentences.de.po: {reason!r}"
+
+
 def test_every_word_of_the_pages_has_german() -> None:
     """And there is no German of words that no page has; each place for a value is in it."""
     folder = SOURCE / "service" / "pages"
