@@ -211,7 +211,10 @@ def write(out: Path, page: Path | None, headline_page: Path | None) -> None:
     persons = out / "persons.jsonl"
     told["persons"] = "Not measured."
     if persons.exists():
-        told["persons"] = markdown(pd.read_json(persons, lines=True), 4)
+        compared = pd.read_json(persons, lines=True)
+        compared["ε"] = [f"{one:g}" for one in compared["ε"]]
+        compared["leads"] = ["yes" if one else "" for one in compared.leads]
+        told["persons"] = markdown(compared, 4)
     for path, name in ((page, "rivals.md.in"), (headline_page, "comparison.md.in")):
         if path is not None:
             words = Path(__file__).with_name(name).read_text(encoding="utf-8")
