@@ -1,17 +1,19 @@
 """From a laptop to a cluster: files, a cluster, publishing, a trial, importing; and their growth.
 
 `python benchmarks/scale.py --json results.json`: each beside a limit or a rival in the same run.
-`--large` measures memory at 2²⁵ rows too, which needs 8 GB of disk. Files are made first, from
-generated people (synthetic), and removed at the end.
+`--large` measures memory at 2²⁵ rows too, which needs 8 GB of disk, and `--only crowd --rows
+100000000` reads 10⁸ people from one file, of 6 GB. Files are made first, from generated people
+(synthetic), and removed at the end.
 """
 
 import importlib
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +36,7 @@ from blurfit.simulation.sampler import exact_totals, sampler_for
 
 FloatArray = npt.NDArray[np.float64]
 
-ROWS, DIMENSION = 2**21, 14
+ROWS, DIMENSION, FEW = 2**21, 14, 3
 AT_ONCE = 2**18
 
 
@@ -127,6 +129,24 @@ def files(folder: Path, rounds: int, rows: int) -> Iterator[Row]:
         "that of one thread",
         (here - before) / alone,
     )
+
+
+def crowd(folder: Path, rows: int) -> Iterator[Row]:
+    """Very many people of few columns in one file: seconds of this machine, and of a cluster."""
+    agreed = agreement(rows, FEW)
+    start = perf_counter()
+    path = write(folder / "crowd.parquet", agreed, rows)
+    writing, size = perf_counter() - start, path.stat().st_size / 2**30
+    what = f"statistics of {rows:,} × 2·{FEW}"
+    for name, engine in (("threads", Threads()), ("Dask, 2 workers", Cluster(workers=2))):
+        with engine if isinstance(engine, Cluster) else nullcontext():
+            start = perf_counter()
+            found = learn(agreed, path, engine)
+            seconds = perf_counter() - start
+        assert found.count == rows
+        yield Row(f"{what}, {name}", seconds, f"writing {size:.1f} GiB", seconds / writing)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    Console().print(f"highest memory of this process: {peak:.0f} MB")
 
 
 MEMORY = """
@@ -280,7 +300,7 @@ def importing(rounds: int) -> Iterator[Row]:
 @click.command()
 @click.option("--rounds", default=5, show_default=True)
 @click.option("--rows", default=ROWS, show_default=True, help="Of files and stores.")
-@click.option("--only", help="One of importing, files, publishing, bulk, trial, memory.")
+@click.option("--only", help="One of importing, files, publishing, bulk, trial, memory, crowd.")
 @click.option("--large", is_flag=True, help="Measure memory at 2²⁵ rows too.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the rows here too.")
 def main(rounds: int, rows: int, only: str | None, large: bool, path: Path | None) -> None:
@@ -295,8 +315,10 @@ def main(rounds: int, rows: int, only: str | None, large: bool, path: Path | Non
             "publishing": partial(publishing, folder, rounds, rows),
             "bulk": partial(bulk, folder, rows // 2),
             "trial": partial(trial, rounds, rows),
+            "crowd": partial(crowd, folder, rows),
         }
-        for part in [parts[only]] if only in parts else parts.values() if not only else []:
+        usual = [run for name, run in parts.items() if name != "crowd"]  # which takes long
+        for part in [parts[only]] if only in parts else [] if only else usual:
             for row in part():
                 measured.append(row)
                 Console().print(f"{row.what}: {row.seconds:.3g} s, {row.against} {row.ratio:.3g}")

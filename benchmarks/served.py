@@ -125,13 +125,25 @@ class Served:
         self.stop()
 
 
+class Port(int):
+    """Where a server listens, and its process."""
+
+    pid: int
+
+    def processor_seconds(self) -> float:
+        """What the server has taken of processors so far, all of its threads together."""
+        words = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def running(script: str, folder: str, *server: str) -> Iterator[int]:
+def running(script: str, folder: str, *server: str) -> Iterator[Port]:
     """A server that a script runs by `--serve …`, with a store in a folder; its port is yielded."""
-    port = free_port()
+    port = Port(free_port())
     place = str(Path(folder, f"{'-'.join(server)}-{port}.db"))
     command = [sys.executable, script, "--serve", *server, place, str(port)]
     process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    port.pid = process.pid
     try:
         while process.poll() is None:
             try:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from blurfit.errors import EXTRAS
+from support.surveys import schema_text
 
 HIDE = f"""
 import sys
@@ -36,18 +37,7 @@ for line in sys.argv[1:]:
             found.append([end.code or 0, said.getvalue(), wrong.getvalue()])
 print(json.dumps(found))
 """
-SCHEMA = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 0
-upper = 100
-[target]
-name = "income"
-kind = "numeric"
-lower = 0
-upper = 1000
-"""
+SCHEMA = schema_text()
 LIBRARY = """
 import numpy as np
 import blurfit

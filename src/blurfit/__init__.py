@@ -14,42 +14,12 @@ from typing import Any
 
 from blurfit.version import __version__ as __version__
 
-# The public list: where each name lives. It is read when it is first used, so that `import blurfit`
-# takes no time; `__init__.pyi` says the same to type checkers.
-_HOMES = {
-    "blurfit.agreement.agreement": "Agreement",
-    "blurfit.agreement.plan": "Plan",
-    "blurfit.agreement.terms": "Terms",
-    "blurfit.audit.agreements": "audit_agreement",
-    "blurfit.audit.estimators": "audit_estimator",
-    "blurfit.budget": "Budget BudgetExceededError",
-    "blurfit.contributor.blur": "perturb perturb_table",
-    "blurfit.contributor.client": "Client",
-    "blurfit.errors": (
-        "BelowQuorumError BetweenWavesError BlurfitError ClosedError ConflictError "
-        "DateClosedError InfeasibleError InvalidValueError NotCertifiedError "
-        "NotInvitedError NotPrivateWarning NotPublishedError OtherGroupError PausedError "
-        "ServiceError StorageError UnknownCollectionError WaveClosedError"
-    ),
-    "blurfit.estimators.base": "FitGuarantee",
-    "blurfit.estimators.classifiers": "InputPerturbationClassifier MomentPerturbationClassifier",
-    "blurfit.estimators.regressors": "InputPerturbationRegressor MomentPerturbationRegressor",
-    "blurfit.estimators.survival": "MomentPerturbationSurvival",
-    "blurfit.forecast.sweep": "forecast_agreement",
-    "blurfit.messages.submissions": "Submission Submissions",
-    "blurfit.model.model": "PublishedModel",
-    "blurfit.model.moments": "PublishedMoments",
-    "blurfit.model.release": "learn",
-    "blurfit.schema.derived": "Bands Condition Cross Curve Poly Product",
-    "blurfit.schema.schema": "Binary Categorical Numeric Schema",
-    "blurfit.schema.columns": "About TimeToEvent Wording",
-    "blurfit.store.store": "Store",
-    "blurfit.theory.guarantees": "LocalGuarantee ModelGuarantee Setting",
-    "blurfit.theory.input_calibration": "InputCalibration calibrate guarantee",
-    "blurfit.theory.moments": "MomentCalibration calibrate_moment",
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-__all__ = [*sorted(_HOME)]
+# `__init__.pyi` is the public list: where each name lives, for type checkers and for us. A name is
+# read when it is first used, so that `import blurfit` takes no time.
+with open(f"{__file__}i", encoding="ascii") as _list:  # noqa: PTH123
+    _lines = [one.split() for one in _list.read().replace("(\n    ", "").splitlines()]
+_HOME = {one[3]: one[1] for one in _lines if one[:1] == ["from"]}  # from MODULE import NAME as NAME
+__all__ = sorted(_HOME.keys() - {"__version__"})
 
 
 def __getattr__(name: str) -> Any:

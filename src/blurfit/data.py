@@ -86,10 +86,12 @@ def _text(values: Any) -> bytes:
         if set(map(type, values)) == {float}:
             return _numbers(values)
         return b"[" + b",".join(map(_text, values)) + b"]"
-    return _word(values) if type(values) is str else rfc8785.dumps(values)
+    return _word(values) if type(values) in _SHORT else rfc8785.dumps(values)
 
 
-_word = lru_cache(maxsize=1024)(rfc8785.dumps)  # names above all, which all documents share
+# Names above all, which all documents share; and 1, 1.0 and True are not the same.
+_word = lru_cache(maxsize=4096, typed=True)(rfc8785.dumps)
+_SHORT = {str, int, float, bool, type(None)}
 
 
 def _numbers(values: Sequence[float]) -> bytes:

@@ -10,6 +10,8 @@ from blurfit import Agreement, InvalidValueError, Numeric, Schema, calibrate
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import (
     LATER_TERMS,
+    LEAST_DELTA,
+    MOST_EPSILON_BEHIND_NOISE,
     TERMS,
     Database,
     Terms,
@@ -164,6 +166,14 @@ ADULTS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
 INPUT = {"mechanism": "input", "weight_bound": 2.0}
 ROWS = "0a" * 32
 TWO = (Database("A", "https://a.example"), Database("B", "https://b.example"))
+
+
+def test_what_is_in_order_passes() -> None:
+    require_delta(LEAST_DELTA)
+    require_database_noise(True, MOST_EPSILON_BEHIND_NOISE)
+    require_database_noise(False, 10 * MOST_EPSILON_BEHIND_NOISE)
+    require_digest("0a" * 32)
+    require_digest(None)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,20 @@
 import pytest
 from playwright.sync_api import expect
 
-from blurfit import Agreement, perturb_table
+from blurfit import (
+    Agreement,
+    Binary,
+    Curve,
+    Numeric,
+    Schema,
+    TimeToEvent,
+    perturb_table,
+)
 from blurfit.agreement.plan import Plan
 from support.looks import PICTURES, look_at, problems
 from support.surveys import survey_schema
+
+from .conftest import new_context
 
 NARROW, WIDE = 320, 1280
 ALL = [(width, scheme) for width in (NARROW, WIDE) for scheme in ("light", "dark")]
@@ -95,6 +105,61 @@ def test_every_page_looks_right(visit, service, collections, locale) -> None:
     page.locator("article", has_text="weekly income").get_by_role("button", name=publish).click()
     expect(page.get_by_role("dialog")).to_be_visible()
     look_at(page, f"administration-3-publish-{tag}", *looks)
+
+
+@pytest.fixture(scope="module")
+def states(service, survey, people) -> dict[str, str]:
+    """Where there is a page that `collections` has none of, by what is special about it."""
+    promise = {"epsilon": 20, "delta": 1e-6, "quorum": 100, "admission": "anyone"}
+    age, married = Numeric("age", 18, 80), Binary("married")
+    bent = Schema(
+        [Curve("age", knots=[18, 40, 80]), married], Numeric("bent", 0, 200_000), sources=[age]
+    )
+    exit_ = Schema([married], TimeToEvent("months", "left", horizon=24, bands=8))
+    two = [("Office", service.address), ("University", "https://university.example")]
+    made = {
+        "diary": Agreement.propose(survey("diary"), diaries=True, **promise),
+        "event": Agreement.propose(exit_, **promise),
+        "curve": Agreement.propose(bent, **promise),
+        "paused": Agreement.propose(survey("paused"), **promise),
+        "closed": Agreement.propose(survey("closed"), **promise),
+        "invited": Agreement.propose(survey("invited"), **promise | {"admission": "invited"}),
+    }
+    for one in made.values():
+        service.open(one)
+    shared = Agreement.propose(survey("shared"), databases=two, proofs=False, **promise)
+    service.store.open(shared, role="first")
+    plan = Plan.propose(survey("planned"), waves=3, **promise | {"quorum": 300})
+    service.store.open(plan)
+    rows = people(400, "bent")
+    given = {name: rows[name] for name in ("age", "married", "bent")}
+    service.store.add(made["curve"], perturb_table(made["curve"], given))
+    service.store.publish(made["curve"])
+    service.store.pause(made["paused"].fingerprint)
+    service.store.close_collection(made["closed"].fingerprint)
+    found = {f"c-{name}": f"/c/{one.fingerprint}" for name, one in made.items()}
+    found["c-shared"], found["c-planned"] = f"/c/{shared.fingerprint}", f"/c/{plan.fingerprint}"
+    for name, one in (("shared", shared), ("planned", plan), *made.items()):
+        found[f"s-{name}"] = f"/collections/{one.fingerprint}"
+    return found | {"m-curve": f"/m/{made['curve'].fingerprint}"}
+
+
+@pytest.mark.parametrize("locale", list(LOOKS))
+def test_every_state_looks_right(chromium, service, states, locale) -> None:
+    """Diaries, events, groups, two databases, curves; paused, closed, by invitation alone."""
+    context = new_context(chromium, locale=locale)  # which may ask the other database
+    context.route("https://university.example/**", lambda route: route.abort())
+    page = context.new_page()
+    turn = list(LOOKS).index(locale)
+    for place, (name, path) in enumerate(states.items()):
+        if place % 2 != turn and not PICTURES:  # each of them in one language
+            continue
+        page.goto(service.address + path)
+        last = {"c": "#checks .towards", "s": "#agreement dl", "m": "figure.curve"}[name[0]]
+        expect(page.locator(last).first).to_be_visible()
+        looks = ALL if PICTURES else [LOOKS[locale][place // 2 % 2]]
+        look_at(page, f"state-{name}-{locale[:2]}", *looks)
+    context.close()
 
 
 def test_what_would_look_wrong_is_found(visit) -> None:

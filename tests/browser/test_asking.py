@@ -132,7 +132,7 @@ def test_a_final_refusal_is_not_offered_again(visit, service, survey) -> None:
     page.get_by_role("button", name="Send the blurred numbers").click()
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("The survey has closed")
-    expect(alert).to_contain_text("nothing of yours was stored")
+    expect(alert).to_contain_text("nothing of this was stored")
     expect(page.get_by_role("button", name="Try again")).to_have_count(0)
 
 

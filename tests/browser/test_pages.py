@@ -3,12 +3,15 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
 from blurfit import (
     Agreement,
+    Binary,
     Categorical,
+    Curve,
     Numeric,
     PublishedModel,
     PublishedMoments,
@@ -325,3 +328,25 @@ def test_home_lists_all_collections(visit, collect) -> None:
     page.get_by_role("button", name="Show all").click()
     page.get_by_role("link", name="listed income", exact=True).click()
     expect(page).to_have_url(re.compile(agreement.fingerprint))
+
+
+def test_a_curve_is_drawn_with_its_band(visit, service, people) -> None:
+    """The points are Python's, signed or not; in the place of its hats' own effects."""
+    features = [Numeric("age", 18, 80), Curve("age", knots=[18, 35, 60, 80]), Binary("married")]
+    schema = Schema(features[1:], Numeric("bent", 0, 200_000), sources=features[:1])
+    agreement = Agreement.propose(schema, epsilon=20, delta=1e-6, quorum=2000, admission="anyone")
+    service.open(agreement)
+    table = people(4000, "bent")
+    given = {name: table[name] for name in ("age", "married", "bent")}
+    service.store.add(agreement, perturb_table(agreement, given))
+    model = service.store.publish(agreement)
+    page = visit().go(f"/m/{agreement.fingerprint}")
+    caption = page.locator("figure.curve figcaption")
+    expect(caption).to_contain_text("How the prediction of bent follows it")
+    line = page.locator("figure.curve polyline").get_attribute("points").split()
+    heights = np.array([float(one.split(",")[1]) for one in line])
+    expected = np.array([row["estimate"] for row in model.effect("age").to_facts()["rows"]])
+    assert len(heights) == len(expected) == 4
+    scaled = [(x - x.min()) / np.ptp(x) for x in (-heights, expected)]
+    assert np.allclose(*scaled, atol=0.01)
+    expect(page.locator("ul.effects").first.locator("li")).to_have_count(1)  # married

@@ -98,7 +98,7 @@ def test_a_closed_collection_is_closed_for_good(
     (blurfit.folder / "people.csv").write_text("age,income\n1,2\n")
     late = blurfit("contribute", "agreement.json", "people.csv", *asked)
     assert late.returncode == 4
-    assert "The collection has closed" in late.stderr
+    assert "No more answers are taken" in late.stderr
     again = blurfit("close", "agreement.json", *as_administrator, "--json")
     assert json.loads(again.stdout) == database.status(agreed)
     assert database.status(agreed)["state"] == "closed"

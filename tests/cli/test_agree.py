@@ -8,19 +8,9 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import records_worth
 from blurfit.agreement.statement import premise_in_words
 from blurfit.schema.schema import Numeric, Schema
+from support.surveys import schema_text
 
-NUMBER = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 0
-upper = 100
-[target]
-name = "income"
-kind = "numeric"
-lower = 0
-upper = 1000
-"""
+NUMBER = schema_text()
 LABEL = NUMBER + "above = 370\n"
 TERMS = NUMBER + "[terms]\nepsilon = 2\ndelta = 1e-7\nquorum = 900\nneighbours = 'zero-out'\n"
 FEATURES = [Numeric("age", 0, 100)]

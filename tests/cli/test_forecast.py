@@ -86,3 +86,28 @@ def test_of_a_plan_it_says_what_liars_could_do(tmp_path: Path) -> None:
     words = run(str(file)).stdout
     assert words.startswith("If 1 % of the contributors lie together, knowing everything, they can")
     assert run(str(file), "--epsilon", "1").exit_code == 2, "which the plan has fixed"
+
+
+def test_rows_of_each_person_and_exits(tmp_path: Path) -> None:
+    result = run(str(SURVEY), *SMALL, "--rows-each", "8")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "8 rows of each person, ε = 1: with 1,000 contributors they add next to nothing" in text
+    document = json.loads(run(str(SURVEY), *SMALL, "--rows-each", "8", "--json").stdout)
+    assert [one["rows_add_nothing"] for one in document["cases"]] == [True, False]
+    assert {one["mechanism"] for one in document["cases"]} == {"moment"}
+    assert run(str(SURVEY), *SMALL, "--alike", "0.3").exit_code == 2
+    assert run(str(SURVEY), *SMALL, "--rows-each", "3", "--mechanism", "input").exit_code == 2
+    assert run(str(SURVEY), *SMALL, "--events", "0.3").exit_code == 2
+    file = tmp_path / "stays.toml"
+    file.write_text(
+        '[[features]]\nname = "age"\nkind = "numeric"\nlower = 20\nupper = 60\n\n'
+        '[target]\nname = "left"\nkind = "exit"\ntime = "months"\nhorizon = 24\nbands = 6\n'
+    )
+    result = run(str(file), *SMALL, "--events", "0.5")
+    assert result.exit_code == 0, result.output
+    assert "hazards" in result.output
+    document = json.loads(run(str(file), *SMALL, "--json").stdout)
+    assert document["population"] == "generated (33% events)"
+    assert document["cases"][1]["error"] < document["constant"]
+    assert run(str(file), *SMALL, "--advise").exit_code == 2

@@ -12,8 +12,7 @@ def write(folder, name: str, epsilon: float) -> None:
     Agreement.propose(schema, epsilon=epsilon, delta=1e-6, quorum=500).save(folder / name)
 
 
-def test_what_was_sent_and_what_it_adds_up_to(blurfit, monkeypatch) -> None:
-    monkeypatch.setenv("BLURFIT_HOME", str(blurfit.folder / "home"))
+def test_what_was_sent_and_what_it_adds_up_to(blurfit) -> None:
     assert "Nothing has been sent" in blurfit("ledger").stdout
     (blurfit.folder / "people.csv").write_text("age,income\n30,400\n50,500\n")
     for name, epsilon in (("one", 1), ("two", 2)):

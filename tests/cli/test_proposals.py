@@ -8,20 +8,10 @@ import pytest
 from blurfit import InvalidValueError, Numeric, Schema
 from blurfit.cli.agree import read_proposal
 from blurfit.cli.forecast import Numbers
+from support.surveys import schema_text
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
-PLAN = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 0
-upper = 100
-[target]
-name = "income"
-kind = "numeric"
-lower = 0
-upper = 1
-"""
+PLAN = schema_text(most=1)
 
 
 def test_a_plan_is_a_schema_with_terms(tmp_path: Path) -> None:

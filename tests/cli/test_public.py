@@ -15,23 +15,13 @@ from blurfit.model.fitting import fit_public
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.joint_release import SCHEMA, people, release
+from support.surveys import schema_text
 
 MOMENTS = release(20_000, epsilon=3.0)
 FORMULA = "married ~ income + age + C(region, 'south')"
 ROWS = people(1000, 77)
 NAMES = ("age", "education", "region", "married", "income")
-TOML = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 18
-upper = 90
-[target]
-name = "income"
-kind = "numeric"
-lower = 0
-upper = 100000
-"""
+TOML = schema_text(18, 90, 100_000)
 
 
 def write(path, columns=ROWS, names=NAMES):

@@ -214,7 +214,8 @@ def test_refusals_and_gaps_are_shown() -> None:
         Case(10, 1.0, "input", None, reason="too few"),
         Case(100, 1.0, "input", None, 1.1, 1.0, 1.2, 1.0, 5.0, refused=0.25),
     )
-    text = words(forecast_report(Forecast("made up", True, 2.0, 1.0, cells), 0.05))
+    unit = "share of wrong predictions"
+    text = words(forecast_report(Forecast("made up", True, 2.0, 1.0, cells, unit), 0.05))
     assert "–" in text
     assert "25% refused" in text
     assert "share of wrong predictions" in text

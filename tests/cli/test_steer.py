@@ -17,22 +17,11 @@ from blurfit.protocol.http import RemoteDatabase
 from blurfit.store.store import Store
 from support.closings import let_pass
 from support.plans import people, rows, written
+from support.surveys import schema_text
 
 NAMES = ("age", "education", "region", "married", "income")
 TERMS = ["--epsilon", "1", "--delta", "1e-6"]
-SCHEMA = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 18
-upper = 90
-[target]
-name = "income"
-kind = "numeric"
-lower = 0
-upper = 100000
-above = 45000
-"""
+SCHEMA = schema_text(18, 90, 100_000) + "above = 45000\n"
 
 
 @pytest.fixture

@@ -5,19 +5,9 @@ import json
 import pytest
 
 from support.serving import Port
+from support.surveys import schema_text
 
-SCHEMA = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 0
-upper = 100
-[target]
-name = "income"
-kind = "numeric"
-lower = 0
-upper = 1000
-"""
+SCHEMA = schema_text()
 PROMISE = ["--epsilon", "1", "--delta", "1e-6", "--quorum", "20"]
 
 

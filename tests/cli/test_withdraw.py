@@ -22,7 +22,6 @@ def run(*typed: object, code: int = 0) -> str:
 
 
 def test_from_a_receipt_to_a_verified_model(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.chdir(tmp_path)
     private = new_key()

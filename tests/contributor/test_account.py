@@ -84,8 +84,7 @@ def agreement(purpose: str | None = None, **terms) -> Agreement:
 
 
 @pytest.fixture
-def ledger(tmp_path, monkeypatch) -> Account:
-    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
+def ledger() -> Account:
     return Account()
 
 

@@ -36,8 +36,7 @@ COLUMNS = ("age", "education", "region", "married", "income")
 
 
 @pytest.fixture(autouse=True)
-def a_home(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
+def a_coin(monkeypatch) -> None:
     toss(monkeypatch, 1)
 
 
@@ -312,14 +311,14 @@ def test_a_table_goes_through_the_waves(client, two, lines, tmp_path, monkeypatc
 
 
 def test_a_table_is_resumed_where_it_was(client, two, lines, tmp_path, monkeypatch) -> None:
-    toss(monkeypatch, *([1] * FIRST + [2] * 22))
+    toss(monkeypatch, *([1] * FIRST + [2] * (40 - FIRST)))
     table = written(tmp_path / "people.csv", rows(people(40, 9), 0, 40), COLUMNS)
     lines[0].fates = ["lose answer"]
     with pytest.raises(ServiceError):
-        client.contribute_table(PLAN, table)  # the 18 of wave 1, who have arrived
+        client.contribute_table(PLAN, table)  # those of wave 1, who have arrived
     two.lead()
     assert client.contribute_table(PLAN, table) == 40
-    assert [two.first.count(one) for one in (PLAN.first(), two.current())] == [18, 22]
+    assert [two.first.count(one) for one in (PLAN.first(), two.current())] == [FIRST, 40 - FIRST]
     assert lines[0].sent[0] == lines[0].sent[1]
 
 

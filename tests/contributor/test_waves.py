@@ -26,9 +26,8 @@ AT_ONCE = 5
 
 
 @pytest.fixture(autouse=True)
-def small_parts(tmp_path, monkeypatch) -> None:
+def small_parts(monkeypatch) -> None:
     monkeypatch.setattr(sending, "ROWS_AT_ONCE", AT_ONCE)
-    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
 
 
 def connected(url: str, network) -> Client:

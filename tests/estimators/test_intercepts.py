@@ -149,3 +149,21 @@ def test_what_cannot_be_had_is_refused() -> None:
         regressor(spread=0.5).fit(X, y, groups=whose)
     with pytest.raises(InfeasibleError, match="effects='random', and everyone has one"):
         regressor().fit(X, y, groups=np.arange(len(X)))
+
+
+@seeded
+@pytest.mark.parametrize("effects", ["within", "random"])
+def test_without_noise_it_is_least_squares_of_the_same_rows(effects) -> None:
+    X, y, whose = visits(people=4000, least=2)
+    model = regressor(epsilon=1e5, random_state=2).set_params(effects=effects)
+    told = model.fit(X, y, groups=whose).estimates()
+    kept, people = model.plan_.kept, People.of(whose, len(X))
+    table = np.column_stack([np.ones(len(X)), X, y])
+    table -= ((1 - kept) * people.means(table))[whose]
+    table *= np.sqrt(people.weights)[:, None]
+    if effects == "within":
+        table = table[:, 1:]
+        told = told[1:]
+    right = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
+    found = np.array([one.value for one in told])
+    np.testing.assert_allclose(found, right, atol=0.1 * told[-1].standard_error)

@@ -148,3 +148,36 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_spent(options, words
         with pytest.raises(InvalidValueError, match=words):
             MomentPerturbationSurvival(bounds=SCHEMA, **options).fit(frame, y)
         assert not budget.expenses
+
+
+@seeded
+@pytest.mark.parametrize("model", ["additive", "logistic"])
+def test_several_spells_of_a_person_count_as_one(model) -> None:
+    """Spells that repeat add nothing; and those of one person are averaged, whoever comes first."""
+    frame, y, _ = staff(3000, 2)
+    settings = {"bounds": SCHEMA, "model": model, "epsilon": 1e6, "random_state": 0}
+    alone = MomentPerturbationSurvival(**settings).fit(frame, y)
+    people = np.tile(np.arange(3000), 3)
+    again = MomentPerturbationSurvival(**settings).fit(
+        pd.concat([frame] * 3, ignore_index=True), np.tile(np.asarray(y), 3), groups=people
+    )
+    np.testing.assert_allclose(again.coef_, alone.coef_, rtol=1e-3, atol=1e-4)
+    assert again.moments_.count == 3000
+    assert again.agreement_.diaries
+    plain, noisy = (one.agreement_.form.reach("replace") for one in (alone, again))
+    assert plain == noisy
+    order = np.random.default_rng(0).permutation(len(y))
+    other = MomentPerturbationSurvival(**settings).fit(
+        frame.iloc[order].reset_index(drop=True), np.asarray(y)[order], groups=order // 2
+    )
+    halves = MomentPerturbationSurvival(**settings).fit(frame, y, groups=np.arange(3000) // 2)
+    np.testing.assert_allclose(other.coef_, halves.coef_, rtol=1e-3, atol=1e-4)
+
+
+def test_a_promise_to_people_says_so() -> None:
+    frame, y, _ = staff(6000)
+    with Budget(epsilon=8, delta=1e-6) as budget:
+        model = MomentPerturbationSurvival(bounds=SCHEMA, epsilon=8.0, model="logistic")
+        model.fit(frame, y, groups=np.arange(6000) // 2)
+    assert "3,000 people" in repr(budget)
+    assert "all rows of one person" in model.guarantee_.statement

@@ -208,7 +208,6 @@ def test_contracts_whose_noise_is_too_small_for_their_code_are_refused(lie) -> N
     "terms",
     [
         {"mechanism": "input", "weight_bound": 1.0},
-        {"diaries": True},
         {"groups": "region"},
         {"weighting": "region", "factors": {"north": 1.0, "south": 0.5, "west": 0.1}},
         {"public_rows": "0" * 64, "sends": "targets"},
@@ -310,15 +309,3 @@ def test_a_group_that_may_be_empty_has_no_curve() -> None:
             model.fit(frame, y)
         with pytest.raises(InfeasibleError, match="in every band"):
             model.model_.curve(by="region")
-
-
-def test_no_forecast_is_made_up_for_exits() -> None:
-    from blurfit.forecast.population import Population
-    from blurfit.forecast.sweep import forecast_agreement
-
-    frame, y, _ = stays(200)
-    table = {name: frame[name].to_numpy() for name in frame}
-    table |= {"months": np.minimum(y["months"], 24), "left": y["left"]}
-    with pytest.raises(InfeasibleError, match="nothing is forecast yet"):
-        people = Population.of_table(KINDS, table)
-        forecast_agreement(agreement(), people, contributors=[2000])

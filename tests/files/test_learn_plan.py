@@ -35,11 +35,6 @@ def collect(tmp_path, short: int = 0) -> list[tuple[Agreement, list[str]]]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
-
-
 def test_files_give_the_model_of_their_releases(tmp_path) -> None:
     collected = collect(tmp_path)
     model = learn_plan(PLAN, release_plan(PLAN, collected, Threads()))

@@ -8,9 +8,9 @@ import pytest
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import next_map, on_curve
-from blurfit.simulation.waves import score
 from blurfit.theory.announced import map_from_dict
 from support.beliefs import belief_of, features, labels
+from support.waves_by_hand import score
 
 
 def test_lines_of_gaussian_classes_become_their_log_odds() -> None:

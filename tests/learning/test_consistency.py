@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from blurfit.simulation.waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.planning import choose_plan, choose_shares
+from support.waves_by_hand import collect_in_waves
 
 COUNT = 2**19
 SLOPES = np.array([0.5, -0.4, 0.3, 0.2, 0.0])

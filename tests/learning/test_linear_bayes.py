@@ -7,9 +7,9 @@ from joint_people import NOISE, TRUTH, collected, people
 from blurfit.learning.shrinkage import linear_bayes, read_linearly
 from blurfit.learning.sums import JointColumn
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums
-from blurfit.simulation.waves import score
 from blurfit.theory.moments import sensitivity
 from blurfit.theory.planning import public_weights
+from support.waves_by_hand import score
 
 
 def error(coefficients: np.ndarray, rows: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from blurfit.learning import shrinkage as module
 from blurfit.learning.shrinkage import linear_bayes, posterior_mean
 from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation.sampler import clean_sums
-from blurfit.simulation.waves import score
+from support.waves_by_hand import score
 
 
 def test_the_gradient_is_that_of_the_energy() -> None:

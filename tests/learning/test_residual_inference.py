@@ -8,9 +8,9 @@ import pytest
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import unseen, wave_estimates
 from blurfit.learning.waves import cut_of
-from blurfit.simulation.waves import Collected, collect_in_waves, draw_wave
 from blurfit.theory.maps import ResidualMap, Whitening
 from blurfit.theory.planning import Stage, Stages, choose_shares
+from support.waves_by_hand import Collected, collect_in_waves, draw_wave
 
 BETA = np.array([-0.1, 0.3, -0.2, 0.1, 0.0])
 

@@ -9,10 +9,10 @@ from scipy.special import expit
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import newton_estimates, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, next_map
-from blurfit.simulation.waves import Collected, collect_in_waves
 from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, Whitening
 from blurfit.theory.planning import Stage, Stages
 from support.beliefs import belief_of, features
+from support.waves_by_hand import Collected, collect_in_waves
 
 BETA = np.array([0.2, 1.0, -0.8, 0.5, 0.0])
 STAGES = (("joint", 0.2), ("residual", 0.2), ("newton", 0.2), ("newton", 0.4))

@@ -13,11 +13,12 @@ from blurfit.learning.waves import (
     learn_wave,
     next_map,
     on_curve,
+    outward,
     step_sums,
 )
-from blurfit.simulation.waves import score
 from blurfit.theory.maps import LogisticNewton, ResidualMap
 from support.beliefs import QUIET, belief_of, features, labels
+from support.waves_by_hand import score
 
 
 def quiet_sums(chart, v: np.ndarray, y: np.ndarray) -> WaveSums:
@@ -195,3 +196,11 @@ def test_only_a_whitening_that_is_too_wide_for_everybody_shrinks() -> None:
         after = learn_wave(belief, chart, quiet_sums(chart, v, y))
         ratio = np.trace(after.spread) / np.trace(belief.spread)
         assert ratio == pytest.approx(1 / wide, rel=0.5)
+
+
+def test_a_radius_is_never_rounded_down() -> None:
+    """One that reaches the public bounds still does, so that nobody is looked at as cut."""
+    for number in np.geomspace(1e-3, 1e6, 999) * np.pi:
+        found = outward(float(number))
+        assert number <= found <= number * (1 + 2.0**-23)
+        assert found == outward(found) == np.float32(found)

@@ -5,9 +5,9 @@ import pytest
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import on_curve
-from blurfit.simulation.waves import assign, collect_in_waves, draw_wave, score
 from blurfit.theory import moments
 from blurfit.theory.planning import Stage, Stages, choose_plan
+from support.waves_by_hand import assign, collect_in_waves, draw_wave, score
 
 TWO = Stages("number", (Stage("joint", 0.3), Stage("residual", 0.7)))
 THREE = Stages("label", (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))

@@ -166,6 +166,14 @@ def test_a_service_refuses_waves_and_takes_one() -> None:
     assert of_the_store is require_together
     alone = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=4000)
     require_together(alone, served=True)
+    spells = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=4000, diaries=True)
+    with pytest.raises(InfeasibleError, match="no diaries with a time to an event"):
+        require_together(spells, served=True)
+    rows = {"age": [33, 35], "remote": [1, 0], "months": [4.5, 2.0], "left": [True, False]}
+    sent = np.asarray(perturb(spells, rows).numbers)
+    mean = spells.exact(rows).mean(axis=0)
+    deviation = spells.calibration.noise / np.sqrt(spells.form.counts)
+    assert (np.abs(sent - mean) < 8 * deviation).all()
 
 
 def test_too_few_people_are_told_how_many_events_are_needed() -> None:

@@ -96,7 +96,7 @@ def test_one_wave_from_opening_to_statement(http, agreement) -> None:
     assert http.get(f"{path}/releases").text == f"[{moments.text}]"
     assert send(http, path, one.to_bytes()).status_code == 200  # who was not sure may ask again
     late = perturb(agreement, {"age": 1, "income": 2})
-    refused(send(http, path, late.to_bytes()), 409, "closed", "kept")
+    refused(send(http, path, late.to_bytes()), 409, "closed", "nothing of this was stored")
 
 
 @whatever_it_keeps

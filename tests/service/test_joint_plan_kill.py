@@ -25,7 +25,6 @@ COLUMNS = ("age", "education", "region", "married", "income")
 
 
 def test_killed_while_a_plan_goes_on_between_two(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sending, "ROWS_AT_ONCE", AT_ONCE)
     (tmp_path / "peer.txt").write_text("a-secret-that-two-databases-share-in-tests")
     databases = []

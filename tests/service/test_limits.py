@@ -8,12 +8,21 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb_table
+from blurfit.errors import InvalidValueError
 from blurfit.messages.submissions import Submission
 from blurfit.protocol.http import JSON
 from blurfit.protocol.problems import RequestError
 from blurfit.service import limits
 from blurfit.service.app import Limits, Service
-from blurfit.service.limits import JSON_OF_A_REQUEST, ROWS_OF_A_REQUEST, Allowance, Limiter, cost_of
+from blurfit.service.limits import (
+    JSON_OF_A_REQUEST,
+    ROWS_OF_A_REQUEST,
+    Allowance,
+    Limiter,
+    cost_of,
+    network_of,
+    proxies_in,
+)
 from blurfit.store.store import Store
 from support.requests import refused, send
 from support.stores import PEOPLE, propose
@@ -198,3 +207,33 @@ def test_a_crowd_at_one_collection_leaves_the_others_alone() -> None:
             assert send(http, there, perturb_table(quiet, few).to_bytes()).status_code == 429
             assert http.get(here).status_code == 200  # whoever reads is not limited by it
         assert (store.count(crowded), store.count(quiet)) == (5, 4)
+
+
+# ---- who counts as one: an IPv4 address, however it is written, and an IPv6 network of 2⁶⁴
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8:0:0:ffff:ffff:ffff:ffff", "2001:db8::/64"),
+        ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_what_an_address_is_counted_as(address: str, counted: str) -> None:
+    assert network_of(address) == counted
+
+
+def test_proxies_are_counted_alike() -> None:
+    assert proxies_in("") == frozenset()
+    assert proxies_in(" 10.0.0.1,::ffff:10.0.0.2 ,") == {"10.0.0.1", "10.0.0.2"}
+
+
+@pytest.mark.parametrize("text", ["*", "proxy.example", "10.0.0.0/8", "10.0.0.1, *"])
+def test_proxies_are_addresses_and_nothing_wider(text: str) -> None:
+    with pytest.raises(InvalidValueError, match="trusted proxy"):
+        proxies_in(text)

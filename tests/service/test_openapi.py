@@ -4,6 +4,7 @@ import json
 import zlib
 from collections import Counter
 
+import msgspec
 import numpy as np
 import pytest
 import requests
@@ -20,12 +21,15 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from blurfit import Agreement, Numeric, Schema, perturb_table
+from blurfit import Agreement, Numeric, Schema, Store, perturb_table
 from blurfit.agreement.plan import Plan
+from blurfit.agreement.terms import INPUT_TERMS, TERMS
+from blurfit.contributor.blur import perturb
 from blurfit.protocol import tokens
+from blurfit.service import intake as documents
 from blurfit.service.app import Limits, Service
 from blurfit.service.server import in_a_thread
-from blurfit.store.store import Store
+from support.stores import PEOPLE, propose
 
 TOKEN = "a-token-that-is-long-enough-for-tests"
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -130,6 +134,13 @@ def test_every_route_is_described() -> None:
     assert described == served | {("/collections/{fingerprint}/submissions", "post")}
 
 
+def test_terms_that_a_service_refuses_are_not_listed() -> None:
+    for name in ("Proposal", "Wish"):
+        listed = DOCUMENT["components"]["schemas"][name]["properties"]
+        assert set(TERMS) - set(listed) == {*INPUT_TERMS, "debias"}
+        assert listed["mechanism"]["enum"] == ["moment"]
+
+
 def test_reading_needs_no_token_and_changing_one_of_those_who_may() -> None:
     free = {"/collections/{fingerprint}/submissions", "/collections/{fingerprint}/withdrawals"}
     one = "/collections/{fingerprint}"
@@ -145,6 +156,8 @@ def test_reading_needs_no_token_and_changing_one_of_those_who_may() -> None:
             elif path in told or (method == "post" and path not in free):
                 needed = [{"administrator": []}]
             assert operation.get("security") == needed, f"{method} {path}"
+            assert {"429", "503"} <= set(operation["responses"]), f"{method} {path}"
+            assert operation["summary"], f"{method} {path}"
 
 
 # ---- bytes
@@ -210,3 +223,30 @@ def test_damaged_messages_are_refused_and_garbage_is_never_stored() -> None:
         for part in store.submissions(ONE.fingerprint):
             assert screen.passes(part.numbers).all()
         assert ANSWERS[400] > 80, ANSWERS
+
+
+# ---- what the document refers to, and what the readers of each format take
+
+
+def test_every_type_that_is_referred_to_has_a_schema_under_its_name() -> None:
+    found = Service(Store()).document["components"]["schemas"]
+    assert {"Status", "Problem", "Hour", "Hashes", "Sums", "News"} <= set(found)
+    assert found["Hashes"]["additionalProperties"] is False
+    assert found["Status"]["required"] == ["fingerprint", "state", "count", "quorum", "invited"]
+
+
+# ---- submissions
+
+
+def test_the_outlines_are_those_of_the_formats() -> None:
+    agreement = propose()
+    one = perturb(agreement, {"age": 1, "income": 2})
+    for text, kind in (
+        (one.to_json(), documents.SubmissionDocument),
+        (perturb_table(agreement, PEOPLE).to_json(), list[documents.SubmissionDocument]),
+    ):
+        found = msgspec.json.decode(text, type=kind)
+        fields = set((found[0] if isinstance(found, list) else found).__struct_fields__)
+        written = json.loads(text)
+        there = set(written[0] if isinstance(written, list) else written)
+        assert there == fields

@@ -131,11 +131,6 @@ def two(place, tmp_path) -> Iterator[Two]:
         yield both
 
 
-@pytest.fixture(autouse=True)
-def a_home(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
-
-
 def until(done: Callable[[], object]) -> None:
     """Wait for what the services do by themselves."""
     deadline = time.monotonic() + 300

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +104,18 @@ def test_a_translation_says_the_same() -> None:
         assert set(re.findall(r"\{\d\}", german)) == set(re.findall(r"\{\d\}", english))
         assert not ENGLISH.search(re.sub(r"`.*?`", "", german)), german
         assert english.endswith(".") <= german.endswith(".")
+
+
+def test_every_word_of_the_pages_has_german() -> None:
+    """And there is no German of words that no page has; each place for a value is in it."""
+    folder = SOURCE / "service" / "pages"
+    text = "".join(one.read_text(encoding="utf-8") for one in folder.glob("*.en.js"))
+    words = {json.loads(one) for one in re.findall(r': ("(?:[^"\\]|\\.)*"),\n', text)}
+    german = catalogue("de", "pages")
+    assert words - set(german) == set()
+    assert set(german) - words == set()
+    for english, other in german.items():
+        assert set(re.findall(r"\{\w+\}", other)) == set(re.findall(r"\{\w+\}", english))
 
 
 def test_why_there_are_no_errors_has_german() -> None:

@@ -27,8 +27,8 @@ from blurfit.learning.sums import total
 from blurfit.messages.submissions import expand
 from blurfit.store.arrivals import Arrival
 from blurfit.store.collections import LARGEST
+from blurfit.store.database import Clock
 from blurfit.store.store import Store
-from blurfit.store.tables import Clock
 from support import sharing
 from support.closings import let_pass
 from support.lots import hashes

@@ -825,6 +825,26 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
         assert again[side].releases(plan.name) == []
 
 
+def test_a_first_that_was_restored_with_fewer_releases_tells_its_end_once(in_memory) -> None:
+    places = [in_memory / "first.db", in_memory / "second.db"]
+    with both(PLAN, *places) as plan:
+        plan.send(FIRST)
+        plan.lead()
+        backup(places[0], in_memory / "backup.db")
+        plan.send(plan.first.status(plan.name).quorum)
+        plan.lead()
+    places[0].unlink()
+    restore(in_memory / "backup.db", places[0])
+    with Store(places[0]) as first, Store(places[1]) as second:
+        before = second.status(plan.name), second.releases(plan.name)
+        assert len(first.releases(plan.name)) == 1 < len(before[1])
+        (task,) = first.due()
+        with pytest.raises(ConflictError, match="this one is of fewer"):
+            first.work(task, Direct(first, second))
+        assert first.due() == [], "it is told once, and not for ever"
+        assert (second.status(plan.name), second.releases(plan.name)) == before
+
+
 def test_nobody_leaves_a_wave_that_is_about_to_be_published(plan) -> None:
     """It could be neither published nor filled again, once the second has closed it."""
     gone = plan.send(1)
@@ -869,7 +889,7 @@ def test_too_uneven_a_wave_goes_on_collecting() -> None:
     with both(joint_plan(admission="invited")) as plan:
         plan.send(FIRST)
         plan.send(5, sides=(0,))
-        with pytest.raises(InfeasibleError, match="of 23 at one of them 5 are not"):
+        with pytest.raises(InfeasibleError, match=f"of {FIRST + 5} at one of them 5 are not"):
             plan.lead()
         assert plan.states() == [["collecting", "planned"]] * 2
         plan.send(SECOND)

@@ -73,3 +73,19 @@ def survey_schema(title: str = "Work", purpose: str = "What schooling is worth")
             contact="office@example.org",
         ),
     )
+
+
+def schema_text(lower: int = 0, upper: int = 100, most: int = 1000) -> str:
+    """A file that asks for age and income; what is added to it belongs to the income."""
+    return f"""
+[[features]]
+name = "age"
+kind = "numeric"
+lower = {lower}
+upper = {upper}
+[target]
+name = "income"
+kind = "numeric"
+lower = 0
+upper = {most}
+"""

@@ -279,3 +279,14 @@ def test_radii_grow_with_people_within_their_range() -> None:
     assert radii[0] == 0.6
     assert radii[-1] == 3.0
     assert [residual_bound_of(r) for r in (0.6, 1.0, 3.0)] == [1.5, 2.2, 5.0]
+
+
+def test_times_to_an_event_take_three_waves_where_there_are_people_enough() -> None:
+    facts = {"coefficients": 5, "mu": 0.2}
+    assert choose_plan("hazard", count=2**13, **facts).kinds == ("joint", "newton", "newton")
+    assert choose_plan("hazard", count=4000, **facts).kinds == ("joint",)
+    assert choose_plan("hazard", count=4000, waves=2, **facts).fractions == (0.25, 0.75)
+    held = choose_shares("hazard", count=4000, **facts)
+    assert held.kinds == ("joint", "newton", "newton")
+    four = choose_shares("hazard", count=4000, waves=4, **facts)
+    assert four.fractions[3] == pytest.approx(8 / 15)

@@ -411,12 +411,14 @@ def tables(trials: int, sizes: str, epsilons: str) -> None:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["diaries", "survival", "hazards"]))
+@click.argument("what", type=click.Choice(["diaries", "intercepts", "survival", "hazards"]))
 @click.option("--trials", default=100, show_default=True, help="Of 2^13 people; fewer of more.")
 @click.option("--n", "sizes", default="2^13,2^15,2^17", show_default=True)
 @click.option("--epsilon", "epsilons", default="1,0.1", show_default=True)
 def histories(what: str, trials: int, sizes: str, epsilons: str) -> None:
-    """Measure fixed effects of diaries, times until an event, or log-odds of one by waves."""
+    """Measure fixed effects or random intercepts of diaries, times until an event, or log-odds of
+    one by waves.
+    """
     from blurfit_lab.experiments import histories as module
     from blurfit_lab.experiments.everywhere import markdown
 

@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from blurfit_lab.experiments.histories import SLOPES, diaries, diary, exits, survival, within
+from blurfit_lab.experiments import histories
+from blurfit_lab.experiments.histories import (
+    LOG_ODDS,
+    SLOPES,
+    diaries,
+    diary,
+    exits,
+    hazards,
+    intercepts,
+    leavers,
+    likelihood,
+    survival,
+    within,
+)
 
 seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 
@@ -22,9 +35,29 @@ def test_hazards_are_those_of_the_slopes() -> None:
 
 
 @seeded
-def test_a_cell_of_each() -> None:
+def test_a_cell_of_each(monkeypatch) -> None:
+    monkeypatch.setattr(histories, "_TRUTH", 20_000)
     found = diaries([2048], [8.0], 4)
-    assert (found["ratio"] > 1).all()
+    assert found["ratio"].between(0.8, 2).all()  # of four trials
     assert (found["coverage"] > 0.5).all()
+    levels = intercepts([2048], [8.0], 4)
+    assert (levels["private"] < levels["one row"]).all()
     one = survival([4096], [8.0], 4).iloc[0]
     assert one["privacy adds"] < one["without privacy"]
+
+
+def test_leavers_have_the_log_odds_that_are_told() -> None:
+    v, y = leavers(200_000, 1)
+    assert np.abs(likelihood(v, y) - LOG_ODDS).max() < 0.03
+    assert 0.3 < y["event"].mean() < 0.5
+    v, y = leavers(200_000, 1, bent=True)
+    assert np.abs(likelihood(v, y) - LOG_ODDS).max() > 0.3
+
+
+@seeded
+def test_a_cell_of_hazards(monkeypatch) -> None:
+    monkeypatch.setattr(histories, "MANY", 2**14)
+    found = hazards([8192], [8.0], 4)
+    assert (found["refused"] == 0).all()
+    assert (found["privacy adds"] < 2 * found["without privacy"]).all()
+    assert (found["coverage"] > 0.5).all()

@@ -422,7 +422,6 @@ def refuse_with_exits(schema: Schema, agreed: Any) -> None:
         (agreed.sends != "everything" or agreed.public_rows is not None, "no public rows"),
         (agreed.groups is not None, "no groups: curves by group follow from features"),
         (agreed.weighting is not None, "no weighting"),
-        (agreed.diaries, "no diaries: a person leaves once"),
         (bool(agreed.proofs), "no proofs, which are about products of answers"),
     ):
         if together:

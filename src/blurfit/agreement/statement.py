@@ -22,7 +22,7 @@ Plain words, for readers who know no ε, must not say more than the numbers.
 **The theorem and its premise.** Each contributor's noise has the n-th part of the variance σ² that
 the promise needs, n the quorum. Somebody who knows the noise of all but k of the contributors, and
 the records of all but one, is left with variance kσ²/n. So for one honest person the promise holds
-if k ≥ n: if besides her n − 1 others added the noise agreed on and keep it to themselves. Nothing
+if k ≥ n: if besides them n − 1 others added the noise agreed on and keep it to themselves. Nothing
 that is sent shows whether they did: a submission with known noise, or with none, looks like any
 other.
 
@@ -31,7 +31,7 @@ What the count says about that premise depends on who may take part:
 * "invited": each submission used up an invitation, so the premise holds if n of the people whom the
   organiser invited are honest.
 * "anyone": nothing. Whoever likes sends any number of submissions; one sender with n − 1 of them
-  knows all noise but the victim's own, who then has her own submission's μ and no more.
+  knows all noise but the victim's own, who then has their own submission's μ and no more.
 
 So a collection is by invitation unless its agreement says "anyone". What is read from files, or put
 into a store by whoever holds it, is vouched for by that person, who takes the place of invitations.

@@ -40,7 +40,6 @@ from blurfit.errors import (
     positive,
     whole,
 )
-from blurfit.schema.columns import TimeToEvent
 from blurfit.theory.guarantees import (
     APPROXIMATIONS,
     NEIGHBOURS,
@@ -209,12 +208,12 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
     and have one wave so far; products with the target alone need public rows, and no later wave,
     whose map follows from the features' own products. All else goes together: admission and keys
     with everything, public rows and database noise with waves and with two databases. A time to an
-    event is served in one wave.
+    event is served in one wave, and once for each person.
     """
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
     targets = agreed.sends == "targets"
-    schema = getattr(agreed, "schema", None)  # which terms by themselves have not
-    exits = isinstance(getattr(schema, "target", None), TimeToEvent)
+    target = getattr(getattr(agreed, "schema", None), "target", None)  # of terms alone, none
+    exits = getattr(target, "kind", None) == "exit"  # by its word: `--help` waits for no columns
     coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
         (
@@ -259,6 +258,11 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
             "one wave for a time to an event at a service: its page does not compute log-odds of "
             "an event. Collect waves of them in files (`blurfit contribute --out`, `blurfit "
             "learn`), or propose one wave, from which additive hazards and curves follow.",
+        ),
+        (
+            exits and served and agreed.diaries,
+            "no diaries with a time to an event at a service: its page asks for one exit. Collect "
+            "several spells of a person in files (`blurfit contribute --person`).",
         ),
         (
             targets and agreed.public_rows is None,

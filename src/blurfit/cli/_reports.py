@@ -70,8 +70,8 @@ def calibration_report(calibration: Calibration) -> RenderableType:
 
 DIARIES = (
     "Diaries: a person may have several rows, and sends their mean, with the noise of one row. "
-    "Many rows lessen the sampling error and not the noise: where the forecast of one row of each "
-    "person is far above the error without privacy, they add next to nothing. Ask more people then."
+    "Many rows lessen the sampling error and not the noise: `blurfit forecast --rows-each` says "
+    "where they add next to nothing. Ask more people then."
 )
 
 
@@ -412,12 +412,13 @@ def forecast_report(
     """Answer what people ask first, then show the tables that the answers come from."""
     from blurfit.forecast.sweep import LEVEL
 
-    unit = "share of wrong predictions" if found.is_label else "root mean squared error"
+    nothing = "taking all coefficients for 0" if found.best == 0 else "always guessing the same"
     intro = Text(
-        f"Error ({unit}) over that of the same people's model without privacy, with its "
+        f"Error ({found.measure}) over that of the same people's model without privacy, with its "
         f"{LEVEL:.0%} band. Population: {found.population}. Without privacy and with everyone: "
-        f"{number(found.best)}; always guessing the same: {number(found.constant)}."
+        f"{number(found.best)}; {nothing}: {number(found.constant)}."
     )
+    rows = [Text(line) for line in rows_in_words(found)]
     tables = [
         _errors(found, mechanism, local)
         for mechanism, local in dict.fromkeys(
@@ -425,7 +426,40 @@ def forecast_report(
         )
     ]
     chosen = (Text(advice_in_words(one)) for one in advice)
-    return Group(*answers(found, tolerance), *chosen, Text(), intro, *tables)
+    return Group(*answers(found, tolerance), *rows, *chosen, Text(), intro, *tables)
+
+
+def rows_in_words(found: "Forecast") -> list[str]:
+    """Say what several rows of each person are worth beside one, and where they are worth nothing.
+
+    That is told for each ε and local target.
+    """
+    told = []
+    for (_, epsilon, local), cases in found.lines().items():
+        known = [one for one in cases if one.rows_add_nothing is not None]
+        if not known:
+            continue
+        where = f"ε = {epsilon:g}" + (f", local ε = {local:g}" if local is not None else "")
+        nothing = [one.contributors for one in known if one.rows_add_nothing]
+        line = f"{found.rows_each} rows of each person, {where}: "
+        if nothing:
+            line += (
+                f"with {_span(nothing)} contributors they add next to nothing to one row of each, "
+                "because noise dominates; more people would help. "
+            )
+        if more := [one for one in known if not one.rows_add_nothing]:
+            gains = [f"{one.gain:.0%}" for one in (more[0], more[-1])]
+            line += (
+                f"With {_span([one.contributors for one in more])} they take away "
+                f"{' to '.join(dict.fromkeys(gains))} of the error above the best."
+            )
+        told.append(line.strip())
+    return told
+
+
+def _span(counts: Sequence[int]) -> str:
+    ends = dict.fromkeys(f"{one:,}" for one in (min(counts), max(counts)))
+    return " to ".join(ends)
 
 
 def liars_in_words(moved: Mapping[str, float | None], called: Mapping[str, str]) -> str:

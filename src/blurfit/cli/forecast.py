@@ -21,7 +21,7 @@ from blurfit.forecast import DRAWS, TOLERANCE
 if TYPE_CHECKING:
     from blurfit.agreement.numbers import ProofCosts
     from blurfit.forecast.choices import Advice, PublicForecast
-    from blurfit.forecast.population import Population
+    from blurfit.forecast.population import People
     from blurfit.forecast.sweep import Forecast
 
 
@@ -195,11 +195,23 @@ def sweep_asked_for(
     }
 
 
-def population_of(proposal: ProposalFile, options: dict[str, Any]) -> "Population":
+def population_of(proposal: ProposalFile, options: dict[str, Any]) -> "People":
     """Return the people of a public file, of a spectrum, or generated ones."""
     from blurfit.forecast.population import Population
+    from blurfit.forecast.sent import EVENTS, Exits
 
     path, spectrum, explained = (options[name] for name in ("public_data", "spectrum", "explained"))
+    events = options.get("events")
+    if isinstance(proposal.schema.target, bf.TimeToEvent):
+        if spectrum is not None or (path is not None and events is not None):
+            raise InvalidValueError(
+                "Expected no --spectrum for a time to an event, and --events for generated people."
+            )
+        if path is not None:
+            return Exits.of_file(proposal.schema, path)
+        return Exits.generated(proposal.schema, events=EVENTS if events is None else events)
+    if events is not None:
+        raise InvalidValueError("Expected no --events: the target is no time to an event.")
     if path is not None and spectrum is not None:
         raise InvalidValueError(
             "Expected --public-data or --spectrum, not both: each describes the population."
@@ -252,6 +264,21 @@ def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
     "--spectrum", type=Numbers(), help="Eigenvalues of E[xxᵀ] to assume, instead of data."
 )
 @common.with_default("--explained", 0.3, "The R² of generated people, or of a spectrum.")
+@click.option(
+    "--events",
+    type=float,
+    help="Of a time to an event: the share of generated people who have it; default: a third.",
+)
+@common.with_default(
+    "--rows-each",
+    1,
+    "How many rows each person has, who sends their mean (diaries): tell what they add to one.",
+)
+@click.option(
+    "--alike",
+    type=float,
+    help="Of what differs between rows, the share that stays the same in a person; default: 0.5.",
+)
 @common.with_default(
     "--within", TOLERANCE, "How far above the error without privacy still counts as close enough."
 )
@@ -271,12 +298,15 @@ def forecast_command(
     seed: int,
     picture: Path | None,
     public: Path | None,
+    rows_each: int,
+    alike: float | None,
     **options: Any,
 ) -> Answer:
     """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
 
-    Of a plan (.json) it is forecast what contributors who lie could do to the model. Nothing
-    private is read: the people are generated, public or assumed.
+    Of a plan (.json) it is forecast what contributors who lie could do to the model. Of a time to
+    an event, errors are those of hazards' coefficients. Nothing private is read: the people are
+    generated, public or assumed.
     """
     from blurfit.cli import _reports as reports
     from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
@@ -287,6 +317,9 @@ def forecast_command(
     proposal = read_proposal(file)
     sizes = whole_numbers(contributors)
     shared: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
+    mechanism = _require_moment(proposal, mechanism, rows_each, public=public, advising=advising)
+    if alike is not None and rows_each == 1:
+        raise InvalidValueError("Expected --rows-each with --alike: how many rows each person has.")
     if public is not None:
         if advising or picture is not None or mechanism == "input":
             raise InvalidValueError(
@@ -297,6 +330,7 @@ def forecast_command(
             beside = _beside(proposal, public, options, shared, watch)
         return Answer(beside.to_dict(), reports.public_report(beside))
     population, advice = population_of(proposal, options), []
+    shared |= {"rows_each": rows_each} | ({} if alike is None else {"alike": alike})
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising)
         with common.watched("forecast") as watch:
@@ -324,6 +358,27 @@ def forecast_command(
     return Answer(facts, [reports.forecast_report(found, within, advice), *told])
 
 
+def _require_moment(
+    proposal: ProposalFile,
+    mechanism: Mechanism | None,
+    rows_each: int,
+    *,
+    public: Path | None,
+    advising: bool,
+) -> Mechanism | None:
+    """Return the mechanism, which is `moment` for exits and for several rows of each person."""
+    exits = isinstance(proposal.schema.target, bf.TimeToEvent)
+    if not exits and rows_each == 1:
+        return mechanism
+    if mechanism == "input" or public is not None or (exits and (advising or rows_each > 1)):
+        what = "a time to an event" if exits else "--rows-each"
+        raise InvalidValueError(
+            f"Expected no --public and no --mechanism input with {what}"
+            f"{', no --advise and no --rows-each' if exits else ''}."
+        )
+    return "moment"
+
+
 def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int) -> Answer:
     """Forecast what liars could do to a plan's model: its errors are not forecast."""
     from blurfit.cli import _reports as reports
@@ -340,9 +395,7 @@ def _finite(moved: dict[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in moved.items()}
 
 
-def _moved_by_liars(
-    proposal: ProposalFile, population: "Population"
-) -> dict[str, float | None] | None:
+def _moved_by_liars(proposal: ProposalFile, population: "People") -> dict[str, float | None] | None:
     """Return by how much 1 % of liars could move each coefficient, where that can be told."""
     from blurfit.forecast.choices import moved_by_liars
 
@@ -366,7 +419,7 @@ def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | Non
 
 def _advice(
     proposal: ProposalFile,
-    population: "Population",
+    population: "People",
     found: "Forecast",
     terms: dict[str, Any],
     seed: int,
@@ -404,6 +457,7 @@ def _beside(
     from blurfit.forecast import choices
 
     rows = common.encoded_public(public, proposal.schema)
+    people: People
     if options["public_data"] is None and options["spectrum"] is None:
         people, rows = choices.people_and_rows(
             proposal.schema, rows, explained=options["explained"], seed=shared["seed"]

@@ -48,6 +48,7 @@ import httpx2 as httpx
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.waves import require_group
+from blurfit.contributor import sending
 from blurfit.contributor.account import Account, Entry
 from blurfit.contributor.blur import SharedRecords, message_of_one, named
 from blurfit.contributor.journal import (
@@ -60,13 +61,7 @@ from blurfit.contributor.journal import (
     checked,
     roles,
 )
-from blurfit.contributor.sending import (
-    Destination,
-    Invitations,
-    groups_of,
-    rows_in_a_request,
-    send_table,
-)
+from blurfit.contributor.sending import Destination, Invitations, groups_of, send_table
 from blurfit.errors import (
     BetweenWavesError,
     ConflictError,
@@ -390,7 +385,10 @@ class _Services(Destination):
     def __init__(self, client: Client, agreed: Agreed, invitations: Invitations) -> None:
         self._client, self._agreed, self.invitations = client, agreed, invitations
         self.moves_on = isinstance(agreed, Plan)
-        self._most = self.rows_at_once = rows_in_a_request(agreed.first(), invited=any(invitations))
+        first = agreed.first()
+        size = (first.share_layout("masked") if first.proofs else first.layout).size
+        most = sending.INVITED_AT_ONCE if any(invitations) else sending.ROWS_AT_ONCE
+        self._most = self.rows_at_once = max(1, min(most, sending.BYTES_AT_ONCE // size))
         self.services, self.where = client.services, " and ".join(client.services)
         self.announce = self._announce if len(client.exchanges) > 1 else None
         self._signed: dict[int, str | None] = {}  # by those that have what was announced

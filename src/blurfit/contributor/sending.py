@@ -315,13 +315,6 @@ def default_journal(table: Path, agreement: Agreement) -> Path:
     return table.with_name(f"{table.name}.{agreement.once[:12]}.journal")
 
 
-def rows_in_a_request(agreement: Agreement, *, invited: bool) -> int:
-    """Return how many rows are sent to a service at once."""
-    most = INVITED_AT_ONCE if invited else ROWS_AT_ONCE
-    layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
-    return max(1, min(most, BYTES_AT_ONCE // layout.size))
-
-
 def _require_invitations(agreement: Agreement, destination: Destination, rows: int) -> None:
     """Refuse a table of so many rows, before any of it is blurred, if there are too few different
     invitations of any database, or if they are for another wave than the one that was asked for.

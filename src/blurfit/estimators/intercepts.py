@@ -96,11 +96,12 @@ def with_components(
     widths = np.array([one.width for one in features if isinstance(one, Numeric)])
     slopes, left = np.array(list(model.coefficients.effects.values())), None
     *_, last, between, within = releases
+    unit = target.width / 2
     if model.inference:
         slopes = model.inference[0].coefficients[1:]
-        left = _left(model, last, target.width / 2)
-    facts = *told_by(between, within), slopes * widths / target.width, kept, left
-    found = components(*facts).scaled(target.width / 2)
+        left = _left(model, last, unit)
+    encoded = slopes * widths / target.width
+    found = components(*told_by(between, within), encoded, kept, unit, left)
     whole = found.between + found.within
     told = tuple(replace(one, residual_variance=whole, r_squared=None) for one in model.inference)
     return replace(model, inference=told), found

@@ -38,7 +38,7 @@ from blurfit.estimators.base import (
     require_room,
 )
 from blurfit.estimators.mechanisms import refuse_waves
-from blurfit.estimators.people import warn_if_repeated
+from blurfit.estimators.people import People
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
@@ -105,8 +105,13 @@ class MomentPerturbationSurvival(PerturbationEstimator):
     model: Literal["additive", "logistic"] = "additive"
     waves: int | Literal["auto"] = "auto"
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and y, a structured array of an event and a time for each."""
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learn from rows X and y, a structured array of an event and a time for each.
+
+        `groups` name the person of each row, where people may have several spells, each from its
+        own time 0 on: these count as one together, and the promise is to the person. Errors are
+        never too short then, and too wide where spells of a person are independent.
+        """
         event, time = exits_of(y)
         values, _, columns = read_rows(self, X, np.zeros(len(time)), reset=True)
         refuse_unless_binary(values, columns)
@@ -116,16 +121,18 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         if self.per_record:
             raise InvalidValueError("Expected per_record=False: exits are blurred as sums here.")
         self._admit(values, columns)
-        warn_if_repeated(X, None)  # a person leaves once
+        people = self._people(X, None, groups, len(values))
+        count = len(values) if people is None else people.count
         event, time = event & (time <= target.horizon), np.minimum(time, target.horizon)
         table = {**records(values, columns), target.time: time, target.name: event}
-        waves = self.waves_for(schema, len(values))
-        course = Course(waves or self.agreement_for(schema, len(values)))
+        diaries = people is not None
+        waves = self.waves_for(schema, count, diaries=diaries)
+        course = Course(waves or self.agreement_for(schema, count, diaries=diaries))
         agreement = course.next_agreement()
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
-        require_room(agreement, len(values))
-        what = f"{type(self).__name__} of {len(values):,} rows"
+        require_room(agreement, count)
+        what = f"{type(self).__name__} of {count:,} {'people' if diaries else 'rows'}"
         mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
         kept_back = releases * DISCRETE_SHARE / 2 * self.delta
         self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
@@ -136,8 +143,8 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         for _ in range(releases):
             if course.releases:
                 agreement = self._next(course)
-                require_room(agreement, len(values))
-            clean = Totals(len(values), _sums(agreement, table), agreement.fingerprint)
+                require_room(agreement, count)
+            clean = Totals(count, _sums(agreement, table, people), agreement.fingerprint)
             totals = blurred(agreement, clean, random)
             course = course.then(replace(moments_of(agreement, totals, held=True), caveats=caveats))
             self.plan_, self.releases_, self.moments_ = waves, course.releases, course.releases[0]
@@ -161,8 +168,10 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         except InfeasibleError as error:
             raise _standing(error) from error
 
-    def waves_for(self, schema: Schema, rows: int) -> HeldWaves | None:
-        """The waves of a fit to this many rows of this schema; None for additive hazards."""
+    def waves_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> HeldWaves | None:
+        """The waves of a fit to this many rows of this schema, or people; None for additive
+        hazards.
+        """
         one_of(("additive", "logistic"), model=self.model)
         if self.model == "additive":
             refuse_waves(self.waves, "additive hazards")
@@ -174,7 +183,7 @@ class MomentPerturbationSurvival(PerturbationEstimator):
                     "Expected waves=1 to be at least 2, or 'auto', with model='logistic': the "
                     "first wave's exits tell additive hazards alone."
                 )
-        in_all = self.agreement_for(schema, rows)
+        in_all = self.agreement_for(schema, rows, diaries=diaries)
         calibration = in_all.calibration
         assert isinstance(calibration, MomentCalibration)
         stages = choose_shares(
@@ -187,11 +196,13 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         local = self.local_epsilon, self.local_delta
         return HeldWaves(in_all, stages, None if None in local else local)  # type: ignore[arg-type]
 
-    def agreement_for(self, schema: Schema, rows: int) -> Agreement:
-        """The contract under which a fit to this many rows blurs them."""
+    def agreement_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> Agreement:
+        """The contract under which a fit to this many rows blurs them; to so many people, where
+        each may have several.
+        """
         names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
         promise = {name: getattr(self, name) for name in names}
-        return agree(schema, quorum=rows, **promise)
+        return agree(schema, quorum=rows, diaries=diaries, **promise)
 
     def estimates(
         self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
@@ -301,11 +312,14 @@ def exits_of(y: Any) -> tuple[AnyArray, FloatArray]:
     return event, time.astype(np.float64)
 
 
-def _sums(agreement: Agreement, table: dict[str, AnyArray]) -> FloatArray:
-    """Σ of what the rows would send, some at a time."""
+def _sums(agreement: Agreement, table: dict[str, AnyArray], people: People | None) -> FloatArray:
+    """Σ of what the rows, or the people, would send, some rows at a time: a row counts 1/m where
+    its person has m.
+    """
     rows = len(next(iter(table.values())))
     found = np.zeros(agreement.width)
     for start in range(0, rows, _AT_ONCE):
         some = {name: column[start : start + _AT_ONCE] for name, column in table.items()}
-        found += np.atleast_2d(agreement.exact(some)).sum(axis=0)
+        sent = np.atleast_2d(agreement.exact(some))
+        found += sent.sum(0) if people is None else people.weights[start : start + _AT_ONCE] @ sent
     return found

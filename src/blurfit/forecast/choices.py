@@ -44,7 +44,7 @@ from blurfit.errors import (
     one_of,
     silent,
 )
-from blurfit.forecast.population import Population, Samples
+from blurfit.forecast.population import People, Population, Samples
 from blurfit.forecast.sweep import (
     Case,
     Forecast,
@@ -84,7 +84,7 @@ class Advice:
 
 def advise(
     schema: Schema,
-    population: Population,
+    population: People,
     *,
     contributors: int,
     epsilon: float,
@@ -261,7 +261,7 @@ def people_and_rows(
 
 def forecast_beside(
     schema: Schema,
-    population: Population,
+    population: People,
     rows: FloatArray,
     *,
     contributors: Sequence[int],
@@ -292,7 +292,7 @@ def forecast_beside(
 
 def forecast_agreement_beside(
     agreement: Agreement,
-    population: Population,
+    population: People,
     rows: FloatArray,
     *,
     progress: Progress = silent,
@@ -323,19 +323,21 @@ COURSES = 8  # that are simulated of a plan
 
 
 def moved_by_liars(
-    agreement: Agreement, population: Population, share: float = LIARS
+    agreement: Agreement, population: People, share: float = LIARS
 ) -> dict[str, float]:
     """Return by how much this share of liars could move each coefficient, in the user's units;
     infinite where there is no bound.
     """
     inside_unit_interval(share=share)
     form = agreement.form if agreement.shows_sums else None
-    if not isinstance(form, JointForm) or isinstance(form, TargetForm) or population.outputs > 1:
+    joint = isinstance(form, JointForm) and not isinstance(form, TargetForm)
+    if not joint or not isinstance(population, Population) or population.outputs > 1:
         raise InfeasibleError(
             "Expected an agreement by moment that sends everything, with one number or label as "
             "the target, no groups, no weights and no later wave: for others this is not forecast. "
             "A plan is forecast as a whole."
         )
+    assert isinstance(form, JointForm)
     count, schema = agreement.quorum, agreement.schema
     matrix = count * form.scale[:, None] * population.products * form.scale
     told = units(schema, schema.target.name, schema.default_predictors(schema.target.name))
@@ -348,7 +350,7 @@ def moved_by_liars(
     return dict(zip(told.names, found.tolist(), strict=True))
 
 
-def moved_in_waves(plan: Plan, population: Population, seed: int = 0) -> dict[str, float]:
+def moved_in_waves(plan: Plan, population: People, seed: int = 0) -> dict[str, float]:
     """Return the same for a plan's model, its quorum met exactly: the median of some courses."""
     generator = np.random.default_rng(seed)
     each: list[dict[str, float | None]] = []

@@ -10,8 +10,14 @@ people of a population with second moments M = E[zzᵀ], z = (1, v), the sums ar
 D is Gaussian with exactly the rows' covariance of zzᵀ (a multiplier bootstrap), so by the central
 limit theorem the two agree; and as D does not depend on n, a billion people cost as much as a
 hundred thousand.
+
+**Several rows of one person** (diaries). A person sends the mean of the products of their m rows.
+If a share α of what differs between rows stays the same in a person, those means have α + (1 − α)/m
+of the variance that products of single rows have: sums deviate from their mean by the square root
+of that, and the noise is that of one row.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,13 +27,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import model_columns
 from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, finite, inside_unit_interval, whole
+from blurfit.learning.sums import Totals
 from blurfit.schema.columns import Binary, Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.schema.table_files import TableFile
 from blurfit.schema.vectors import values
+from blurfit.simulation.sampler import totals_of_products, weights_of
 
 MOST_ROWS = 2**15  # are kept for drawing; second moments are of all rows
 DRAWN_ONE_BY_ONE = 2**14  # the largest collection whose rows are drawn themselves
@@ -41,9 +50,50 @@ class CollectionSums:
     count: int
     products: FloatArray
 
+    def totals(self, agreement: Agreement) -> list[Totals]:
+        """Return what each collection sends, not blurred yet."""
+        return [totals_of_products(agreement, self.count, one) for one in self.products]
+
+
+class People(ABC):
+    """Whoever is publicly known to be like those who would take part: rows (1, v), and what an
+    error is.
+    """
+
+    name: str
+    rows: FloatArray
+    is_label: bool
+
+    @property
+    @abstractmethod
+    def measure(self) -> str:
+        """What an error is."""
+
+    @property
+    @abstractmethod
+    def constant(self) -> float:
+        """What a model must beat to be worth anything."""
+
+    @property
+    @abstractmethod
+    def best(self) -> float:
+        """The error of the whole population's model, without privacy."""
+
+    @abstractmethod
+    def weights(self, agreement: Agreement, totals: Totals, **how: Any) -> FloatArray:
+        """Return what a blurred collection would tell."""
+
+    @abstractmethod
+    def error(self, weights: FloatArray) -> FloatArray:
+        """Return the error of what several collections tell."""
+
+    @abstractmethod
+    def without_privacy(self, sums: CollectionSums) -> FloatArray:
+        """Return the errors of what unblurred sums tell."""
+
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Population(People):
     """Public rows (1, v), v the columns of every question, the target's last, and their moments.
 
     The columns are those that joint moments blur (`blurfit.schema.vectors`), and all that either
@@ -75,10 +125,7 @@ class Population:
     @classmethod
     def of_file(cls, schema: Schema, path: Path) -> "Population":
         """Read a file of public records: .csv, .csv.gz or .parquet."""
-        parts = [values(schema, part) for part in TableFile(path, schema).chunks()]
-        if not parts:
-            raise InvalidValueError(f"Expected at least one row in {str(path)!r}.")
-        return cls.of_values(schema, np.concatenate(parts), path.name)
+        return cls.of_values(schema, values_in(path, schema), path.name)
 
     @classmethod
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Population":
@@ -105,7 +152,7 @@ class Population:
         """
         inside_unit_interval(explained=explained)
         generator = np.random.default_rng(seed)
-        table = {one.name: _values(one, generator) for one in schema.asked if one != schema.target}
+        table = generated_answers(schema, generator)
         return cls._explained(schema, table, explained, generator, "generated")
 
     @classmethod
@@ -125,7 +172,7 @@ class Population:
                 "1, E[v²] of each numeric feature, which is scaled to v in [−1, 1]."
             )
         generator = np.random.default_rng(seed)
-        table = {one.name: _values(one, generator) for one in schema.asked if one != schema.target}
+        table = generated_answers(schema, generator)
         for column, moment in zip(numbers, spectrum, strict=True):
             signs = generator.choice([-1.0, 1.0], ROWS_GENERATED)
             table[column.name] = column.centre + column.width / 2 * np.sqrt(moment) * signs
@@ -194,6 +241,15 @@ class Population:
         return np.asarray(self.unit * np.sqrt(np.maximum(squared, 0.0)))
 
     @property
+    def measure(self) -> str:
+        """What an error is."""
+        return "share of wrong predictions" if self.is_label else "root mean squared error"
+
+    def weights(self, agreement: Agreement, totals: Totals, **how: Any) -> FloatArray:
+        """Return the weights of the model that a blurred collection would publish."""
+        return weights_of(agreement, totals, **how)
+
+    @property
     def constant(self) -> float:
         """The error of the best constant: what a model must beat to be worth anything."""
         mean, square = self.products[0, -self.outputs :], self.products[-1, -1]
@@ -222,11 +278,16 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """K collections from a population, of any size: the same people's luck at every size."""
+    """K collections from a population, of any size: the same people's luck at every size.
 
-    population: Population
+    `repeated` is what is left of the variance between people, if each has several rows and sends
+    their mean.
+    """
+
+    population: People
     draws: int
     seed: int
+    repeated: float = 1.0
 
     def __post_init__(self) -> None:
         whole(draws=self.draws)
@@ -247,15 +308,32 @@ class Samples:
     def at(self, contributors: int) -> CollectionSums:
         """Return the sums of K collections of this many people."""
         whole(contributors=contributors)
-        n, people = contributors, self.population
+        n, people, left = contributors, self.population, np.sqrt(self.repeated)
+        if not isinstance(people, Population):  # what they send is drawn under each agreement
+            return CollectionSums(n, np.empty((self.draws, 0, 0)))
         if n > DRAWN_ONE_BY_ONE:
-            return CollectionSums(n, n * people.products + np.sqrt(n) * self.deviations)
+            return CollectionSums(n, n * people.products + left * np.sqrt(n) * self.deviations)
         generator = np.random.default_rng([self.seed, 2, n])
         products = np.empty((self.draws, *people.products.shape))
         for place in range(self.draws):
             z = people.rows[generator.integers(0, len(people.rows), n)]
             products[place] = z.T @ z
-        return CollectionSums(n, products)
+        return CollectionSums(n, left * products + (1 - left) * n * people.products)
+
+
+def values_in(path: Path, schema: Schema) -> FloatArray:
+    """Read the columns of all questions from a file of public records."""
+    parts = [values(schema, part) for part in TableFile(path, schema).chunks()]
+    if not parts:
+        raise InvalidValueError(f"Expected at least one row in {str(path)!r}.")
+    return np.concatenate(parts)
+
+
+def generated_answers(schema: Schema, generator: np.random.Generator) -> dict[str, Any]:
+    """Make up answers to everything that is asked, but the target: each by itself."""
+    target = schema.target
+    own = {target.name, getattr(target, "time", target.name)}
+    return {one.name: _values(one, generator) for one in schema.asked if one.name not in own}
 
 
 def _values(column: Any, generator: np.random.Generator) -> npt.NDArray[Any]:

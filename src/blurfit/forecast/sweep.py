@@ -14,11 +14,16 @@ of the error), unless it is asked for what would be published to the last bit (`
 The band runs from the 5% to the 95% point of K errors, with the plotting position k/(K + 1): a new
 collection's error then lies in it with probability 0.9 on average, however small K is. It is exact
 for people like the public ones; how far others differ from them it cannot know.
+
+**Several rows of each person** (`rows_each`, diaries) lessen what sampling adds and not the noise.
+So each case is also forecast with one row of each, by the same luck, and `Case.gain` is the share
+that rows take away of what the error is above that of everybody's model: next to nothing where
+noise dominates.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,12 +42,16 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.forecast import DRAWS, TOLERANCE
-from blurfit.forecast.population import CollectionSums, Population, Samples
+from blurfit.forecast.population import CollectionSums, People, Population, Samples
+from blurfit.forecast.sent import Exits, under
 from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.simulation.sampler import sampler_for, totals_of_products, weights_of
+from blurfit.simulation.sampler import sampler_for
+from blurfit.theory.forms import JointForm
 
 LEVEL = 0.9  # of the band
+ALIKE = 0.5  # of what differs between rows, the share that stays the same in a person
+LEAST_GAIN = 0.1  # of the error above the best, below which rows add next to nothing
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,8 @@ class Case:
     `error` is the mean over draws, `lower` and `upper` bound the band, `without_privacy` is the
     mean error of the same people's model without noise. `refused` is the share of draws in which no
     model could be published (for `input`, the noise may leave too little curvature). Where the
-    terms cannot be had at all, `reason` says why and the errors are NaN.
+    terms cannot be had at all, `reason` says why and the errors are NaN. Where each person has
+    several rows, `one_row` is the error with one row of each, and `gain` what the others are worth.
     """
 
     contributors: int
@@ -66,6 +76,13 @@ class Case:
     submission_epsilon: float = math.nan
     refused: float = 0.0
     reason: str | None = None
+    one_row: float = math.nan
+    gain: float = math.nan
+
+    @property
+    def rows_add_nothing(self) -> bool | None:
+        """Whether several rows of each tell next to nothing beside one; None if that is unknown."""
+        return None if math.isnan(self.gain) else self.gain < LEAST_GAIN
 
     @property
     def ratio(self) -> float:
@@ -83,7 +100,8 @@ class Forecast:
     """A sweep of cases, with what to compare them with, all in the same units.
 
     `constant` is the error of always guessing the mean (or the likelier label), `best` that of the
-    whole population's model without privacy.
+    whole population's model without privacy. `measure` says what an error is, and `rows_each` how
+    many rows each person has.
     """
 
     population: str
@@ -91,6 +109,9 @@ class Forecast:
     constant: float
     best: float
     cases: tuple[Case, ...] = field(repr=False)
+    measure: str = ""
+    rows_each: int = 1
+    alike: float = ALIKE
 
     def lines(self) -> dict[tuple[Mechanism, float, float | None], list[Case]]:
         """Return the cases of each mechanism, ε and local target, by growing number of
@@ -186,11 +207,18 @@ class Forecast:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON; what is not known is None."""
         rows = [
-            plain(asdict(one) | {"ratio": one.ratio, "explained": self.explained(one)})
+            plain(
+                asdict(one)
+                | {"ratio": one.ratio, "explained": self.explained(one)}
+                | {"rows_add_nothing": one.rows_add_nothing}
+            )
             for one in self.cases
         ]
         return {
             "population": self.population,
+            "measure": self.measure,
+            "rows_each": self.rows_each,
+            "alike": self.alike,
             "is_label": self.is_label,
             "constant": self.constant,
             "best": self.best,
@@ -209,7 +237,7 @@ def plain(facts: dict[str, Any]) -> dict[str, Any]:
 
 def forecast(
     schema: Schema,
-    population: Population,
+    population: People,
     *,
     contributors: Sequence[int],
     epsilons: Sequence[float] = (1.0,),
@@ -220,6 +248,8 @@ def forecast(
     seed: int = 0,
     sampled: bool = False,
     public: FloatArray | None = None,
+    rows_each: int = 1,
+    alike: float = ALIKE,
     progress: Progress = silent,
 ) -> Forecast:
     """Sweep over contributors × ε × mechanisms × local targets, the quorum met exactly.
@@ -239,10 +269,12 @@ def forecast(
         sampled: whether to sample posterior means where they would be published, which takes
             minutes rather than seconds.
         public: encoded rows of the features to read beside each release.
+        rows_each: how many rows each person has, whose mean is sent (diaries, for `moment`).
+        alike: the share of what differs between rows that stays the same in a person.
         progress: is called after each cell.
     """
-    samples = Samples(fitting(schema, population), draws, seed)
-    rest = dict(terms or {})
+    samples = Samples(fitting(schema, population), draws, seed, left_of(rows_each, alike))
+    rest = dict(terms or {}) | ({"diaries": True} if rows_each > 1 else {})
     cases = []
     for n in contributors:
         sums = samples.at(n)
@@ -253,32 +285,52 @@ def forecast(
                     how = {"sampled": sampled, "public": public}
                     cases.append(forecast_case(schema, samples, sums, asked, **how))
                     progress()
-    return _forecast_of(population, cases)
+    return _forecast_of(population, cases, rows_each, alike)
 
 
 def forecast_agreement(
     agreement: Agreement,
-    population: Population,
+    population: People,
     *,
     contributors: Sequence[int],
     draws: int = DRAWS,
     seed: int = 0,
     sampled: bool = False,
     public: FloatArray | None = None,
+    rows_each: int = 1,
+    alike: float = ALIKE,
     progress: Progress = silent,
 ) -> Forecast:
     """Sweep over sizes under one agreement: its noise is fixed, more than its quorum may come."""
-    samples = Samples(fitting(agreement.schema, population), draws, seed)
+    if rows_each > 1 and not agreement.diaries:
+        raise InvalidValueError(
+            f"Expected rows_each={rows_each} to be 1: this agreement is without diaries, so that "
+            "each person has one row."
+        )
+    left = left_of(rows_each, alike)
+    samples = Samples(fitting(agreement.schema, population), draws, seed, left)
     cases = []
     for n in contributors:
         cases.append(_under(agreement, samples, samples.at(n), sampled=sampled, public=public))
         progress()
-    return _forecast_of(population, cases)
+    return _forecast_of(population, cases, rows_each, alike)
+
+
+def left_of(rows_each: int, alike: float) -> float:
+    """Return α + (1 − α)/m, what is left of the variance of one row of each person.
+
+    >>> left_of(1, 0.5), left_of(4, 0.5)
+    (1.0, 0.625)
+    """
+    whole(rows_each=rows_each)
+    if not 0 <= alike <= 1:
+        raise InvalidValueError(f"Expected alike={alike!r} from 0 to 1.")
+    return alike + (1 - alike) / rows_each
 
 
 def errors_of(
     agreement: Agreement,
-    population: Population,
+    population: People,
     sums: CollectionSums,
     generator: np.random.Generator,
     *,
@@ -291,11 +343,10 @@ def errors_of(
     `public` are encoded rows of the features to read beside each release.
     """
     found = []
-    for products in sums.products:
-        clean = totals_of_products(agreement, sums.count, products)
+    for clean in sums.totals(agreement):
         drawn = sampler_for(agreement, clean).draw(generator)
         try:
-            found.append(weights_of(agreement, drawn, sampled=sampled, public=public))
+            found.append(population.weights(agreement, drawn, sampled=sampled, public=public))
         except InfeasibleError:  # this collection would publish nothing
             continue
     return population.error(np.array(found)) if found else np.empty(0)
@@ -365,8 +416,9 @@ def _under(
     fixed = agreement.epsilon, agreement.mechanism, local_epsilon
     if sums.count < agreement.quorum:
         return Case(sums.count, *fixed, reason=f"below the quorum {agreement.quorum:,}")
+    population, sums = _sent(agreement, samples, sums)
     generator = np.random.default_rng([samples.seed, 3])  # the same luck for every promise
-    errors = errors_of(agreement, samples.population, sums, generator, **how)
+    errors = errors_of(agreement, population, sums, generator, **how)
     refused = 1 - len(errors) / samples.draws
     if not len(errors):
         return Case(sums.count, *fixed, refused=refused, reason="no draw gave a model")
@@ -377,21 +429,53 @@ def _under(
         error=float(errors.mean()),
         lower=lower,
         upper=upper,
-        without_privacy=float(samples.population.without_privacy(sums).mean()),
+        without_privacy=float(population.without_privacy(sums).mean()),
         submission_epsilon=agreement.calibration.local.epsilon,
         refused=refused,
+        **_with_one_row(agreement, samples, sums.count, float(errors.mean()), **how),
     )
 
 
-def fitting(schema: Schema, population: Population) -> Population:
+def _sent(
+    agreement: Agreement, samples: Samples, sums: CollectionSums
+) -> tuple[People, CollectionSums]:
+    """Return whom errors are about, and the sums of what they send."""
+    if not agreement.shows_sums or isinstance(agreement.form, JointForm):
+        return samples.population, sums
+    return under(agreement, samples, sums.count)
+
+
+def _with_one_row(
+    agreement: Agreement, samples: Samples, count: int, error: float, **how: Any
+) -> dict[str, Any]:
+    """Return the error with one row of each person, and what the others take away of it."""
+    if samples.repeated == 1:
+        return {}
+    single = replace(samples, repeated=1.0)
+    population, sums = _sent(agreement, single, single.at(count))
+    generator = np.random.default_rng([samples.seed, 3])
+    found = errors_of(agreement, population, sums, generator, **how)
+    if not len(found):
+        return {}
+    one_row, power = float(found.mean()), 1 if population.is_label else 2
+    best = population.best**power
+    above, of_rows = (max(one**power - best, 0.0) for one in (one_row, error))
+    return {"one_row": one_row, "gain": 1 - of_rows / above if above > 0 else 0.0}
+
+
+def fitting(schema: Schema, population: People) -> People:
     """Return the population, or refuse one that is not of this schema."""
     if isinstance(schema.target, TimeToEvent):
-        raise InfeasibleError(
-            "Expected a number, a label or classes to forecast: of a time to an event nothing is "
-            "forecast yet. Simulate with MomentPerturbationSurvival on generated people."
+        if isinstance(population, Exits) and population.schema == schema:
+            return population
+        raise InvalidValueError(
+            "Expected people of whom it is known when they left, for a schema with a time to an "
+            "event: blurfit.forecast.sent.Exits, made with the same schema."
         )
     columns = [name for one in schema.questions for name in one.columns]
     numeric = isinstance(schema.target, Numeric)
+    if not isinstance(population, Population):
+        raise InvalidValueError("Expected a Population for a schema without a time to an event.")
     if (population.columns, population.is_label) != (len(columns), not numeric):
         raise InvalidValueError(
             f"Expected a population of {len(columns)} columns for this schema, its target's among "
@@ -400,7 +484,16 @@ def fitting(schema: Schema, population: Population) -> Population:
     return population
 
 
-def _forecast_of(population: Population, cases: Sequence[Case]) -> Forecast:
+def _forecast_of(
+    population: People, cases: Sequence[Case], rows_each: int, alike: float
+) -> Forecast:
     return Forecast(
-        population.name, population.is_label, population.constant, population.best, tuple(cases)
+        population.name,
+        population.is_label,
+        population.constant,
+        population.best,
+        tuple(cases),
+        population.measure,
+        rows_each,
+        alike,
     )

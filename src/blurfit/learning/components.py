@@ -28,11 +28,12 @@ errors of the spread w + f·b in their own units, it adds
 T ≈ 2 being how far the largest person is beyond the usual one, with what constant and squares take;
 and to the constant, of which rows keep √f, C(f) = (6.5T/(nμ))²·(w + f·b)/f. In one wave noise is
 that of the bounds, P(f) = (D/(nμ))²/(v·(ω + f(1 − ω))²) and C(f) = (D/(nμ))²/f, with
-D = 1.25(p + 1), and v the mean variance of an encoded column. f is where p(S + P) + C is least:
-near 1, the pooled rows, where noise rules, and that of generalised least squares as people grow.
+D = 1.25(p + 1), and v the mean variance of an encoded column. f is where the product of all
+variances, (S + P)^p·(C + (σ_a² + kσ_e²)/n), is least: near 1, the pooled rows, where the noise of
+bounds rules, and that of generalised least squares as people grow.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -67,17 +68,6 @@ class VarianceComponents:
         total = self.between + self.within
         return self.between / total if total > 0 else 0.0
 
-    def scaled(self, factor: float) -> "VarianceComponents":
-        """Return them in other units, of which one is so many of these."""
-        square = factor**2
-        return replace(
-            self,
-            between=square * self.between,
-            within=square * self.within,
-            between_error=square * self.between_error,
-            within_error=square * self.within_error,
-        )
-
 
 def components(
     within: Submodel,
@@ -85,10 +75,12 @@ def components(
     single: float,
     slopes: FloatArray,
     kept: float,
+    unit: float,
     left: tuple[float, float] | None = None,
 ) -> VarianceComponents:
-    """Return the components that two releases tell of the residuals of these slopes, in units of
-    the encoded target; `single` is k, and `left` w + f·b with its standard error, if it is known.
+    """Return the components that two releases tell of the residuals of these slopes of encoded
+    columns, 1 of the encoded target being a `unit`; `single` is k, and `left` w + f·b with its
+    standard error, if it is known.
     """
     k, r = single, np.array([0.0, *-slopes, 1.0])
     w, noise_w = Seen.of(within).square(r)
@@ -106,15 +98,9 @@ def components(
     chance = np.diag([2 * w**2 / (n * max(1 / k - 1, 0.1)), 2 * b**2 / n])
     turn = np.array([[-k / (1 - k), 1.0], [1 / (1 - k), 0.0]])
     errors = np.sqrt(np.diagonal(turn @ (np.linalg.inv(precision) + chance) @ turn.T))
-    of_people, of_rows = np.maximum(turn @ [w, b], 0.0)
-    return VarianceComponents(
-        between=float(of_people),
-        within=float(of_rows),
-        between_error=float(errors[0]),
-        within_error=float(errors[1]),
-        one_over_rows=k,
-        kept=kept,
-    )
+    a, e = unit**2 * np.maximum(turn @ [w, b], 0.0)
+    of_a, of_e = unit**2 * errors
+    return VarianceComponents(float(a), float(e), float(of_a), float(of_e), k, kept)
 
 
 def one_over_rows(sums: Submodel) -> float:
@@ -147,7 +133,8 @@ def choose_kept(
         white = (_LARGEST / (n * mu)) ** 2 * (w + f * b)
         privacy = np.minimum(privacy, 4 * p * white / left)
         constant = np.minimum(constant, 6.5**2 * white / f)
-    return float(kept[int(np.argmin(p * (sampling / (n * left**2) + privacy) + constant))])
+    slopes, constant = sampling / (n * left**2) + privacy, constant + (of_people + k * of_rows) / n
+    return float(kept[int(np.argmin(p * np.log(slopes) + np.log(constant)))])
 
 
 def _spreads(sums: Submodel, model: Shrunk) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.learning.hazards import EventSums
 from blurfit.learning.inference import Inference
-from blurfit.learning.wave_inference import LONGEST_STEP, MOST_NOISE, solved
+from blurfit.learning.wave_inference import refuse_long_step, symmetric, told_step
 from blurfit.learning.waves import Belief, WaveSums, coordinates, start_of, step_sums
 from blurfit.theory.hazards import BAND, HazardMap
 
@@ -85,26 +85,11 @@ def _turn(events: float) -> float:
 def hazard_estimates(chart: HazardMap, sums: WaveSums) -> Inference:
     """Return (α, β) one step after the announced model, with the covariance of their error."""
     read = step_sums(chart, sums)
-    values = np.linalg.eigvalsh(read.gram)
-    least, blur = float(values[0]), sums.deviation**2 / 2
-    condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
-    if condition >= MOST_NOISE:
-        raise InfeasibleError(
-            "The noise dominates the sums of the last wave, so there are no standard errors; take "
-            "fewer bands or features, state tighter bounds, ask more people, or allow a larger "
-            "epsilon."
-        )
-    inverse, theta = solved(read)
-    noise = read.linear_variance * np.eye(len(theta))
-    noise += read.noise.sandwich(np.outer(theta, theta))
+    condition, inverse, theta, noise = told_step(read, sums)
     sampling, privacy = inverse, inverse @ noise @ inverse
     scale = _scores(chart, read.gram)
     change = max(float(np.sum(scale * (np.outer(theta, theta) - sampling - privacy))), 0.0)
-    if change > LONGEST_STEP**2:
-        raise InfeasibleError(
-            f"The last step changed scores by {math.sqrt(change):.2g}, more than {LONGEST_STEP}: "
-            "one step is not enough for honest errors; plan another wave."
-        )
+    refuse_long_step(change)
     short = (0.25 * change) ** 2 / len(theta) * np.diag(1 / np.diagonal(scale))
     back = np.linalg.inv(coordinates(chart))
     K = read.constants
@@ -115,8 +100,8 @@ def hazard_estimates(chart: HazardMap, sums: WaveSums) -> Inference:
         ),
         count=max(sums.count, len(theta) + 2),
         coefficients=start_of(chart) + back @ theta,
-        sampling=_symmetric(back @ (sampling + short) @ back.T),
-        privacy=_symmetric(back @ privacy @ back.T),
+        sampling=symmetric(back @ (sampling + short) @ back.T),
+        privacy=symmetric(back @ privacy @ back.T),
         residual_variance=None,
         r_squared=None,
         condition=condition,
@@ -136,8 +121,8 @@ def pooled(found: Sequence[Inference]) -> Inference:
         found[-1],
         count=sum(one.count for one in found),
         coefficients=np.sum([share @ one.coefficients for share, one in parts], axis=0),
-        sampling=_symmetric(np.sum([w @ one.sampling @ w.T for w, one in parts], axis=0)),
-        privacy=_symmetric(np.sum([w @ one.privacy @ w.T for w, one in parts], axis=0)),
+        sampling=symmetric(np.sum([w @ one.sampling @ w.T for w, one in parts], axis=0)),
+        privacy=symmetric(np.sum([w @ one.privacy @ w.T for w, one in parts], axis=0)),
     )
 
 
@@ -145,7 +130,3 @@ def _scores(chart: HazardMap, gram: FloatArray) -> FloatArray:
     """Return Z with θᵀZθ the mean square by which a step changes scores: A for one unit of h."""
     total = float(np.trace(gram[: len(chart.bands), : len(chart.bands)])) / BAND**2
     return gram / total
-
-
-def _symmetric(matrix: FloatArray) -> FloatArray:
-    return np.asarray((matrix + matrix.T) / 2)

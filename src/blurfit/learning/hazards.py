@@ -124,20 +124,25 @@ class EventSums:
         self.used = used
 
     @cached_property
+    def _released(self) -> tuple[FloatArray, ...]:
+        """What was released."""
+        return self.form.read(self.sums, self.count)
+
+    @cached_property
     def _draws(self) -> list[tuple[FloatArray, ...]]:
         """What was released, and what it could have been with noise once more."""
         seed = hashlib.sha256(np.asarray(self.sums, dtype="<f8").tobytes()).digest()
         generator = np.random.default_rng(list(seed))
         scale = self.deviation / np.sqrt(self.form.counts)
-        whole = [self.sums, *(self.sums + scale * generator.normal(size=(DRAWS, len(scale))))]
-        return [self.form.read(one, self.count) for one in whole]
+        again = self.sums + scale * generator.normal(size=(DRAWS, len(scale)))
+        return [self._released, *(self.form.read(one, self.count) for one in again)]
 
     def require_events(self, deviations: float = LEAST_EVENTS) -> None:
         """Refuse sums of which no hazard can be told: fewer events than so many deviations of the
         noise on a count; or, if errors are to be told, nobody in the last band.
         """
         form, K = self.form, self.form.bands
-        exits = self._draws[0][2][:, 0]
+        exits = self._released[2][:, 0]
         noise = self.deviation / (form.weight * form.inner.constant)
         found, least = float(exits[K + 1 :].sum()), deviations * noise
         if found < least:
@@ -161,7 +166,7 @@ class EventSums:
 
         The covariance has a soft floor that no direction falls below, as wide as the noise.
         """
-        first, K = self._draws[0], self.form.bands
+        first, K = self._released, self.form.bands
         at_risk, means, events, _ = _bands(first[2], self.used, K)
         noise = self.deviation / (self.form.weight * self.form.inner.constant * K)
         at_risk = np.maximum(at_risk, noise)
@@ -175,12 +180,16 @@ class EventSums:
         return at_risk, np.clip(mean / weights, -1.0, 1.0), spread, events / at_risk
 
     @cached_property
-    def model(self) -> Inference:
-        """β̂ of the used columns of x, then λ_k: per horizon, with their covariance."""
+    def solved(self) -> tuple[FloatArray, FloatArray]:
+        """β̂ of the used columns of x, then λ_k, per horizon, and what sampling adds to them."""
         self.require_events()
-        first = self._draws[0]
-        self._require_condition(first)
-        values = _solve(first, self.used, self.deviation)
+        self._require_condition(self._released)
+        return _solve(self._released, self.used, self.deviation)
+
+    @cached_property
+    def model(self) -> Inference:
+        """The same, with the covariance that privacy adds."""
+        first, values = self._released, self.solved
         names = [self.form.inner.columns[place].name for place in self.used]
         bands = [f"band {place + 1}" for place in range(self.form.bands)]
         again = [_solve(one, self.used, self.deviation)[0] for one in self._draws[1:]]

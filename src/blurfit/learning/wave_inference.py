@@ -30,19 +30,22 @@ could have noticed:
 
 * *Are they seen?* Each gauge tells the share of people so far out, or beyond 2r, and each residual
   wave by Σs² how much weight is missing beside that of people within 2r: together the share q with
-  a deviation of σ_q. Wave 1 tells by how much it saw more energy (z_E) and larger errors (z_g)
-  than the law has, of the same people with fresh noise. (q/σ_q + z_E + z_g)/√3 > 0.7 is a sign.
-  Without a gauge the law is that of Gaussian features, as large as the last wave's Σs²‖f‖² says,
-  and Σs² its own.
-* *Could they be seen?* One person in a hundred must stand two deviations out: σ_q ≤ 0.005.
+  a deviation of σ_q. Wave 1 tells by how much, E, it saw more energy than the law has, of the same
+  people with fresh noise σ_E. One person in a hundred at the bounds, F√p from the centre, would
+  make these a = 0.01/σ_q and b = 0.01·F²/σ_E deviations, so the best test of them takes both by
+  their weights: (a·q/σ_q + b·E/σ_E)/√(a² + b²) > 0.5 is a sign. Without a gauge the law is that
+  of Gaussian features, as large as the last wave's Σs²‖f‖² says, and Σs² its own; and as nothing
+  else would tell of tails, it has to stand by itself: q/σ_q > 0.5 is a sign as well, and b = 0.
+* *Could they be seen?* √(a² + b²), the deviations at which such people stand, must be at least
+  2.5: then they are missed in one fit of forty, and with more people hardly ever.
 * *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
 
 Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
-instead of 0.7: then one fit in a thousand is refused by chance.
+instead of 0.5: then one fit in a thousand is refused by chance.
 
-Then wave 1's errors are told, or none. 1.5, four, 0.7, one in a hundred, 3, twice and 3.5 were
+Then wave 1's errors are told, or none. 1.5, four, 0.5, one in a hundred, 3r, twice and 3.5 were
 chosen on generated populations; people without anybody far out are refused by chance, one time in
 ten or so.
 
@@ -80,7 +83,8 @@ square of that is added, shared among all directions; d² is that of the step le
 adds.
 
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
-where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.6.
+where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3: what (Â + G)⁻¹
+leaves of its bias is of the order κ², a tenth of the step.
 """
 
 import math
@@ -121,12 +125,12 @@ from blurfit.theory.forms import JointColumn
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.numerics import root_of_increasing
 
-MOST_NOISE = 0.6  # κ
+MOST_NOISE = 0.3  # κ
 LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
-FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.7  # signs of people whom no wave saw
+FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.5  # signs of people whom no wave saw
 SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
-LEAST_SHARP = 0.005  # the deviation of their share, above which nobody would notice them
+FEW, CLEAR = 0.01, 2.5  # a share of people at the bounds, and the deviations that they must be
 LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
@@ -172,9 +176,9 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
     return replace(
         step,
         coefficients=start_of(chart) + back @ step.coefficients,
-        sampling=_symmetric(back @ robust @ back.T),
-        classical=_symmetric(back @ classical @ back.T),
-        privacy=_symmetric(back @ step.privacy @ back.T + bias),
+        sampling=symmetric(back @ robust @ back.T),
+        classical=symmetric(back @ classical @ back.T),
+        privacy=symmetric(back @ step.privacy @ back.T + bias),
         residual_variance=left * chart.scale**2,
         r_squared=None,
     )
@@ -209,7 +213,7 @@ def unseen(waves: Sequence[Collected]) -> bool:
     if not isinstance(chart, ResidualMap) or belief.seen is None:
         return False
     law = belief.law or _gaussian(chart, sums)
-    size, spread = law.squares
+    size, _ = law.squares
     far = farthest(chart.whitening, ~known_of(belief))
     if far <= USUAL * math.sqrt(size):
         return False
@@ -221,14 +225,14 @@ def unseen(waves: Sequence[Collected]) -> bool:
         return False
     told = [one for wave in (waves if belief.law else waves[-1:]) for one in _far_out(*wave)]
     precision = math.fsum(1 / variance for _, variance in told)
-    if precision < LEAST_SHARP**-2:
-        return True
     share = math.fsum(share / variance for share, variance in told) / precision
     energy, of_energy = belief.seen.energy(chart.whitening)
-    square, of_square = belief.seen.residual(chart)
-    sign = share * math.sqrt(precision)
-    sign += (energy - size) / of_energy + (square - spread) / of_square
-    return sign > math.sqrt(3) * (SURE_SIGN if belief.differences else SIGN)
+    signals = FEW * np.array([math.sqrt(precision), far**2 / of_energy])
+    signs = np.array([share * math.sqrt(precision), (energy - size) / of_energy])
+    clear, least = float(np.linalg.norm(signals)), SURE_SIGN if belief.differences else SIGN
+    if belief.law is None and (signals[0] < CLEAR or signs[0] > least):
+        return True
+    return clear < CLEAR or float(signals @ signs) > least * clear
 
 
 def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float, float]]:
@@ -370,9 +374,8 @@ def _kept(square: float, noise: float) -> float:
     return max(0.0, 1 - noise / square) if square > 0 else 0.0
 
 
-def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
-    """Return the estimates of the exact curve, one step after the model that the map announced."""
-    read = step_sums(chart, sums)
+def told_step(read: StepSums, sums: WaveSums) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """Return κ, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates."""
     values = np.linalg.eigvalsh(read.gram)
     least, blur = float(values[0]), sums.deviation**2 / 2
     condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
@@ -383,7 +386,22 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         )
     inverse, theta = solved(read)
     noise = read.linear_variance * np.eye(len(theta))
-    noise += read.noise.sandwich(np.outer(theta, theta))
+    return condition, inverse, theta, noise + read.noise.sandwich(np.outer(theta, theta))
+
+
+def refuse_long_step(change: float) -> None:
+    """Refuse a step that changed scores by more than a quadratic can tell; `change` is squared."""
+    if change > LONGEST_STEP**2:
+        raise InfeasibleError(
+            f"The last step changed scores by {math.sqrt(change):.2g}, more than {LONGEST_STEP}: "
+            "one step is not enough for honest errors; plan another Newton wave."
+        )
+
+
+def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
+    """Return the estimates of the exact curve, one step after the model that the map announced."""
+    read = step_sums(chart, sums)
+    condition, inverse, theta, noise = told_step(read, sums)
     middle = plain = read.dispersion * read.gram
     if sums.squares is not None:
         order = [len(theta) - 1, *range(len(theta) - 1)]
@@ -392,11 +410,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     sampling, classical, privacy = (inverse @ one @ inverse for one in (middle, plain, noise))
     squares = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)]) ** 2
     change = max(float((theta**2 - np.diagonal(sampling + privacy)) @ squares), 0.0)  # d²
-    if change > LONGEST_STEP**2:
-        raise InfeasibleError(
-            f"The last step changed scores by {math.sqrt(change):.2g}, more than {LONGEST_STEP}: "
-            "one step is not enough for honest errors; plan another Newton wave."
-        )
+    refuse_long_step(change)
     left = change * (0.125 if isinstance(chart.loss, LogisticNewton) else 0.25)
     short = np.diag(left**2 / (len(theta) * squares))
     scale = np.sqrt(squares)
@@ -412,9 +426,9 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         names=(INTERCEPT, *(f"v{place}" for place in range(chart.whitening.dimension))),
         count=sums.count,
         coefficients=start_of(chart) + back @ (theta + more),
-        sampling=_symmetric(back @ (sampling + short) @ back.T),
-        classical=_symmetric(back @ (classical + short) @ back.T),
-        privacy=_symmetric(back @ privacy @ back.T),
+        sampling=symmetric(back @ (sampling + short) @ back.T),
+        classical=symmetric(back @ (classical + short) @ back.T),
+        privacy=symmetric(back @ privacy @ back.T),
         residual_variance=None,
         r_squared=None,
         condition=condition,
@@ -439,5 +453,6 @@ def _bend(chart: NewtonMap, q: FloatArray) -> FloatArray:
     return np.asarray(beside * np.eye(len(q)) + (along - beside) * np.outer(u, u) + mixed + mixed.T)
 
 
-def _symmetric(matrix: FloatArray) -> FloatArray:
+def symmetric(matrix: FloatArray) -> FloatArray:
+    """Return a matrix that rounding has made uneven, even."""
     return np.asarray((matrix + matrix.T) / 2)

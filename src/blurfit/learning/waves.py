@@ -482,7 +482,7 @@ def _reach(
         if belief.task == "label":  # a rare class is far from the mean, and is never cut
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
-        return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
+        return outward(radius), scale, outward(bound)
     slopes = np.linalg.inv(white.matrix).T  # of white features
     error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
     law = belief.law
@@ -491,7 +491,7 @@ def _reach(
         law = completed(law, belief.seen.energy(white), square)
     seen, differences = belief.law if last else None, belief.differences
     radius, bound = choose(law, count, mu, p, error, seen, differences=differences)
-    return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
+    return outward(radius), scale, outward(bound)
 
 
 def _reach_of_mean(
@@ -503,7 +503,7 @@ def _reach_of_mean(
             "Expected a gauge, and no slopes before, for a wave of the mean alone."
         )
     radius, bound = choose_mean(belief.law, count, mu)
-    return float(rounded(np.array(radius))), scale, float(rounded(np.array(bound)))
+    return outward(radius), scale, outward(bound)
 
 
 def rounded(numbers: FloatArray) -> FloatArray:
@@ -511,6 +511,12 @@ def rounded(numbers: FloatArray) -> FloatArray:
     mantissa, exponent = np.frexp(numbers)
     found: FloatArray = np.ldexp(np.rint(mantissa * 2.0**24) / 2.0**24, exponent)
     return found
+
+
+def outward(number: float) -> float:
+    """Round to 24 bits, and never down: what reaches everybody inside the bounds still does."""
+    mantissa, exponent = math.frexp(number)
+    return math.ldexp(math.ceil(mantissa * 2.0**24), exponent - 24)
 
 
 def posterior_covariance(sums: Submodel, model: Shrunk) -> FloatArray:

@@ -18,7 +18,7 @@ service says that it may: for the state, submissions, invitations and withdrawal
 headers that they need, and for the two origins that the agreement names.
 
 **Counts.** Whoever watches an exact count sees when each person sends, to the millisecond, and may
-know who was at her device then. So from a hundred on a count is told in two digits, rounded down:
+know who was at their device then. So from a hundred on a count is told in two digits, rounded down:
 it changes with every tenth to hundredth arrival, and then tells that somebody came, and not who.
 Two facts are never rounded away: that a quorum is reached, and how many are in what is published,
 which the model says anyway. (Below a hundred there is no crowd to hide in, and counts are told as
@@ -48,6 +48,7 @@ import logging
 import mmap
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import iscoroutinefunction
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -59,6 +60,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blurfit.agreement.agreement import Agreement
@@ -212,6 +214,28 @@ OVER_TLS = [(b"strict-transport-security", b"max-age=31536000")]
 def as_json(content: object, status: int = 200) -> Response:
     """An answer in JSON."""
     return Response(msgspec.json.encode(content), status, media_type=JSON)
+
+
+Endpoint = Callable[..., Any]  # of an object and a request
+
+
+def route_of(path: str, endpoints: dict[str, Endpoint]) -> Route:
+    """Serve the endpoints of a path, one for each method."""
+
+    async def endpoint(request: Request) -> Response:
+        method = "get" if request.method == "HEAD" else request.method.lower()
+        return await called(endpoints[method], request)
+
+    return Route(path, endpoint, methods=[name.upper() for name in endpoints])
+
+
+async def called(endpoint: Endpoint, *given: Any) -> Response:
+    """Return the answer of an endpoint: in JSON, unless it makes one of its own."""
+    if iscoroutinefunction(endpoint):
+        found = await endpoint(*given)
+    else:
+        found = await run_in_threadpool(endpoint, *given)
+    return found if isinstance(found, Response) else as_json(found)
 
 
 async def send_answer(

@@ -8,6 +8,7 @@ Pages compute no statistics: estimates and tables are told to them.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial, wraps
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ from starlette.responses import Response
 
 from blurfit.agreement.agreement import AgreementDocument
 from blurfit.agreement.plan import PlanDocument
-from blurfit.errors import BlurfitError, StorageError, one_of
+from blurfit.errors import BlurfitError, InfeasibleError, StorageError, one_of
 from blurfit.messages.submissions import identifiers_of
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import MomentsDocument, PublishedMoments
@@ -37,16 +38,19 @@ from blurfit.protocol.http import (
 )
 from blurfit.protocol.problems import RequestError
 from blurfit.schema.columns import Categorical
+from blurfit.schema.derived import Curve, Poly
 from blurfit.service import website
 from blurfit.service.answers import (
     ASKED_AFTER,
     FOREVER,
     Document,
+    Endpoint,
     Kept,
     Metrics,
     Shelf,
     Signatory,
     as_json,
+    called,
     for_strangers,
     shown,
 )
@@ -56,10 +60,8 @@ from blurfit.service.operations import (
     OBJECT,
     SAME,
     TEXT,
-    Endpoint,
     answer,
     array,
-    called,
     content,
     get,
     header,
@@ -114,6 +116,20 @@ def _language_in(request: Request) -> str:
     language = request.query_params.get("lang", "en")
     one_of(LANGUAGES, lang=language)
     return language
+
+
+def _curves(model: PublishedModel, output: str) -> dict[str, list[tuple[float, ...]]]:
+    """Return, of each number of which there is a curve, (answer, mean response, lower, upper)."""
+    features = map(model.agreement.schema.question, model.features)
+    found = {}
+    for name in dict.fromkeys(one.of[0] for one in features if isinstance(one, Curve | Poly)):
+        with suppress(InfeasibleError):
+            told = model.effect(name, output=output)
+            line = [] if told.line is None else told.line.tolist()
+            rows = zip(line, told.to_facts()["rows"], strict=True)
+            numbers = ("estimate", "lower", "upper")
+            found[name] = [(x, *(row[one] for one in numbers)) for x, row in rows]
+    return found
 
 
 # ---- who may
@@ -351,12 +367,13 @@ class Reading:
 
         def make(text: str) -> dict[str, Any]:
             model = PublishedModel.from_json(text)
-            outputs = zip(model.outputs, model.inference, strict=False)
+            outputs = [one for one, _ in zip(model.outputs, model.inference, strict=False)]
             said = {"refusal": model.refusal, "doubt": model.doubt}
             return {
                 "estimates": {
-                    one: list(map(asdict, model.estimates(output=one))) for one, _ in outputs
+                    one: list(map(asdict, model.estimates(output=one))) for one in outputs
                 },
+                "curves": {one: _curves(model, one) for one in outputs},
                 "caveats": [told(one, language) for one in model.guarantee.caveats],
                 **{name: text and told(text, language) for name, text in said.items()},
             }

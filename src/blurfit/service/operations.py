@@ -14,24 +14,21 @@ document, and compares the answers with it.
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from inspect import getdoc, iscoroutinefunction
+from inspect import getdoc
 from typing import Any, NamedTuple
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
+from blurfit.agreement.terms import INPUT_TERMS, Terms
 from blurfit.protocol import problems
 from blurfit.protocol.http import JSON, PROBLEM
 from blurfit.protocol.problems import Kind
-from blurfit.service.answers import as_json
+from blurfit.service.answers import Endpoint, route_of
 from blurfit.version import __version__
 
 Described = dict[str, Any]  # a part of the OpenAPI document
 JsonSchema = Described | type  # itself, or a type from which msgspec makes it
-Endpoint = Callable[..., Any]  # of an object and a request
 
 TEXT = {"type": "string"}
 BYTES = {"type": "string", "format": "binary"}
@@ -134,24 +131,7 @@ def routes(parts: Iterable[object]) -> list[Route]:
     for part in parts:
         for name, (method, path, _) in declared_by(part):
             by_path.setdefault(path, {})[method] = getattr(part, name)
-    return [_route(path, endpoints) for path, endpoints in by_path.items()]
-
-
-def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
-    async def endpoint(request: Request) -> Response:
-        method = "get" if request.method == "HEAD" else request.method.lower()
-        return await called(endpoints[method], request)
-
-    return Route(path, endpoint, methods=[name.upper() for name in endpoints])
-
-
-async def called(endpoint: Endpoint, *given: Any) -> Response:
-    """Return the answer of an endpoint: in JSON, unless it makes one of its own."""
-    if iscoroutinefunction(endpoint):
-        found = await endpoint(*given)
-    else:
-        found = await run_in_threadpool(endpoint, *given)
-    return found if isinstance(found, Response) else as_json(found)
+    return [route_of(path, endpoints) for path, endpoints in by_path.items()]
 
 
 def document(operations: Iterable[Operation]) -> Described:
@@ -161,6 +141,11 @@ def document(operations: Iterable[Operation]) -> Described:
         shared = {"parameters": [_FINGERPRINT]} if "{fingerprint}" in path else {}
         paths.setdefault(path, shared)[method] = described
     _, schemas = msgspec.json.schema_components(_KINDS.values(), ref_template=_REFERENCE)
+    for name in (name for name, kind in _KINDS.items() if issubclass(kind, Terms)):
+        chosen = schemas[name]["properties"]  # a service refuses `input`, and so its terms
+        chosen["mechanism"] = {"enum": ["moment"], "default": "moment"}
+        for term in (*INPUT_TERMS, "debias"):
+            del chosen[term]
     return {
         "openapi": "3.1.0",
         "info": {

@@ -8,6 +8,9 @@ written there, parts that are templates themselves translated too, and all else 
 That is faithful whatever somebody has called things: a text becomes German only as a whole, and
 each part of it reads, in English, as an instance of the template whose German stands in its place.
 A text that has no German stays English, and tests fail if there is one.
+
+The words of the pages are English in `pages/*.en.js`; those of other languages are made of these
+and of `pages.de.po` (`words_in`).
 """
 
 import json
@@ -20,6 +23,7 @@ from importlib.resources import files
 LANGUAGES = ("en", "de")
 LONGEST = 20_000  # characters; nothing that is written here is longer
 _PAIR = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.M)
+_WORDS = re.compile(r'^(  (?:"[\w.-]+"|\w+): )("(?:[^"\\]|\\.)*"),$', re.M)  # name: "text",
 _NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
 _SWAPPED = str.maketrans(",.", ".,")
 _Pieces = list[str]  # of a template: text, number of a value, text, …, text
@@ -55,11 +59,24 @@ def translated(text: str, language: str) -> str | None:
 
 
 @cache
-def catalogue(language: str) -> Mapping[str, str]:
-    """Return the templates of a language by the English ones."""
-    path = files("blurfit.service").joinpath(f"sentences.{language}.po")
+def catalogue(language: str, name: str = "sentences") -> Mapping[str, str]:
+    """Return the templates of a language by the English ones: of the service's sentences, or of the
+    words of its pages.
+    """
+    path = files("blurfit.service").joinpath(f"{name}.{language}.po")
     pairs = _PAIR.findall(path.read_text(encoding="utf-8"))
     return {json.loads(english): json.loads(other) for english, other in pairs}
+
+
+def words_in(language: str, english: str) -> str:
+    """Return a script of words in another language, from the English one."""
+    known = catalogue(language, "pages")
+
+    def told_there(found: re.Match[str]) -> str:
+        text = json.loads(found[2])
+        return f"{found[1]}{json.dumps(known.get(text, text), ensure_ascii=False)},"
+
+    return _WORDS.sub(told_there, english)
 
 
 @cache

@@ -31,6 +31,7 @@ from starlette.routing import Route
 from blurfit.protocol import problems
 from blurfit.service.answers import ASKED_AFTER, Kept, Origins
 from blurfit.service.operations import SAME, TEXT, Operation, content, operation
+from blurfit.service.translation import LANGUAGES, words_in
 
 POLICY = "; ".join(
     (
@@ -74,6 +75,10 @@ def all_files() -> Mapping[str, Kept]:
     """
     folder = files("blurfit.service").joinpath("pages")
     texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
+    for name in [name for name in texts if name.endswith(".en.js")]:
+        for one in LANGUAGES:
+            if one != "en":
+                texts[name.replace(".en.", f".{one}.")] = words_in(one, texts[name])
     frame, found = Template(texts.pop(FRAME)), {}
     for name, text in texts.items():
         kind = MEDIA_TYPES[name.rpartition(".")[2]]

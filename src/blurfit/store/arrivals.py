@@ -272,9 +272,7 @@ def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> 
             "record that was sent for this one must not be blurred again for another."
         )
     if not is_open:
-        raise ClosedError(
-            "The survey has closed, and takes no more answers. Nothing of this was stored."
-        )
+        raise ClosedError("No more answers are taken, and nothing of this was stored.")
     if _is_full(connection, wave):
         raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")
 

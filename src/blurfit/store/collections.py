@@ -73,8 +73,8 @@ from blurfit.errors import (
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
 from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
 from blurfit.store import tables
-from blurfit.store.database import Transactions
-from blurfit.store.tables import Clock, courses, invitations, waves
+from blurfit.store.database import Clock, Transactions, insert_if_absent
+from blurfit.store.tables import courses, invitations, waves
 from blurfit.theory.planning import StageKind
 
 Numbers = AnyArray  # float64, or uint64 for shares
@@ -444,7 +444,7 @@ def begin(connection: Connection, document: Agreed, role: Role, closes: int | No
     values: dict[str, Any] = {"fingerprint": name, "document": document.to_json(), "role": role}
     values |= {"state": "collecting", "opened": int(time.time() // 3600)}
     by_plan = connection.scalar(sa.select(_w.number).where(_w.fingerprint == name))
-    insert = tables.insert_if_absent(connection, courses)
+    insert = insert_if_absent(connection, courses)
     if is_new := by_plan is None:
         is_new = connection.scalar(insert.values(values).returning(_c.key)) is not None
     course = find_course(connection, name)
@@ -470,7 +470,7 @@ def open_wave(connection: Connection, course: Course, number: int, agreement: Ag
     """Collect under the agreement of a course's next wave, which was verified."""
     name, text = agreement.fingerprint, agreement.to_json()
     values = {"course": course.key, "number": number, "fingerprint": name, "agreement": text}
-    insert = tables.insert_if_absent(connection, waves).values(values | {"state": "collecting"})
+    insert = insert_if_absent(connection, waves).values(values | {"state": "collecting"})
     if connection.scalar(insert.returning(_w.key)) is None:
         # It may have been published or exported: a second release, of another set.
         raise ConflictError(
@@ -720,7 +720,7 @@ class Courses(Transactions):
             known = set(connection.scalars(sa.select(_i.hash).where(here)))
             new = [{"course": course.key, "hash": one} for one in wanted if one not in known]
             if new:
-                connection.execute(tables.insert_if_absent(connection, invitations), new)
+                connection.execute(insert_if_absent(connection, invitations), new)
         return len(new)
 
     def unused_invitations(self, fingerprint: str) -> int:

@@ -29,8 +29,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.util import LRUCache
 
 from blurfit import private_files
@@ -49,6 +52,29 @@ _ENDINGS = ("", "-wal", "-shm")
 # What a database says when it is away, full or damaged; the other errors are mistakes of ours.
 _AWAY = (exc.DatabaseError, exc.InterfaceError, exc.TimeoutError)
 _OURS = (exc.DataError, exc.IntegrityError, exc.NotSupportedError, exc.ProgrammingError)
+
+
+class Clock(FunctionElement[int]):
+    """The second since 1970, by the database's clock, when the statement is carried out."""
+
+    inherit_cache = True
+    type = sa.BigInteger()
+
+
+@compiles(Clock, "sqlite")
+def _in_sqlite(_element: Any, _compiler: Any, **_options: Any) -> str:
+    return "CAST(strftime('%s', 'now') AS INTEGER)"
+
+
+@compiles(Clock, "postgresql")
+def _in_postgresql(_element: Any, _compiler: Any, **_options: Any) -> str:
+    return "CAST(floor(extract(epoch FROM clock_timestamp())) AS BIGINT)"
+
+
+def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
+    """Return an INSERT that leaves alone what is there already."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table).on_conflict_do_nothing()
 
 
 class _Compiled(LRUCache[tuple[Any, ...], Any]):

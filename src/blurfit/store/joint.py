@@ -163,7 +163,8 @@ from blurfit.store.collections import (
     standing,
     update_wave,
 )
-from blurfit.store.tables import insert_if_absent, verdicts, waves
+from blurfit.store.database import insert_if_absent
+from blurfit.store.tables import verdicts, waves
 from blurfit.theory.moments import MomentCalibration
 
 # And because their proofs failed, where people are invited: one in so many, or as many as there are

@@ -95,8 +95,9 @@ from blurfit.store.collections import (
     update,
     update_wave,
 )
+from blurfit.store.database import insert_if_absent
 from blurfit.store.joint import News, Peer, Sharing, TooFewError
-from blurfit.store.tables import Task, insert_if_absent, signatures, waves
+from blurfit.store.tables import Task, signatures, waves
 
 Signed = Literal["model", "moments"]
 Shared = tuple[int, WordArray]  # how many are in a common set, and Σv over it
@@ -188,6 +189,12 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
         if follows_here and not told and news.moments is None:  # as a restored first ends
             raise ConflictError("Expected a model, which follows from what was released here.")
         if told != follows_here or (again and not is_model(news.model or "", again)):
+            fewer = (followed(course, texts[:end]).best_model()[0] for end in range(len(texts)))
+            if told and any(one and is_model(news.model or "", one) for one in fewer):
+                raise ConflictError(
+                    "Expected the model of all waves that were released here, and this one is of "
+                    "fewer: the first database was restored from an earlier backup."
+                )
             raise InvalidValueError(
                 "Expected the model that follows from the releases, and this one does not. Let "
                 "both databases use releases of blurfit that learn alike."

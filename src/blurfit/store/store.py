@@ -62,9 +62,9 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.errors import ConflictError, InvalidValueError, StorageError, one_of
 from blurfit.store import blocks, collections, release, tables
 from blurfit.store.collections import Course
-from blurfit.store.database import CONNECTIONS, Transactions, file_of
+from blurfit.store.database import CONNECTIONS, Transactions, file_of, insert_if_absent
 from blurfit.store.release import Publishing
-from blurfit.store.tables import audit_log, insert_if_absent, migrate, settings, tokens
+from blurfit.store.tables import audit_log, migrate, settings, tokens
 
 Right = Literal["open", "invite", "publish", "read"]
 RIGHTS: tuple[Right, ...] = ("open", "invite", "publish", "read")

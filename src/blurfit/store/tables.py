@@ -59,11 +59,10 @@ from typing import Any, Literal, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
-from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex, CreateTable
-from sqlalchemy.sql.functions import FunctionElement
 
 from blurfit.errors import InvalidValueError
+from blurfit.store.database import Clock, insert_if_absent
 
 metadata = sa.MetaData()
 _Key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up only in INTEGER
@@ -201,29 +200,6 @@ audit_log = sa.Table(
 )
 
 
-class Clock(FunctionElement[int]):
-    """The second since 1970, by the database's clock, when the statement is carried out."""
-
-    inherit_cache = True
-    type = sa.BigInteger()
-
-
-@compiles(Clock, "sqlite")
-def _in_sqlite(_element: Any, _compiler: Any, **_options: Any) -> str:
-    return "CAST(strftime('%s', 'now') AS INTEGER)"
-
-
-@compiles(Clock, "postgresql")
-def _in_postgresql(_element: Any, _compiler: Any, **_options: Any) -> str:
-    return "CAST(floor(extract(epoch FROM clock_timestamp())) AS BIGINT)"
-
-
-def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
-    """Return an INSERT that leaves alone what is there already."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table).on_conflict_do_nothing()
-
-
 # ---- versions
 
 
@@ -338,11 +314,6 @@ def schedule(
     if at is not None:
         add_task(connection, course, "advance")
         connection.execute(sa.update(outbox).where(here).values(next=at, wanted=wanted))
-
-
-def strike_tasks(connection: Connection, course: int, *whats: What) -> None:
-    """Forget what was to be done for a course."""
-    connection.execute(sa.delete(outbox).where((_o.course == course) & _o.what.in_(whats)))
 
 
 def has_task(connection: Connection, course: int, what: What) -> bool:

@@ -24,7 +24,7 @@ coefficients, the last for coefficients and curves, and the middle one only for 
 α = 0.95 costs 5 % of noise. Zeros between two levels of one question are known, and not sent;
 neighbouring hats of a curve have products, which are.
 
-**Sensitivity, exactly.** With u = (αT, βd) (for this paragraph), U = u·u, and g_ij = a_i·a_j,
+**Sensitivity, exactly.** With u = (αT, βd) (for this paragraph), U = u·u, and g_ij = a_i·a_j::
 
     Δ² = max over pairs i, j of extreme points of
          ρ⁴(U_i + U_j) + w²ρ²(g_ii + g_jj) + w²c²(g_ii + g_jj − 2g_ij) + E,
@@ -46,7 +46,8 @@ one column of features the σ in between do not exist, and Δ is an upper bound.
 a record adds nothing: Δ² = max ρ⁴U + w²(c² + ρ²)g over extreme points. One submission: `replace`.
 In floating point a knot's code is a handful of square roots, each right to 2⁻⁵²: `NUDGE` covers it.
 
-Which T, d and x a person has is not told: neither when somebody left, nor that they did.
+Several spells of one person, each from its own time 0 on, are averaged, which has the Δ of one
+(Lemma H). Which T, d and x a person has is not told: neither when somebody left, nor that they did.
 """
 
 import math

@@ -116,6 +116,9 @@ Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residu
 joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
 Newton again, which makes errors honest: one step leaves the square of its length.
 
+Times to an event: exits first, then log-odds of the event by Newton's waves, of 0.2, 0.3 and 0.5 of
+the people where nμ is at least 1000, else exits alone; or shares of μ² of 0.15, 0.2 and 0.65.
+
 Labels and counts have one wave where nμ < 100, too, and with up to three columns below ψ = 1500.
 There one wave knows the line well already, and what waves add costs more than it saves (2 columns,
 labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more waves where the
@@ -419,6 +422,8 @@ def choose_plan(
     """
     one_of(TASKS, task=task)
     if task == "hazard":
+        if waves is None and count * mu < ENOUGH_FOR_CURVE:
+            waves = 1
         return _hazard_stages(waves, _PEOPLE_OF_HAZARDS)
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:

@@ -3,11 +3,17 @@
 | people | what they are |
 | --- | --- |
 | diary | 8 rows of 5 features; a level of their own of each, with which the intercept goes |
+| AR 0.7 | the same, but each row follows the one before |
+| unequal | 1 to 12 rows |
+| uneven | 4 rows; features vary by 0.05 to 0.4, and some people by far more than others |
+| skewed | 4 rows; skewed features and errors, and a yes or no that rarely changes |
+| levels | random intercepts: 8 rows, or 1 to 8, and levels that are unrelated to the features |
 | exits | 5 features of ±1, the last yes or no; hazard 0.45 + β·v/√5; a fifth stops being observed |
 | leavers | 5 features of ±1; log-odds of leaving in each of 6 bands; a fifth stops being observed |
 
-Rows of a diary are independent, or follow each other (AR 0.7). Of hazards β is told. Leavers have
-log-odds α_k + β·v ("true"), or leave for reasons that are no sum ("bent").
+Of hazards β is told. Rules for diaries were chosen on the first two kinds of people, and the next
+three were kept aside. Leavers have log-odds α_k + β·v ("true"), or leave for reasons that are no
+sum ("bent").
 
 Truth is what the estimator without privacy gives to 200,000 people (diary) or to a million (bent
 leavers), or β itself (exits, true leavers).
@@ -17,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import expit
 
@@ -24,11 +31,13 @@ from blurfit import Numeric, Plan, Schema, TimeToEvent
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
+from blurfit.estimators.people import Effects
 from blurfit.learning.inference import Estimate
 from blurfit.schema.vectors import values
 from blurfit.simulation.waves import course_in_waves
 
 ROWS, FEATURES, BANDS = 8, 5, 8
+KINDS = "diary", "AR 0.7", "unequal", "uneven", "skewed"
 SLOPES = np.array([0.3, -0.2, 0.15, 0.1, 0.0])  # of hazards; the last, of yes and no, is none
 _TRUTH = 200_000
 
@@ -52,59 +61,174 @@ def diary(people: int, serial: float, seed: int) -> tuple[FloatArray, FloatArray
 
 def within(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return least squares of differences from people's means, without privacy."""
-    dx, dy = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
-    X = dx.reshape(-1, x.shape[2])
-    return np.asarray(np.linalg.solve(X.T @ X, X.T @ dy.ravel()))
+    whose = np.repeat(np.arange(len(x)), x.shape[1])
+    return weighted(x.reshape(-1, x.shape[2]), y.ravel(), whose, 0.0)[1:]
+
+
+def weighted(
+    x: FloatArray, y: FloatArray, whose: npt.NDArray[np.intp], kept: FloatArray | float
+) -> FloatArray:
+    """Return least squares of rows that keep a part of their person's mean, each person having one
+    vote: of differences (0), of rows (1), or of random intercepts (√f of each person).
+    """
+    rows = np.bincount(whose)
+    X = np.column_stack([np.ones(len(y)), x, y])
+    means = np.column_stack([np.bincount(whose, one) / rows for one in X.T])
+    X -= ((1 - np.broadcast_to(kept, len(rows)))[:, None] * means)[whose]
+    X *= rows[whose, None] ** -0.5
+    found: FloatArray = np.linalg.lstsq(X[:, :-1], X[:, -1], rcond=None)[0]
+    return found
+
+
+def days(kind: str, people: int, seed: int) -> tuple[FloatArray, FloatArray, Any]:
+    """Return rows, targets, and whose they are: see the module's table."""
+    if kind in ("diary", "AR 0.7"):
+        x, y = diary(people, 0.7 if kind == "AR 0.7" else 0.0, seed)
+        return x.reshape(-1, FEATURES), y.ravel(), np.repeat(np.arange(people), ROWS)
+    generator = np.random.default_rng(seed)
+    rows = generator.integers(1, 13, people) if kind == "unequal" else np.full(people, 4)
+    whose = np.repeat(np.arange(people), rows)
+    shape = len(whose), FEATURES
+    own = 0.3 * generator.normal(size=(people, FEATURES))
+    sizes = np.array([0.05, 0.1, 0.2, 0.3, 0.4]) if kind == "uneven" else 0.25
+    change, error = generator.normal(size=shape), 0.2 * generator.normal(size=len(whose))
+    if kind == "uneven":
+        restless = np.exp(0.4 * generator.normal(size=people))[whose]
+        change, error = change * restless[:, None], error * restless
+    if kind == "skewed":
+        change = generator.exponential(size=shape) - 1
+        error = 0.2 * (generator.exponential(size=len(whose)) - 1)
+    x = np.clip(own[whose] + sizes * change, -1, 1)
+    if kind == "skewed":  # and a yes or no that changes rarely
+        x[:, 4] = np.where(generator.random(len(whose)) < 0.1, 1.0, -1.0) * np.sign(own[whose, 4])
+    level = 0.2 * generator.normal(size=people) + 0.6 * own[:, 0]
+    y = x @ np.linspace(-0.2, 0.5, FEATURES) + level[whose] + error
+    return x, np.clip(y, -2, 2), whose
 
 
 def diaries(
     sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
 ) -> pd.DataFrame:
-    """Return a row for each number of people, ε and dependence of rows."""
+    """Return a row for each kind of people, their number and ε, of fixed effects."""
     found = []
-    for serial, spread in ((0.0, 1.0), (0.0, 0.5), (0.7, 1.0), (0.7, 0.5)):
-        truth = within(*diary(_TRUTH, serial, 10**6))
+    for kind, spread in (*((kind, 1.0) for kind in KINDS), ("diary", 0.5), ("AR 0.7", 0.5)):
+        truth = weighted(*days(kind, _TRUTH, 10**6), 0.0)[1:]
         for n in sizes:
             for epsilon in epsilons:
-                errors, plain, inside, refused = [], [], [], 0
+                told = _Told()
                 for trial in range(_fewer(trials, n)):
-                    x, y = diary(n, serial, trial)
-                    plain.append(within(x, y) - truth)
-                    model = MomentPerturbationRegressor(
-                        epsilon=epsilon,
-                        bounds=(-1, 1),
-                        target_bounds=(-1, 1),
-                        effects="within",
-                        spread=spread,
-                        random_state=trial,
-                    )
-                    whose = np.repeat(np.arange(n), ROWS)
-                    model.fit(x.reshape(-1, FEATURES), y.ravel(), groups=whose)
-                    try:
-                        told = model.estimates()[1:]
-                    except InfeasibleError:
-                        refused += 1
-                        continue
-                    miss = np.array([one.value for one in told]) - truth
-                    error = np.array([one.standard_error for one in told])
-                    inside.append(np.abs(miss) < 1.96 * error)
-                    errors.append(miss)
+                    x, y, whose = days(kind, n, trial)
+                    told.plain.append(weighted(x, y, whose, 0.0)[1:] - truth)
+                    most = 1 if kind in KINDS[:2] else 2
+                    model = _regressor(epsilon, trial, "within", most, spread=spread)
+                    told.add(model.fit(x, y, groups=whose), truth)
                     progress(trial, trials)
+                found.append({"people": kind, "spread": spread, "n": n, "ε": epsilon, **told.row()})
+    return pd.DataFrame(found)
+
+
+def intercepts(
+    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
+) -> pd.DataFrame:
+    """Return a row for each number of rows, of people, and ε, of random intercepts."""
+    found = []
+    truth = np.linspace(-0.2, 0.5, FEATURES)
+    for rows in ("8", "1 to 8"):
+        for n in sizes:
+            for epsilon in epsilons:
+                told, pooled, alone, parts = _Told(), _Told(), _Told(), []
+                for trial in range(_fewer(trials, n)):
+                    x, y, whose, kept = _levels(n, rows, trial)
+                    m = np.bincount(whose)
+                    told.plain.append(_by_rows(x, y, whose, kept)[1:] - truth)
+                    model = _regressor(epsilon, trial, "random").fit(x, y, groups=whose)
+                    told.add(model, truth)
+                    parts.append((model.variances_.between, model.variances_.within))
+                    pooled.add(_regressor(epsilon, trial).fit(x, y, groups=whose), truth)
+                    first = np.cumsum(m) - m
+                    alone.add(_regressor(epsilon, trial).fit(x[first], y[first]), truth)
+                    progress(trial, trials)
+                between, inside = np.mean(parts, axis=0), np.std(parts, axis=0)
                 found.append(
                     {
-                        "AR": serial,
-                        "spread": spread,
+                        "rows": rows,
                         "n": n,
                         "ε": epsilon,
-                        "trials": len(errors),
-                        "without privacy": _size(plain),
-                        "private": _size(errors),
-                        "ratio": _size(errors) / _size(plain),
-                        "coverage": np.mean(inside) if inside else np.nan,
-                        "refused": refused,
+                        **told.row(),
+                        "pooled": _size(pooled.errors),
+                        "one row": _size(alone.errors),
+                        "σ_a²": f"{between[0]:.3f} ± {inside[0]:.3f}",
+                        "σ_e²": f"{between[1]:.3f} ± {inside[1]:.3f}",
                     }
                 )
     return pd.DataFrame(found)
+
+
+def _levels(people: int, rows: str, seed: int) -> tuple[FloatArray, FloatArray, Any, FloatArray]:
+    """Return rows, targets, whose they are, and √f of each person: σ_a² = σ_e² = 0.0625."""
+    generator = np.random.default_rng(seed)
+    m = np.full(people, 8) if rows == "8" else generator.integers(1, 9, people)
+    whose = np.repeat(np.arange(people), m)
+    x = 0.3 * generator.normal(size=(people, FEATURES))[whose]
+    x = np.clip(x + 0.3 * generator.normal(size=(len(whose), FEATURES)), -1, 1)
+    own, error = (0.25 * generator.normal(size=size) for size in (people, len(whose)))
+    y = x @ np.linspace(-0.2, 0.5, FEATURES) + own[whose] + error
+    return x, np.clip(y, -2, 2), whose, np.sqrt(1 / (1.0 + m))
+
+
+def _by_rows(x: FloatArray, y: FloatArray, whose: Any, kept: FloatArray) -> FloatArray:
+    """Return generalised least squares: every row counts, and people by their own f."""
+    m = np.bincount(whose)
+    X = np.column_stack([np.ones(len(y)), x, y])
+    means = np.column_stack([np.bincount(whose, one) / m for one in X.T])
+    X -= ((1 - kept)[:, None] * means)[whose]
+    return np.asarray(np.linalg.lstsq(X[:, :-1], X[:, -1], rcond=None)[0])
+
+
+def _regressor(
+    epsilon: float, seed: int, effects: Effects = "pooled", most: int = 2, **parameters: Any
+) -> MomentPerturbationRegressor:
+    return MomentPerturbationRegressor(
+        epsilon=epsilon,
+        bounds=(-1, 1),
+        target_bounds=(-most, most),
+        effects=effects,
+        random_state=seed,
+        **parameters,
+    )
+
+
+class _Told:
+    """Errors of what some fits tell, with and without privacy."""
+
+    def __init__(self) -> None:
+        self.plain: list[FloatArray] = []
+        self.errors: list[FloatArray] = []
+        self.inside: list[Any] = []
+        self.refused = 0
+
+    def add(self, model: MomentPerturbationRegressor, truth: FloatArray) -> None:
+        """Add the errors of one fit, unless it tells none."""
+        try:
+            told = model.estimates()[1:]
+        except InfeasibleError:
+            self.refused += 1
+            return
+        self.errors.append(np.array([one.value for one in told]) - truth)
+        wide = 1.96 * np.array([one.standard_error for one in told])
+        self.inside.append(np.abs(self.errors[-1]) < wide)
+
+    def row(self) -> dict[str, Any]:
+        """Return what is told of all of them."""
+        return {
+            "trials": len(self.errors),
+            "without privacy": _size(self.plain),
+            "private": _size(self.errors),
+            "ratio": _size(self.errors) / _size(self.plain),
+            "coverage": np.mean(self.inside) if self.inside else np.nan,
+            "worst": np.mean(self.inside, axis=0).min() if self.inside else np.nan,
+            "refused": self.refused,
+        }
 
 
 def exits(
@@ -173,6 +297,7 @@ def survival(
 
 
 PERIODS = 6
+MANY = 2**20  # people whose estimate without privacy is the truth
 LOG_ODDS = np.array([0.6, -0.4, 0.3, 0.2, 0.0])
 
 
@@ -201,7 +326,7 @@ def hazards(
     """
     found = []
     for bent in (False, True):
-        truth = likelihood(*leavers(2**20, 10**6, bent=True)) if bent else LOG_ODDS
+        truth = likelihood(*leavers(MANY, 10**6, bent=True)) if bent else LOG_ODDS
         for n in sizes:
             for epsilon in epsilons:
                 for way in (_one_send, _held):

@@ -288,6 +288,51 @@ def _trades(d: int, constants: Generator) -> Draw:
     return draw
 
 
+def _tariffs(d: int, constants: Generator) -> Draw:
+    """Ages of a beta law, marks from 1 to 5, and contracts that every fifth person has."""
+    kind, slope = constants.permutation(np.arange(d) % 3), constants.normal(size=d)
+    shape = constants.uniform(1.5, 5, (2, d))
+
+    def draw(n: int, generator: Generator) -> Columns:
+        taste = generator.normal(size=(n, 1))
+        ages = generator.beta(shape[0], shape[1], (n, d))
+        marks = np.clip(np.rint(3.4 + 0.8 * taste + 0.9 * generator.normal(size=(n, d))), 1, 5) / 5
+        contracts = generator.random((n, d)) < 0.2
+        X = 2 * np.choose(kind, [ages, marks, contracts]) - 1
+        return Columns(np.asarray(X, dtype=float), X @ slope + 0.3 * X[:, 0] * X[:, -1])
+
+    return draw
+
+
+def _households(d: int, constants: Generator) -> Draw:
+    """Members by age, rooms and cars that go with them, and incomes that share what they have."""
+    rate, slope = constants.uniform(0.2, 1.5, d), constants.normal(size=d)
+    money = np.arange(d) % 4 == 3
+
+    def draw(n: int, generator: Generator) -> Columns:
+        size = generator.gamma(3, 1 / 3, (n, 1))
+        members = generator.poisson(size * rate, (n, d)) / 12
+        wealth = np.exp(0.7 * generator.normal(size=(n, 1)) + 0.5 * generator.normal(size=(n, d)))
+        X = np.clip(np.where(money, wealth / 25, members), 0, 1)
+        return Columns(X, X @ (slope / np.where(money, 0.05, 0.09)))
+
+    return draw
+
+
+def _lanes(d: int, constants: Generator) -> Draw:
+    """Sensors that are on or off with some noise, and narrow ones that are far from the middle."""
+    narrow, centre = np.arange(d) % 2 == 1, constants.uniform(-0.8, 0.8, d)
+    slope, share = constants.normal(size=d), constants.uniform(0.3, 0.7, d)
+
+    def draw(n: int, generator: Generator) -> Columns:
+        on = np.where(generator.random((n, d)) < share, 0.6, -0.6)
+        X = np.where(narrow, centre + 0.05 * generator.uniform(-1, 1, (n, d)), on)
+        X = np.clip(X + 0.05 * generator.normal(size=(n, d)), -1, 1)
+        return Columns(X, np.tanh((X - centre) @ slope / np.sqrt(d)))
+
+    return draw
+
+
 # ---- answers
 
 
@@ -327,6 +372,16 @@ def _seasonal(s: FloatArray, generator: Generator) -> FloatArray:
     return np.asarray(
         0.15 * s - 0.3 + 0.15 * np.exp(0.4 * s) * (generator.gamma(2, size=len(s)) - 2)
     )
+
+
+def _premiums(s: FloatArray, generator: Generator) -> FloatArray:
+    """A gamma law whose mean grows by the signal, in bounds that reach far beyond most people."""
+    return np.asarray(0.02 * np.exp(0.5 * s) * generator.gamma(4, size=len(s)) - 1)
+
+
+def _lasting(s: FloatArray, generator: Generator) -> FloatArray:
+    """Errors with the tails of t(4), a third of the bounds wide."""
+    return np.asarray(0.2 + 0.12 * s + 0.06 * generator.standard_t(4, len(s)))
 
 
 def _label(probability: Callable[[FloatArray], FloatArray]) -> Answer:
@@ -419,6 +474,9 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         "visits": Recipe(_visits, _bills),
         "sensors": Recipe(_sensors, _number(0.7, 0.08, 0.3)),
         "trades": Recipe(_trades, _uneven),
+        "tariffs": Recipe(_tariffs, _premiums),
+        "households": Recipe(_households, _lasting),
+        "lanes": Recipe(_lanes, _number(0.8, 0.2, -0.1)),
     },
     "label": {
         "panel": Recipe(_panel, _step(0.3, 0.9, -0.5)),

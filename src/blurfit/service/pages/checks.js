@@ -1,5 +1,6 @@
 // Checks of a contract that name what they check, and refuse what does not hold.
 
+import { bytesOf, hexadecimal } from "./bytes.js";
 import { t } from "./language.js";
 
 export class NotCertified extends Error {}
@@ -82,18 +83,12 @@ export function canonical(value) {
 }
 
 export async function sha256(bytes) {
-  if (!globalThis.crypto?.subtle) {
-    throw new Error(t("unprotected"));
-  }
+  if (!globalThis.crypto?.subtle) throw new Error(t("unprotected"));
   return hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
 }
 
 /** SHA-256 of the canonical JSON of an agreement, without its own fingerprint. */
 export async function fingerprintOf(agreement) {
   const { fingerprint: _own, ...contract } = agreement;
-  return sha256(new TextEncoder().encode(canonical(contract)));
-}
-
-export function hexadecimal(bytes) {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return sha256(bytesOf(canonical(contract)));
 }

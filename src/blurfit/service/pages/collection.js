@@ -1,7 +1,7 @@
 // /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
 
 import { moment, number, t } from "./language.js";
-import { agreementAt, alarmOf, ask, definitions, fingerprintHere, h, place, progress, show, term } from "./page.js";
+import { agreementAt, ask, begin, definitions, fingerprintHere, h, place, progress, show, term } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
 import { askedOf } from "./schema.js";
 import { attributes, inWords, titleOf } from "./texts.js";
@@ -15,10 +15,7 @@ let fingerprint = fingerprintHere(); // of a survey, or of a plan
 let waves = null; // waves.js, where there is a plan
 const seen = []; // {at, count} of each time that this page has asked
 
-start().catch((error) => {
-  place("loading").hidden = true;
-  show("message", alarmOf(error, t("notShown")));
-});
+begin(start);
 
 async function start() {
   const agreement = await agreementAt(fingerprint);

@@ -2,6 +2,7 @@
 // once. The mean of what each entry would send reaches no further than one entry does
 // (`blurfit.theory.coded`, Lemma H), so the noise and the message are those of one.
 
+import { erase, keep as keepIn, listIn } from "./bytes.js";
 import { t } from "./language.js";
 import { h, show } from "./page.js";
 import { answerOf, titleOf } from "./texts.js";
@@ -9,30 +10,17 @@ import { answerOf, titleOf } from "./texts.js";
 const keyOf = (fingerprint) => `blurfit:diary:${fingerprint}`;
 
 /** The entries so far, each a record. */
-export function entriesOf(fingerprint) {
-  try {
-    const found = JSON.parse(localStorage.getItem(keyOf(fingerprint)) ?? "[]");
-    return Array.isArray(found) ? found : [];
-  } catch {
-    return [];
-  }
-}
+export const entriesOf = (fingerprint) => listIn("localStorage", keyOf(fingerprint));
 
 /** Keep one more entry; throws where this browser keeps nothing. */
 export function addEntry(fingerprint, record) {
   keep(fingerprint, [...entriesOf(fingerprint), record]);
 }
 
-export function eraseDiary(fingerprint) {
-  try {
-    localStorage.removeItem(keyOf(fingerprint));
-  } catch {
-    // then there is nothing
-  }
-}
+export const eraseDiary = (fingerprint) => erase("localStorage", keyOf(fingerprint));
 
 function keep(fingerprint, entries) {
-  localStorage.setItem(keyOf(fingerprint), JSON.stringify(entries));
+  if (!keepIn("localStorage", keyOf(fingerprint), JSON.stringify(entries))) throw new Error(t("noStorage"));
 }
 
 /** Into #diary: what is kept, a way to remove each, and to finish. */

@@ -1,17 +1,14 @@
 // /: all surveys of this service.
 
 import { date, moment, number, t } from "./language.js";
-import { alarmOf, ask, h, place, progress, show } from "./page.js";
+import { ask, begin, h, place, progress, show } from "./page.js";
 import { attributes, featuresInWords, inWords } from "./texts.js";
 import { countInWords, titleIn } from "./words.js";
 
 const AT_FIRST = 10; // the newest; each needs a request for its agreement
 const HOUR = 3_600_000;
 
-start().catch((error) => {
-  place("loading").hidden = true;
-  show("message", alarmOf(error, t("notShown")));
-});
+begin(start);
 
 async function start() {
   const all = (await ask("/collections")).reverse();

@@ -3,6 +3,7 @@
 // of each: the other's are read from its file, and joined, those to a plan within each group
 // (`lot.js`).
 
+import { bytesOf } from "./bytes.js";
 import { sha256 } from "./checks.js";
 import { attempt, dialog, notNow, tell } from "./dialogs.js";
 import { number, t } from "./language.js";
@@ -81,7 +82,7 @@ async function byGroup(tokens, wave) {
 async function keep(tokens, path, token) {
   for (let start = 0; start < tokens.length; start += AT_ONCE) {
     const some = tokens.slice(start, start + AT_ONCE);
-    const hashes = await Promise.all(some.map((one) => sha256(new TextEncoder().encode(one))));
+    const hashes = await Promise.all(some.map((one) => sha256(bytesOf(one))));
     const body = JSON.stringify({ hashes });
     await patiently(() => ask(`${path}/invitations`, { method: "POST", body, token }));
   }

@@ -1,6 +1,9 @@
 // The pages' own words, numbers and dates in the reader's language. Words are in a file for each
 // language, `language.en.js` and so on, and those of a page that names more in <main data-more> in
-// another. The reader's choice is remembered in this tab alone.
+// another; `blurfit.service.translation` makes all but the English ones. The reader's choice is
+// remembered in this tab alone.
+
+import { keep, recall } from "./bytes.js";
 
 const CHOICE = "blurfit:language";
 export const LANGUAGES = ["en", "de"];
@@ -8,7 +11,7 @@ export const LANGUAGES = ["en", "de"];
 const base = (tag) => tag.toLowerCase().split("-")[0];
 
 /** What the reader wants to read, best first: their choice, then their browser's. */
-export const wanted = [chosen(), ...navigator.languages].filter(Boolean);
+export const wanted = [recall("sessionStorage", CHOICE), ...navigator.languages].filter(Boolean);
 
 /** The language of the page's own words, and how numbers and dates are written in it. */
 export const language = wanted.map(base).find((one) => LANGUAGES.includes(one)) ?? "en";
@@ -27,20 +30,8 @@ export function t(name, values = {}) {
 
 /** From now on, in this tab, that language. */
 export function choose(tag) {
-  try {
-    sessionStorage.setItem(CHOICE, tag);
-  } catch {
-    // without storage the browser's own language stays
-  }
+  keep("sessionStorage", CHOICE, tag); // else the browser's own language stays
   location.reload();
-}
-
-function chosen() {
-  try {
-    return sessionStorage.getItem(CHOICE);
-  } catch {
-    return null;
-  }
 }
 
 const OWN_NAMES = { de: "Deutsch", en: "English" };

@@ -2,6 +2,7 @@
 // alone, and erasable. What it adds up to follows from `blurfit.budget`: Gaussian releases of μ_i are
 // √Σμ_i² together, exactly.
 
+import { erase as forget, keep, listIn } from "./bytes.js";
 import { logDelta } from "./gaussian.js";
 import { atMost, moment, t } from "./language.js";
 import { h, place, show } from "./page.js";
@@ -14,28 +15,17 @@ const ROUNDING = 1 + 1e-9;
 
 /** All entries, the oldest first. */
 export function entries() {
-  try {
-    const found = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(found) ? found : [];
-  } catch {
-    return [];
-  }
+  return listIn("localStorage", KEY);
 }
 
 /** Write down that something was sent, once for each agreement. */
 export function add(agreement, at) {
   const before = entries();
   if (before.some(({ fingerprint }) => fingerprint === agreement.fingerprint)) return;
-  keep([...before, { ...about(agreement), at }]);
+  keep("localStorage", KEY, JSON.stringify([...before, { ...about(agreement), at }]));
 }
 
-export function erase() {
-  try {
-    localStorage.removeItem(KEY);
-  } catch {
-    // then there is nothing
-  }
-}
+export const erase = () => forget("localStorage", KEY);
 
 /** An entry for the same purpose under another agreement, the latest, if there is one. */
 export function earlier(agreement) {
@@ -81,14 +71,6 @@ function epsilonOf(mu, delta) {
   return high;
 }
 
-function keep(all) {
-  try {
-    localStorage.setItem(KEY, JSON.stringify(all));
-  } catch {
-    // nothing is sent without storage, so this is for the list alone
-  }
-}
-
 // ---- The ledger on the page: what this browser has sent before, what it adds up to, and a warning where
 // somebody contributes to the same purpose again.
 
@@ -98,7 +80,7 @@ export function showLedger() {
   place("sent").hidden = all.length === 0;
   if (all.length === 0) return;
   place("sentTitle").textContent = t("ledger.title");
-  const forget = () => {
+  const eraseAll = () => {
     erase();
     showLedger();
   };
@@ -106,7 +88,7 @@ export function showLedger() {
     h("ul", all.map((one) => h("li", { dir: "auto" }, entryInWords(one)))),
     h("p", t("ledger.total", { epsilon: bound(total(all)) })),
     h("p.hint", t("ledger.here")),
-    h("button.quiet", { type: "button", click: forget }, t("ledger.erase")),
+    h("button.quiet", { type: "button", click: eraseAll }, t("ledger.erase")),
   );
 }
 

@@ -4,8 +4,8 @@
 import { answers, field, putBack, showAsked } from "./fields.js";
 import { asTyped, language, number, percent, t, withError } from "./language.js";
 import { markdown } from "./markdown.js";
-import { alarm, alarmOf, ask, definitions, fingerprintHere, h, place, show, term } from "./page.js";
-import { effectPlot, intervalPlot, scaleOf } from "./plots.js";
+import { alarm, alarmOf, ask, begin, definitions, fingerprintHere, h, place, show, term } from "./page.js";
+import { curvePlot, effectPlot, intervalPlot, scaleOf } from "./plots.js";
 import {
   aimOf, effectsOf, estimatesOf, featuresOf, inferenceOf, outputsOf, predict, predictionInterval, qualityOf,
 } from "./published.js";
@@ -19,10 +19,7 @@ const fingerprint = fingerprintHere();
 const base = `/collections/${fingerprint}`;
 const isOfWaves = ({ link, method }) => link === "linear" && method.startsWith("waves");
 
-start().catch((error) => {
-  place("loading").hidden = true;
-  show("message", alarmOf(error, t("notShown")));
-});
+begin(start);
 
 async function start() {
   const model = await ask(`${base}/model`);
@@ -39,8 +36,8 @@ async function start() {
   const told = await ask(`${base}/estimates?lang=${language}`);
   const isTrue = (await isOwn(told, agreement)) !== false;
   const estimates = isTrue ? told.estimates : {};
-  const { caveats, doubt, refusal } = isTrue ? told : model; // the same, in this language
-  const spoken = { ...model, caveats, doubt, refusal };
+  const { caveats, doubt, refusal, curves = {} } = isTrue ? told : model; // the same, in this language
+  const spoken = { ...model, caveats, doubt, refusal, curves };
   show("effects", outputsOf(model).flatMap((output) => learned(spoken, output, estimates)));
   show("try", tryIt(model, estimates));
   show("promised", ...(await promised(spoken)));
@@ -84,6 +81,7 @@ function learned(model, output, estimates) {
     h("h2", hasClasses ? `${titleOf(aim)}: ${answerOf(aim, output)}` : t("effects")),
     quality(model, output),
     ...effects(model, output, estimates),
+    ...Object.entries(model.curves[output] ?? {}).map(([name, points]) => curve(model, output, name, points)),
     h("details", { open: true }, h("summary", t("coefficients")), coefficients(model, output, estimates)),
   ];
 }
@@ -105,7 +103,10 @@ function unitOf(model) {
 
 function effects(model, output, estimates) {
   const [factor, unit] = unitOf(model);
-  const found = effectsOf(model, output, estimates).map(({ value, lower, upper, ...about }) => {
+  const isDrawn = ({ feature }) => [feature.of].flat()[0] in (model.curves[output] ?? {});
+  const all = effectsOf(model, output, estimates).filter((one) => !isDrawn(one));
+  if (all.length === 0) return [];
+  const found = all.map(({ value, lower, upper, ...about }) => {
     const numbers = { value: value * factor };
     return { ...about, ...numbers, ...(lower === undefined ? {} : { lower: lower * factor, upper: upper * factor }) };
   });
@@ -121,6 +122,21 @@ function effects(model, output, estimates) {
   );
   const words = [t("effects.words", { unit }), hasErrors ? t("effects.bars") : "", isCut ? t("effects.cut") : ""];
   return [h("p", words.filter(Boolean).join(" ")), h("ul.effects", rows)];
+}
+
+/** The prediction along one number, the other answers held. */
+function curve(model, output, name, points) {
+  const [aim, asked] = [aimOf(model), askedOf(model.agreement.schema).find((one) => one.name === name)];
+  const isShare = aim.kind === "categorical" || isLabel(aim);
+  const told = (value) => (isShare ? percent(value) : measured(aim, value, 3));
+  const ends = [points[0], points.at(-1)].map(([x, value]) => ({ x: measured(asked, x, 3), value: told(value) }));
+  const values = { question: titleOf(asked), target: targetInWords(model.agreement.schema) };
+  const words = t("curve.ends", { from: ends[0].value, at: ends[0].x, to: ends[1].value, then: ends[1].x });
+  return h("figure.curve",
+    h("figcaption", h("b", { dir: "auto" }, titleOf(asked)), ` ${t("curve.words", values)} ${words}`),
+    curvePlot(points, `${titleOf(asked)}: ${words}`),
+    h("div.ends", { "aria-hidden": "true" }, ends.map(({ x }) => h("span", x))),
+  );
 }
 
 function change({ feature, level, reference }) {

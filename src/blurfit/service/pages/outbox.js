@@ -9,6 +9,7 @@
 //   (nothing) ─ keep ─► sending ─► received
 //                          └─────► refused      with the service's reason; may be tried again
 
+import { joined, keep as keepIn } from "./bytes.js";
 import { sha256 } from "./checks.js";
 import { language, t } from "./language.js";
 import { aboutSubmission, isSigned, ownSecret } from "./signing.js";
@@ -48,7 +49,7 @@ export async function keep(fingerprint, bytes, invitation, further = [], plan = 
       fingerprint,
       plan,
       identifier: identifierOf(bytes),
-      digest: await sha256(further.length ? joined(further) : bytes),
+      digest: await sha256(further.length ? joined(...further.map((one) => one.bytes)) : bytes),
       body: asText(bytes),
       invitation,
       ...own,
@@ -156,10 +157,6 @@ async function sendShares(record) {
   };
 }
 
-function joined(shares) {
-  return Uint8Array.from(shares.flatMap(({ bytes }) => [...bytes]));
-}
-
 function asText(bytes) {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
@@ -199,11 +196,7 @@ function store(record) {
 }
 
 function note(key, text) {
-  try {
-    storage().setItem(key, text);
-  } catch {
-    throw new Error(t("noStorage"));
-  }
+  if (!keepIn("localStorage", key, text)) throw new Error(t("noStorage"));
 }
 
 function storage() {

@@ -107,6 +107,14 @@ export function alarmOf({ title: own, detail, message = detail }, title, ...furt
   return h("div.note.bad", { role: "alert" }, h("strong", own ?? title), h("p", message), further);
 }
 
+/** Begin a page, or say why it cannot be shown. */
+export function begin(start) {
+  start().catch((error) => {
+    place("loading").hidden = true;
+    show("message", alarmOf(error, t("notShown")));
+  });
+}
+
 /** Rows [what, words, attributes of the words]; symbols that the glossary explains lead there. */
 export function definitions(rows) {
   return h("dl.facts", rows.map(([what, words, more = {}]) => h("div", h("dt", what), h("dd", more, linked(words)))));

@@ -105,3 +105,17 @@ export function intervalPlot({ value, lower, upper }, low, high) {
     svg("circle.plus", { cx: x(value), cy: 11, r: 5 }),
   );
 }
+
+/** A mean along a number, as a line in the band of its intervals: [[x, value, lower, upper]]. */
+export function curvePlot(points, label) {
+  const [width, height] = [300, 110];
+  const scale = (some) => [Math.min(...some), Math.max(...some) - Math.min(...some) || 1];
+  const [left, wide] = scale(points.map(([x]) => x));
+  const [low, high] = scale(points.flatMap(([, ...three]) => three));
+  const at = (x, y) => `${((width * (x - left)) / wide).toFixed(1)},${(height - (height * (y - low)) / high).toFixed(1)}`;
+  const [line, lower, upper] = [1, 2, 3].map((which) => points.map((one) => at(one[0], one[which])));
+  return svg("svg.plot", { role: "img", viewBox: `-3 -3 ${width + 6} ${height + 6}`, "aria-label": label },
+    svg("polygon.cloud.faint", { points: [...lower, ...upper.reverse()].join(" ") }),
+    svg("polyline.line", { points: line.join(" ") }),
+  );
+}

@@ -1,6 +1,7 @@
 // Shares of a short vector with proofs for two databases: mirrors `blurfit.proofs.prio3` and
 // `blurfit.proofs.prio3`, in the bytes of the draft on VDAFs.
 
+import { joined } from "./bytes.js";
 import {
   add, elements, inverseTransform, isCanonical, less, MODULUS, mul, powers, put, sub, transform,
 } from "./field64.js";
@@ -72,16 +73,6 @@ const bytesOf = (words) => new Uint8Array(words.buffer, words.byteOffset, words.
 
 const bigEndian = (value, count) =>
   Array.from({ length: count }, (_, i) => (value / 256 ** (count - 1 - i)) & 255);
-
-function joined(...parts) {
-  const found = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    found.set(part, at);
-    at += part.length;
-  }
-  return found;
-}
 
 // ---- A vector of whole numbers as digits, and a proof that it is short: mirrors
 // `blurfit.proofs.flp` and the prover of `blurfit.proofs.flp`, whose theorems it rests upon.

@@ -1,6 +1,7 @@
 // A proof that goes along with a share: that what was blurred is no longer than an honest submission.
 // Mirrors `blurfit.agreement.numbers`. It comes when an agreement asks for proofs.
 
+import { fromHexadecimal } from "./bytes.js";
 import { demand } from "./checks.js";
 import { formOf } from "./forms.js";
 import { logUpperTail } from "./gaussian.js";
@@ -34,7 +35,7 @@ export function provingOf(agreement) {
 /** The words of both shares, as bytes, of numbers in whole steps; `random` are four seeds, which
  * nobody keeps but as the shares themselves. */
 export function provedShares(agreement, fingerprint, { identifier, steps }, random) {
-  const context = Uint8Array.from(fingerprint.match(/../g), (two) => parseInt(two, 16));
+  const context = fromHexadecimal(fingerprint);
   const prio3 = { circuit: provingOf(agreement), proofs: PROOFS, algorithm: ALGORITHM, context };
   return shard(prio3, steps, identifier, random);
 }

@@ -1,9 +1,8 @@
 // Who signed what, and what proves that something is one's own: mirrors `blurfit.messages.signing`
 // and `blurfit.messages.submissions`. Ed25519 by the browser itself; one that has none cannot check.
 
-import { canonical, demand, hexadecimal, isDigest, sha256 } from "./checks.js";
-
-const bytesOf = (text) => new TextEncoder().encode(text);
+import { bytesOf, fromHexadecimal, hexadecimal, joined } from "./bytes.js";
+import { canonical, demand, isDigest, sha256 } from "./checks.js";
 
 /** {secret, identifier}: a secret of 256 random bits, and the identifier that follows from it. */
 export async function newName() {
@@ -15,7 +14,7 @@ export async function newName() {
 
 /** What withdraws the one submission of a receipt. */
 export async function ownSecret(secret) {
-  const own = await hashed(bytesOf("blurfit secret\n"), fromHex(secret), new Uint8Array(8));
+  const own = await hashed(bytesOf("blurfit secret\n"), fromHexadecimal(secret), new Uint8Array(8));
   return hexadecimal(own);
 }
 
@@ -23,21 +22,21 @@ export async function ownSecret(secret) {
 export async function isSigned(message, key, signature) {
   let imported;
   try {
-    imported = await crypto.subtle.importKey("raw", fromHex(key), "Ed25519", false, ["verify"]);
+    imported = await crypto.subtle.importKey("raw", fromHexadecimal(key), "Ed25519", false, ["verify"]);
   } catch {
     return null;
   }
   if (!/^[0-9a-f]{128}$/.test(signature ?? "")) return false;
-  return crypto.subtle.verify("Ed25519", imported, fromHex(signature), message);
+  return crypto.subtle.verify("Ed25519", imported, fromHexadecimal(signature), message);
 }
 
 /** What is signed about one submission; `place` is 0 for the only database, else 1 or 2. */
 export async function aboutSubmission(deed, fingerprint, place, identifier) {
   return joined(
     bytesOf(`blurfit ${deed}\n`),
-    fromHex(fingerprint),
+    fromHexadecimal(fingerprint),
     [place, 0, 0, 0, 0, 0, 0, 0, 1],
-    await hashed(fromHex(identifier)),
+    await hashed(fromHexadecimal(identifier)),
   );
 }
 
@@ -72,13 +71,6 @@ export function verifyKeys({ signing_keys: keys, databases }) {
 }
 
 async function hashed(...parts) {
-  return fromHex(await sha256(joined(...parts)));
+  return fromHexadecimal(await sha256(joined(...parts)));
 }
 
-function joined(...parts) {
-  return Uint8Array.from(parts.flatMap((part) => [...part]));
-}
-
-function fromHex(digits) {
-  return Uint8Array.from(digits.match(/../g) ?? [], (two) => Number.parseInt(two, 16));
-}

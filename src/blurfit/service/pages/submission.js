@@ -1,7 +1,7 @@
 // What is sent, as bytes: mirrors `blurfit.messages.submissions`. Below, the shares of it for two
 // databases, and how they are sealed.
 
-import { hexadecimal } from "./checks.js";
+import { bytesOf, fromHexadecimal, hexadecimal, joined } from "./bytes.js";
 import { newSeed } from "./noise.js";
 
 export const MEDIA_TYPE = "application/vnd.blurfit.submission.v2";
@@ -33,10 +33,6 @@ export function toBytes(fingerprint, { identifier, numbers }) {
 
 export function identifierOf(bytes) {
   return hexadecimal(bytes.subarray(8, 24));
-}
-
-function fromHexadecimal(text) {
-  return Uint8Array.from(text.match(/../g), (pair) => Number.parseInt(pair, 16));
 }
 
 // ---- Two shares of a blurred record, each of which alone is noise: mirrors
@@ -119,11 +115,10 @@ function whole(steps) {
 const KEM = [75, 69, 77, 0x00, 0x20]; // "KEM", X25519
 const SUITE = [72, 80, 75, 69, 0x00, 0x20, 0x00, 0x01, 0x00, 0x01]; // "HPKE", and the three
 const NOTHING = new Uint8Array(0);
-const text = (words) => new TextEncoder().encode(words);
 
 /** `place` is 1 for the first database and 2 for the second; `key` its public key in hexadecimal. */
 export async function seal(message, key, fingerprint, place) {
-  const to = fromHex(key);
+  const to = fromHexadecimal(key);
   const ephemeral = await crypto.subtle.generateKey({ name: "X25519" }, true, ["deriveBits"]);
   const theirs = await crypto.subtle.importKey("raw", to, { name: "X25519" }, false, []);
   const shared = { name: "X25519", public: theirs };
@@ -131,7 +126,7 @@ export async function seal(message, key, fingerprint, place) {
   const enc = new Uint8Array(await crypto.subtle.exportKey("raw", ephemeral.publicKey));
   const prk = await extract(KEM, NOTHING, "eae_prk", dh);
   const secret = await expand(KEM, prk, "shared_secret", joined(enc, to), 32);
-  const info = joined(text("blurfit share\n"), fromHex(fingerprint), [place]);
+  const info = joined(bytesOf("blurfit share\n"), fromHexadecimal(fingerprint), [place]);
   const context = joined(
     [0],
     await extract(SUITE, NOTHING, "psk_id_hash", NOTHING),
@@ -146,11 +141,11 @@ export async function seal(message, key, fingerprint, place) {
 }
 
 const extract = (suite, salt, label, ikm) =>
-  hmac(salt.length ? salt : new Uint8Array(32), joined(text("HPKE-v1"), suite, text(label), ikm));
+  hmac(salt.length ? salt : new Uint8Array(32), joined(bytesOf("HPKE-v1"), suite, bytesOf(label), ikm));
 
 /** At most 32 bytes, so that one block of HKDF is enough. */
 async function expand(suite, prk, label, info, length) {
-  const whole = joined([0, length], text("HPKE-v1"), suite, text(label), info, [1]);
+  const whole = joined([0, length], bytesOf("HPKE-v1"), suite, bytesOf(label), info, [1]);
   return (await hmac(prk, whole)).slice(0, length);
 }
 
@@ -158,12 +153,4 @@ async function hmac(key, data) {
   const how = { name: "HMAC", hash: "SHA-256" };
   const imported = await crypto.subtle.importKey("raw", key, how, false, ["sign"]);
   return new Uint8Array(await crypto.subtle.sign("HMAC", imported, data));
-}
-
-function joined(...parts) {
-  return Uint8Array.from(parts.flatMap((part) => [...part]));
-}
-
-function fromHex(digits) {
-  return Uint8Array.from(digits.match(/../g), (two) => parseInt(two, 16));
 }

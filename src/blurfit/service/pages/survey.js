@@ -1,6 +1,7 @@
 // The form as people meet it: one page for each section of the survey, with how far one is, and
 // whatever was typed put back.
 
+import { erase, keep, recall } from "./bytes.js";
 import { answers, field, goTo, putBack, showAsked, typed } from "./fields.js";
 import { locale, t } from "./language.js";
 import { alarm, h, show } from "./page.js";
@@ -109,7 +110,7 @@ const keyOf = (fingerprint) => `blurfit:draft:${fingerprint}`;
  * numbers were typed. */
 export function draftOf(fingerprint) {
   try {
-    const text = sessionStorage.getItem(keyOf(fingerprint));
+    const text = recall("sessionStorage", keyOf(fingerprint));
     const { typed = {}, blurred = null, written } = text === null ? {} : JSON.parse(text);
     return { typed, blurred: blurred && awake(blurred), written };
   } catch {
@@ -118,22 +119,12 @@ export function draftOf(fingerprint) {
 }
 
 export function saveDraft(fingerprint, { typed, blurred }) {
-  try {
-    const asleep = blurred && { ...blurred, sent: sleeping(blurred.sent) };
-    const text = JSON.stringify({ typed, blurred: asleep, written: locale });
-    sessionStorage.setItem(keyOf(fingerprint), text);
-  } catch {
-    // without storage a reload asks again
-  }
+  const asleep = blurred && { ...blurred, sent: sleeping(blurred.sent) };
+  const text = JSON.stringify({ typed, blurred: asleep, written: locale });
+  keep("sessionStorage", keyOf(fingerprint), text); // else a reload asks again
 }
 
-export function eraseDraft(fingerprint) {
-  try {
-    sessionStorage.removeItem(keyOf(fingerprint));
-  } catch {
-    // then there is nothing
-  }
-}
+export const eraseDraft = (fingerprint) => erase("sessionStorage", keyOf(fingerprint));
 
 const sleeping = (sent) => ({ ...sent, identifier: [...sent.identifier] });
 

@@ -1,6 +1,7 @@
 // Plans of several waves, which pages call groups: where a plan is, that the wave that collects
 // follows from what earlier ones published, who is in which, and what people are told of it.
 
+import { bytesOf, keep, recall } from "./bytes.js";
 import { BEYOND, canonical, demand, demandThis, exactly, fingerprintOf, finite, sha256 } from "./checks.js";
 import { widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
@@ -64,7 +65,7 @@ const LATER = ["admission", "database_noise", "diaries", "public_rows", "signing
  * `texts` are the releases' own, in their order. Returns the map that followed each of them. */
 export async function follows(plan, texts, agreement) {
   await verifyPlan(plan, agreement.wave);
-  const marks = await Promise.all(texts.map((one) => sha256(new TextEncoder().encode(one))));
+  const marks = await Promise.all(texts.map((one) => sha256(bytesOf(one))));
   const releases = texts.map((text) => JSON.parse(text));
   await Promise.all(releases.map(verifyRelease));
   const waves = [...releases.map((release) => release.agreement), agreement];
@@ -154,7 +155,6 @@ function verifyLocal(plan, { model, mu, local }) {
 
 const BITS = 64n;
 const keyOf = (plan) => `blurfit:group:${plan}`;
-const bytesOf = (text) => new TextEncoder().encode(text);
 
 /** The number of the wave that an invitation is for. */
 export async function groupOf({ plan, people }, invitation) {
@@ -165,19 +165,11 @@ export async function groupOf({ plan, people }, invitation) {
 
 /** This device’s own: tossed once, among the wave that collects and those after it. */
 export function coin({ plan, number, people }) {
-  try {
-    const before = Number(localStorage.getItem(keyOf(plan)));
-    if (before > 0) return before;
-  } catch {
-    // without storage it is tossed at every visit
-  }
+  const before = Number(recall("localStorage", keyOf(plan)));
+  if (before > 0) return before;
   const left = people.map((one, i) => (i < number - 1 ? 0 : one));
   const found = placeOf(drawn() * total(left), left);
-  try {
-    localStorage.setItem(keyOf(plan), String(found));
-  } catch {
-    // as above
-  }
+  keep("localStorage", keyOf(plan), String(found)); // else it is tossed at every visit
   return found;
 }
 
