@@ -234,10 +234,10 @@ def measure(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ..
         for _ in range(rounds):
             for kind in best:
                 made = requests(agreed, count, load.at_once, load.kind)
-                with running(__file__, folder, kind) as port:
-                    before = port.processor_seconds()
-                    seconds, _ = run(send(port, made, load.connections))
-                    spent = port.processor_seconds() - before
+                with running(__file__, folder, kind) as server:
+                    before = server.processor_seconds()
+                    seconds, _ = run(send(server.port, made, load.connections))
+                    spent = server.processor_seconds() - before
                 best[kind] = max(best[kind], count / seconds)
                 taken[kind] = min(taken[kind], spent / count)
         for kind in ("discard", "bare"):
@@ -251,9 +251,9 @@ def measure(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ..
 def latency(folder: str, load: Load, rate: float) -> tuple[str, ...]:
     """p99 where half as many come as could."""
     pause = load.connections / rate
-    with running(__file__, folder, "durable") as port:
+    with running(__file__, folder, "durable") as server:
         made = requests(agreement(), int(rate * 3), load.at_once, load.kind)
-        seconds, latencies = run(send(port, made, load.connections, pause))
+        seconds, latencies = run(send(server.port, made, load.connections, pause))
     middle, high = np.percentile(latencies, [50, 99]) * 1e3
     words = f"{load.name}, at {len(made) / seconds:,.0f} a second"
     return words, f"p50 {middle:.1f} ms", "p99", f"{high:.1f} ms"
@@ -266,8 +266,8 @@ def against_fastapi(folder: str, rounds: int, fraction: float) -> Iterator[tuple
     for _ in range(rounds):
         for kind, media, most in (("durable", BINARY, 30_000), ("fastapi", JSON, 4000)):
             count = int(most * fraction)
-            with running(__file__, folder, kind) as port:
-                seconds, _ = run(send(port, requests(agreed, count, 1, media), 128))
+            with running(__file__, folder, kind) as server:
+                seconds, _ = run(send(server.port, requests(agreed, count, 1, media), 128))
             best[kind] = max(best[kind], count / seconds)
     ratio = best["durable"] / best["fastapi"]
     yield (

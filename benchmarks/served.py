@@ -125,9 +125,11 @@ class Served:
         self.stop()
 
 
-class Port(int):
+@dataclass(frozen=True)
+class Running:
     """Where a server listens, and its process."""
 
+    port: int
     pid: int
 
     def processor_seconds(self) -> float:
@@ -137,13 +139,12 @@ class Port(int):
 
 
 @contextmanager
-def running(script: str, folder: str, *server: str) -> Iterator[Port]:
-    """A server that a script runs by `--serve …`, with a store in a folder; its port is yielded."""
-    port = Port(free_port())
+def running(script: str, folder: str, *server: str) -> Iterator[Running]:
+    """A server that a script runs by `--serve …`, with a store in a folder, once it listens."""
+    port = free_port()
     place = str(Path(folder, f"{'-'.join(server)}-{port}.db"))
     command = [sys.executable, script, "--serve", *server, place, str(port)]
     process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
-    port.pid = process.pid
     try:
         while process.poll() is None:
             try:
@@ -151,7 +152,7 @@ def running(script: str, folder: str, *server: str) -> Iterator[Port]:
                 break
             except OSError:
                 time.sleep(0.05)
-        yield port
+        yield Running(port, process.pid)
     finally:
         process.kill()
         process.wait()

@@ -93,8 +93,9 @@ def ingest(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...
         best: dict[Role, float] = dict.fromkeys(ROLES, 0.0)
         for _ in range(rounds):
             for role in ROLES:
-                with running(__file__, folder, role) as port:
-                    seconds, _ = run(send(port, requests(role, count, at_once), connections))
+                with running(__file__, folder, role) as server:
+                    made = requests(role, count, at_once)
+                    seconds, _ = run(send(server.port, made, connections))
                 best[role] = max(best[role], count / seconds)
         for role in ROLES[1:]:
             ratio = best[role] / best["whole"]

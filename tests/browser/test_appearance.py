@@ -3,6 +3,8 @@
 `make pictures` keeps a picture of each at 320 and 1280 px, light and dark, in build/screenshots.
 """
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -146,7 +148,9 @@ def states(service, survey, people) -> dict[str, str]:
 
 @pytest.mark.parametrize("locale", list(LOOKS))
 def test_every_state_looks_right(chromium, service, states, locale) -> None:
-    """Diaries, events, groups, two databases, curves; paused, closed, by invitation alone."""
+    """Diaries, events, groups, two databases, curves; paused, closed, by invitation alone. None of
+    it is English for Germans.
+    """
     context = new_context(chromium, locale=locale)  # which may ask the other database
     context.route("https://university.example/**", lambda route: route.abort())
     page = context.new_page()
@@ -159,6 +163,8 @@ def test_every_state_looks_right(chromium, service, states, locale) -> None:
         expect(page.locator(last).first).to_be_visible()
         looks = ALL if PICTURES else [LOOKS[locale][place // 2 % 2]]
         look_at(page, f"state-{name}-{locale[:2]}", *looks)
+        english = re.search(r"\b(the|of|which|that|with|are)\b", page.locator("main").inner_text())
+        assert (english is None) == (locale == "de-DE"), english
     context.close()
 
 

@@ -134,7 +134,7 @@ def test_a_busy_service_gets_the_same_again(client, store, network) -> None:
 
 def test_a_refusal_is_not_sent_again(client, store, network) -> None:
     store.close_collection(AGREEMENT.fingerprint)
-    with pytest.raises(ClosedError, match="Nothing of this was stored"):
+    with pytest.raises(ClosedError, match="othing of this was stored"):
         client.contribute(AGREEMENT, RECORD)
     assert len(network.sent) == 1
     assert not stored(store)

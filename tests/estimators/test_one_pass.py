@@ -398,6 +398,8 @@ def test_lengths_are_found_once_for_a_gauge_and_the_wave_after_it(monkeypatch) -
     assert sum(calls) == 600
     assert table.every(3).sums(gauge).sum() == 200
     assert sum(calls) == 800
+    assert replace(table, values=table.values / 2).known_lengths is None
+    assert replace(table.every(2), values=table.values[:300]).source is None
     other = replace(wave.chart.whitening, mean=wave.chart.whitening.mean + 0.01)
     table.sums(replace(wave, chart=replace(wave.chart, whitening=other)))
     assert sum(calls) == 1400

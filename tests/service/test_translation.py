@@ -4,6 +4,7 @@ import ast
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import pytest
 import blurfit
 from blurfit import Agreement, Store, perturb_table
 from blurfit.agreement.plan import Plan
+from blurfit.errors import BlurfitError
 from blurfit.learning.inference import Refusal
 from blurfit.model.statement import Statement, as_markdown
 from blurfit.schema.columns import About, Categorical, Numeric
 from blurfit.schema.schema import Schema
+from blurfit.service.administration import agreed_from
 from blurfit.service.app import Service
 from blurfit.service.translation import best_of, catalogue, told, translated
 from support.published import published
@@ -57,6 +60,9 @@ SPOKEN_IN_PART = {
 UNSPOKEN = {  # for what no page sends, when a service is started, or the beginning of a sentence
     "The collection {1}",
     "Wave {1} {2}",
+    "Expected {1}={2} {3}.",
+    "Expected {1}: {2}.",
+    "Expected the package",
     "Expected trusted proxy",
     "Expected a Submission or Submissions",
 }
@@ -104,6 +110,16 @@ def test_a_translation_says_the_same() -> None:
         assert set(re.findall(r"\{\d\}", german)) == set(re.findall(r"\{\d\}", english))
         assert not ENGLISH.search(re.sub(r"`.*?`", "", german)), german
         assert english.endswith(".") <= german.endswith(".")
+
+
+def test_what_cannot_be_had_together_has_german() -> None:
+    tree = ast.parse((SOURCE / "agreement" / "terms.py").read_text(encoding="utf-8"))
+    rules = next(one for one in ast.walk(tree) if getattr(one, "name", "") == "require_together")
+    pairs = [one.elts for one in ast.walk(rules) if isinstance(one, ast.Tuple)]
+    reasons = [f"Expected {words}" for pair in pairs if " " in (words := template(pair[-1]))]
+    assert len(reasons) > 10
+    for reason in reasons:
+        assert translated(reason, "de") is not None, f"add to sentences.de.po: {reason!r}"
 
 
 def test_every_word_of_the_pages_has_german() -> None:
@@ -198,6 +214,22 @@ def test_a_text_that_is_not_known_stays_english() -> None:
     assert translated("x" * 10**6, "de") is None
 
 
+def test_what_strangers_put_in_costs_little() -> None:
+    """However it looks: a list of many parts, sentences without end, names like templates."""
+    for part in (
+        "a, ",
+        "a; b, ",
+        "Nothing. ",
+        "Nothing is promised. ",
+        "x and y together. ",
+        "{1} ",
+    ):
+        text = (part * 4000)[:3900] + "!"
+        start = time.process_time()
+        told(text, "de")
+        assert time.process_time() - start < 1, part
+
+
 @pytest.mark.parametrize(
     ("accepted", "best"), [("de", "de"), ("fr, de;q=0.5", "de"), ("en-GB,de", "en"), ("fr", "en")]
 )
@@ -219,3 +251,37 @@ def test_the_service_refuses_in_the_language_that_it_is_asked_in() -> None:
     told_in = asyncio.run(ask())
     assert told_in["de-DE,de;q=0.9"] == "Diese Umfrage gibt es hier nicht"
     assert told_in["en"] == told_in[""] == "There is no such survey here"
+
+
+AGE = {"name": "age", "kind": "numeric", "lower": 18, "upper": 80}
+PROPOSAL = {
+    "schema": {"features": [AGE], "target": AGE | {"name": "income", "lower": 0}},
+    "epsilon": 1,
+    "delta": 1e-6,
+    "quorum": 2000,
+}
+FIRST, SECOND = ({"name": one, "url": f"https://{one}.example"} for one in ("a", "b"))
+REFUSED = (
+    *({"delta": 1e-300}, {"quorum": 2**60}, {"epsilon": -1}, {"epsilon": "x"}, {"extra": 1}),
+    *({"local_epsilon": 1}, {"databases": [FIRST]}, {"databases": [FIRST, FIRST]}),
+    {"databases": [FIRST | {"name": " a"}, SECOND]},
+    {"databases": [FIRST | {"url": "http://a.example"}, SECOND]},
+    {"databases": [FIRST, SECOND], "proofs": True, "waves": 2},
+    *({"proofs": True}, {"waves": 40}, {"waves": 2, "colluders": 0.9}, {"neighbours": "x"}),
+    *({"mechanism": "input"}, {"database_noise": True, "epsilon": 1e6}),
+    *({"features": []}, {"features": [AGE | {"name": "income"}]}, {"features": [AGE, AGE]}),
+    *({"features": [AGE | {"lower": 80}]}, {"features": [AGE | {"kind": "fish"}]}, {"title": ""}),
+    {"features": [{"name": "a", "kind": "categorical", "levels": ["b"]}]},
+    {"features": [{"name": "a", "kind": "binary", "unit": "years"}]},
+    *({"title": "x" * 3000}, {"target": AGE | {"above": 90}}),
+)
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=str)
+def test_an_administrator_is_refused_in_german(change) -> None:
+    """What the form can come to, and more: nothing of it is English."""
+    about = {name: change[name] for name in ("features", "target", "title") if name in change}
+    given = PROPOSAL | ({"schema": PROPOSAL["schema"] | about} if about else change)
+    with pytest.raises(BlurfitError) as refused:
+        agreed_from(json.dumps(given).encode())
+    assert not ENGLISH.search(told(str(refused.value), "de")), refused.value

@@ -555,6 +555,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
         one_of(ADMISSIONS, admission=self.admission)
+        if self.databases:
+            require_two(self.databases)
         one_of(RULES, rule=self.rule)
         one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)

@@ -42,7 +42,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -119,6 +119,8 @@ class Rows:
         inside: whether no value is outside its bounds, as far as is known.
         features: what v are, where some are derived from the columns.
         scales: how much each row counts, from 0 to 1, if rows have weights of their own.
+
+    Attributes:
         source: the rows of which these are every k-th, and k, if most of them will be read anyway.
         known_lengths: what was found last of the rows' features.
 
@@ -135,8 +137,9 @@ class Rows:
     inside: bool = False
     features: Sequence[Feature] | None = None
     scales: FloatArray | None = None
-    source: "tuple[Rows, int] | None" = None
-    known_lengths: Lengths | None = None
+    # not handed on by `replace`: other values have other lengths
+    source: "tuple[Rows, int] | None" = field(default=None, init=False)
+    known_lengths: Lengths | None = field(default=None, init=False)
 
     @property
     def weight(self) -> float:
@@ -165,9 +168,8 @@ class Rows:
         if stride == 1:
             return self
         some, whose = every(self.people, stride)
-        source = (self, stride) if stride <= FEW_LEFT_OUT else None
         rows = replace(self, values=self.values[some], targets=self.targets[some], people=whose)
-        rows.source, rows.known_lengths = source, None
+        rows.source = (self, stride) if stride <= FEW_LEFT_OUT else None
         return rows
 
     def weights(self, part: slice) -> FloatArray | None:

@@ -470,7 +470,8 @@ def document_from(text: bytes, kind: type[_Kind], expected: str) -> _Kind:
     try:
         found: _Kind = read_json(text, kind)
     except ValueError as error:
-        raise InvalidValueError(f"Expected {expected}: {error}.") from error
+        why = str(error).removesuffix(".")
+        raise InvalidValueError(f"Expected {expected}: {why}.") from error
     return found
 
 

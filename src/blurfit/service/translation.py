@@ -21,7 +21,8 @@ from functools import cache
 from importlib.resources import files
 
 LANGUAGES = ("en", "de")
-LONGEST = 20_000  # characters; nothing that is written here is longer
+LONGEST = 4000  # characters, and
+MOST_PARTS = 100  # of a list: what strangers put in may cost no more than that
 _PAIR = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.M)
 _WORDS = re.compile(r'^(  (?:"[\w.-]+"|\w+): )("(?:[^"\\]|\\.)*"),$', re.M)  # name: "text",
 _NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
@@ -37,7 +38,7 @@ def best_of(accepted: str) -> str:
     >>> best_of("fr-CH, de-AT;q=0.9, en;q=0.8"), best_of("")
     ('de', 'en')
     """
-    tags = (one.strip()[:2].lower() for one in accepted.split(","))
+    tags = (re.split("[-;]", one.strip().lower())[0] for one in accepted.split(",")[:20])
     return next((tag for tag in tags if tag in LANGUAGES), "en")
 
 
@@ -55,7 +56,7 @@ def translated(text: str, language: str) -> str | None:
     """
     if language == "en":
         return text
-    return _covered(text, 0, language) if len(text) <= LONGEST else None
+    return _covered(text, 0, language, set()) if len(text) <= LONGEST else None
 
 
 @cache
@@ -89,22 +90,28 @@ def _templates(language: str) -> list[tuple[_Pieces, _Pieces]]:
     return sorted(pairs, key=lambda pair: -sum(map(len, pair[0][::2])))
 
 
-def _covered(text: str, start: int, language: str) -> str | None:
-    """Return the translation of a text from a place on: of its first sentence, and of the rest."""
+def _covered(text: str, start: int, language: str, in_vain: set[int]) -> str | None:
+    """Return the translation of a text from a place on: of its first sentence, and of the rest.
+
+    `in_vain` are places from which there is none: each is tried once.
+    """
+    if start in in_vain:
+        return None
     for english, other in _templates(language):
         found = _match(english, text, start)
         if found is None:
             continue
         end, values = found
-        gap = re.compile(r"\s*").match(text, end)
-        rest = "" if end == len(text) or gap is None else _covered(text, gap.end(), language)
+        after = len(text) - len(text[end:].lstrip())
+        rest = "" if end == len(text) else _covered(text, after, language, in_vain)
         if rest is None:
             continue
         whole = [
             _value(values[piece], language) if place % 2 else piece
             for place, piece in enumerate(other)
         ]
-        return "".join(whole) + ("" if gap is None else gap.group()) + rest
+        return "".join(whole) + text[end:after] + rest
+    in_vain.add(start)
     return None
 
 
@@ -144,7 +151,7 @@ def _value(text: str, language: str) -> str:
     if (found := translated(text, language)) is not None:
         return found
     for between in ("; ", ", "):
-        if between in text:
+        if 0 < text.count(between) < MOST_PARTS:
             return between.join(_value(one, language) for one in text.split(between))
     name, _, number = text.rpartition(" ")
     return f"{name} {_value(number, language)}" if _NUMBER.fullmatch(number) else text

@@ -205,7 +205,7 @@ def find_course(connection: Connection, fingerprint: str) -> Course:
                 return Course(*row)
     raise UnknownCollectionError(
         f"Nothing is collected under fingerprint={fingerprint!r} here. Is this the service that "
-        "you were invited to, and has the collection been opened?"
+        "you were invited to, is the link whole, and has the collection been opened?"
     )
 
 

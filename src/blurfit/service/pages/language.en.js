@@ -358,7 +358,7 @@ export default {
   "effects.cut": "An arrow means that it goes on beyond the picture.",
   instead: "{one} instead of {other}",
   "curve.words": "How the prediction of {target} follows it while the others stay the same; the shade is a 95 % confidence interval.",
-  "curve.ends": "It is {from} at {at}, and {to} at {then}.",
+  "curve.ends": "At {at}: {from}; at {then}: {to}.",
   "verdict.0": "It says next to nothing about a single person.",
   "verdict.1": "It says a little about a single person; most of what makes people differ is not in it.",
   "verdict.2": "It says a good deal about a single person, and leaves much open.",

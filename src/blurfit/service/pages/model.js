@@ -133,7 +133,7 @@ function curve(model, output, name, points) {
   const values = { question: titleOf(asked), target: targetInWords(model.agreement.schema) };
   const words = t("curve.ends", { from: ends[0].value, at: ends[0].x, to: ends[1].value, then: ends[1].x });
   return h("figure.curve",
-    h("figcaption", h("b", { dir: "auto" }, titleOf(asked)), ` ${t("curve.words", values)} ${words}`),
+    h("figcaption", h("b", { dir: "auto" }, titleOf(asked)), `: ${t("curve.words", values)} ${words}`),
     curvePlot(points, `${titleOf(asked)}: ${words}`),
     h("div.ends", { "aria-hidden": "true" }, ends.map(({ x }) => h("span", x))),
   );
