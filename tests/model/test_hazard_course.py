@@ -192,3 +192,27 @@ def test_a_noisy_last_wave_tells_no_errors() -> None:
     far = replace(sums, linear=sums.linear + 60 * sums.matrix.diagonal())
     with pytest.raises(InfeasibleError, match="one step is not enough"):
         hazard_estimates(chart, far)
+
+
+def test_a_band_with_nobody_at_risk_leaves_the_others_told() -> None:
+    """Its curvature is taken for that of a little noise, so that its step is short."""
+    release = followed().releases[2]
+    chart, sums = release.agreement.wave.chart, wave_sums(release)
+    told = hazard_estimates(chart, sums)
+    matrix, linear = np.array(sums.matrix), np.array(sums.linear)
+    matrix[3], matrix[:, 3], linear[3] = 0.0, 0.0, 0.0
+    matrix[3, 3] = -0.5 * sums.deviation
+    without = hazard_estimates(chart, replace(sums, matrix=matrix, linear=linear))
+    np.testing.assert_allclose(without.coefficients[4:], told.coefficients[4:], atol=0.05)
+    assert without.coefficients[3] == pytest.approx(chart.bands[3], abs=0.05)
+
+
+def test_a_wave_far_from_its_start_is_not_pooled() -> None:
+    release = followed().releases[1]
+    chart, sums = release.agreement.wave.chart, wave_sums(release)
+    near = replace(sums, linear=0.01 * sums.linear)
+    hazard_estimates(chart, near, alone=False)
+    far = replace(sums, linear=sums.linear + 0.7 * sums.matrix.sum(axis=0))
+    hazard_estimates(chart, far)
+    with pytest.raises(InfeasibleError, match="beside those of later waves"):
+        hazard_estimates(chart, far, alone=False)

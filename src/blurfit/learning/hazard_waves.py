@@ -17,9 +17,14 @@ squared slope is believed to be wrong, as where other lines are turned into curv
 variance is E[ΣM] where the model is true, however people stop being observed without looking ahead,
 so the sampling covariance is Â⁻¹; the privacy part is Â⁻¹(Var(e) + E[Eθθᵀ E])Â⁻¹. What one step
 leaves of the start's error is at most a quarter of its squared length, for log-odds as for log
-rates, and counts as sampling. Waves of different people are independent given the maps, so each of
-them tells an estimate of its own, and `pooled` weighs these by their precision. Waves of the same
-rows have their sampling error in common, and the last one, which has the most of μ², is told alone.
+rates, and counts as sampling. A band in which few are at risk has little curvature, which is taken
+for no less than four standard deviations of its noise: its step is then shorter, and it stays near
+the start.
+
+Waves of different people are independent given the maps, so each of them tells an estimate of its
+own, and `pooled` weighs these by their precision, but for steps so long that what they may have
+left is more than a quarter of their error. Waves of the same rows have their sampling error in
+common, and the last one, which has the most of μ², is told alone.
 """
 
 import math
@@ -39,6 +44,8 @@ from blurfit.theory.hazards import BAND, HazardMap
 _MISFIT = 0.25  # of the squared slope, of additive hazards that were turned into log-odds
 _LONGEST = 1.5  # standard deviation of the scores of a start
 LEAST_EVENTS = 8.0  # standard deviations of the noise on a count, of a start
+LEAST_BAND = 4.0  # standard deviations of the noise on a band's curvature
+LEAST_LEFT = 0.25  # of a step's error, that what it leaves may be
 LEAST_SHARE = 0.1  # of the mean hazard, below which no band's is taken
 
 
@@ -82,15 +89,24 @@ def _turn(events: float) -> float:
     return -events / math.expm1(-events)
 
 
-def hazard_estimates(chart: HazardMap, sums: WaveSums) -> Inference:
-    """Return (α, β) one step after the announced model, with the covariance of their error."""
+def hazard_estimates(chart: HazardMap, sums: WaveSums, *, alone: bool = True) -> Inference:
+    """Return (α, β) one step after the announced model, with the covariance of their error.
+
+    Not `alone`, beside those of a later wave, they are refused where the step was so long that what
+    it may have left counts.
+    """
     read = step_sums(chart, sums)
+    read = replace(read, gram=_steadied(read.gram, read.constants, LEAST_BAND * sums.deviation))
     condition, inverse, theta, noise = told_step(read, sums)
     sampling, privacy = inverse, inverse @ noise @ inverse
     scale = _scores(chart, read.gram)
     change = max(float(np.sum(scale * (np.outer(theta, theta) - sampling - privacy))), 0.0)
     refuse_long_step(change)
-    short = (0.25 * change) ** 2 / len(theta) * np.diag(1 / np.diagonal(scale))
+    error = float(np.sum(scale * (sampling + privacy)))
+    if not alone and (0.25 * change) ** 2 > LEAST_LEFT**2 * error:
+        raise InfeasibleError("The step was too long to be told beside those of later waves.")
+    slopes = len(theta) - read.constants
+    short = (0.25 * change) ** 2 / slopes * np.diag(1 / np.diagonal(scale))
     back = np.linalg.inv(coordinates(chart))
     K = read.constants
     return Inference(
@@ -107,6 +123,13 @@ def hazard_estimates(chart: HazardMap, sums: WaveSums) -> Inference:
         condition=condition,
         uneven=False,
     )
+
+
+def _steadied(gram: FloatArray, bands: int, least: float) -> FloatArray:
+    """Return Â with no band's own entry below `least`."""
+    found, own = np.array(gram), np.arange(bands)
+    found[own, own] = np.maximum(found[own, own], least)
+    return found
 
 
 def pooled(found: Sequence[Inference]) -> Inference:

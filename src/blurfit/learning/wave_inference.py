@@ -375,10 +375,17 @@ def _kept(square: float, noise: float) -> float:
 
 
 def told_step(read: StepSums, sums: WaveSums) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-    """Return κ, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates."""
-    values = np.linalg.eigvalsh(read.gram)
-    least, blur = float(values[0]), sums.deviation**2 / 2
-    condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
+    """Return κ, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates.
+
+    Of several constants, whose block is diagonal, κ is that of the features beside them.
+    """
+    gram, size, blur, others = read.gram, read.constants, sums.deviation**2 / 2, 0.0
+    if size > 1:
+        own, cross = np.diagonal(gram)[:size], gram[:size, size:]
+        gram, others = gram[size:, size:] - cross.T @ (cross / own[:, None]), float(np.sum(1 / own))
+    values = np.linalg.eigvalsh(gram)
+    least, whole = float(values[0]), others + float(np.sum(1 / values))
+    condition = blur * (whole + 1 / least) / least if least > 0 else math.inf
     if condition >= MOST_NOISE:
         raise InfeasibleError(
             "The noise dominates the sums of this wave, so there are no standard errors; state "

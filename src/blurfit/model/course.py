@@ -160,7 +160,7 @@ class Course:
             chart = _chart_of(release)
             assert isinstance(chart, HazardMap)
             with suppress(InfeasibleError):
-                yield hazard_estimates(chart, wave_sums(release))
+                yield hazard_estimates(chart, wave_sums(release), alone=False)
 
     @_taught()
     def model(self) -> PublishedModel:
