@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup browsers programs demo test pictures coverage check kernels format docs bench figures gallery package hashes errata clean
+.PHONY: help setup browsers programs demo test pictures coverage check kernels format docs bench figures rivals gallery package hashes errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -108,6 +108,9 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figures, and write their page
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/blurfit-lab reproduce --page lab/docs/experiments.md
+
+rivals: $(DEVELOPMENT)  ## Compare with all rivals (hours; goes on where it stopped), and write the pages
+	$(BIN)/blurfit-lab rivals --page lab/docs/rivals.md --headline docs/comparison.md
 
 gallery: $(DEVELOPMENT)  ## Run the notebooks of docs/gallery, and keep what they show
 	$(BIN)/jupyter-execute --inplace docs/gallery/*.ipynb

@@ -11,7 +11,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.data import software
 from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signature, Signer, about_release, new_key
-from blurfit.model.model import PublishedFile, PublishedModel, with_signatures
+from blurfit.model.model import PublishedFile, PublishedModel, as_text, with_signatures
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.release import examine, signers
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
@@ -212,3 +212,12 @@ def test_who_signs_has_a_name() -> None:
     for text in ("", "[]", "{}", '{"format": "another"}'):
         with pytest.raises(InvalidValueError):
             examine(text)
+
+
+def test_the_text_has_names_in_order_and_nothing_that_is_no_number() -> None:
+    text = as_text({"b": [1e-5, 2.0, 0.1], "a": {"d": None, "c": np.float64(1.5)}})
+    assert json.loads(text) == {"a": {"c": 1.5, "d": None}, "b": [1e-5, 2.0, 0.1]}
+    assert text.index('"a"') < text.index('"c"') < text.index('"d"') < text.index('"b"')
+    for value in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            as_text({"a": [{"b": value}]})

@@ -13,7 +13,7 @@ from blurfit import InvalidValueError
 from blurfit_lab.cli import main
 from blurfit_lab.experiments import headtohead, persons, rival_pages
 from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, Cell
-from blurfit_lab.experiments.headtohead import FAMILIES, Family, judged, near, over
+from blurfit_lab.experiments.headtohead import FAMILIES, Family, judged, means_of, near, over
 
 CELL = Cell("p", 1, 2, 1.0)
 FAMILY = Family("a few", "number", ("gauss",), (300,), (8.0,))
@@ -86,8 +86,8 @@ def test_more_trials_go_where_the_verdict_is_open(ours, open_, method):
 def test_ratios_are_geometric_means_of_mean_losses():
     first, second = lines_of(holder=[1, 3], a=[4, 4]), lines_of(holder=[8, 8], a=[1, 1])
     lines = pd.concat([first, second.assign(epsilon=2.0)])
-    assert over(lines, HOLDER, "a") == pytest.approx(np.sqrt(0.5 * 8))
-    assert np.isnan(over(lines, HOLDER, "nobody"))
+    assert over(means_of(lines), HOLDER, "a") == pytest.approx(np.sqrt(0.5 * 8))
+    assert np.isnan(over(means_of(lines), HOLDER, "nobody"))
 
 
 def test_every_family_has_cells_of_its_own():

@@ -185,7 +185,7 @@ def _beyond(task: Task, mine: FloatArray, theirs: FloatArray) -> FloatArray:
 
 
 def _wide(lines: pd.DataFrame, value: str = "loss") -> pd.DataFrame:
-    return lines.pivot_table(index=[*CELL, "seed"], columns="method", values=value, sort=False)
+    return lines.set_index([*CELL, "seed", "method"])[value].unstack(sort=False)
 
 
 def near(lines: pd.DataFrame, task: Task, cells: Iterable[Cell]) -> list[Cell]:
@@ -217,11 +217,12 @@ def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) 
     """
     wide, found = _wide(lines), []
     accuracy = _wide(lines, "accuracy") if task == "label" else None
+    rights = {} if accuracy is None else dict(iter(accuracy.groupby(level=CELL, sort=False)))
     for key, part in wide.groupby(level=CELL, sort=False):
         known = [one for one in others if one in part and part[one].notna().any()]
         if method not in part or part[method].isna().all() or not known:
             continue
-        right = None if accuracy is None else accuracy.loc[key]
+        right = rights.get(key)
         losing = [
             one
             for one in known
@@ -255,18 +256,21 @@ def surely(gaps: FloatArray) -> bool:
     return bool(len(gaps) > 1 and gaps.mean() > _reach(gaps))
 
 
-def over(lines: pd.DataFrame, method: str, other: str, value: str = "loss") -> float:
+def means_of(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean loss of each method in each cell."""
+    return _wide(lines).groupby(level=CELL, sort=False).mean()
+
+
+def over(means: pd.DataFrame, method: str, other: str) -> float:
     """Return the geometric mean over cells of a method's mean loss over another's."""
-    means = _wide(lines, value).groupby(level=CELL, sort=False).mean()
     if method not in means or other not in means:
         return math.nan
-    both = means[[method, other]].dropna().clip(lower=1e-12)
-    return float(np.exp(np.log(both[method] / both[other]).mean())) if len(both) else math.nan
+    return float(np.exp(np.log(means[method] / means[other]).mean()))
 
 
-def best_rival(lines: pd.DataFrame, task: Task) -> str:
+def best_rival(means: pd.DataFrame, task: Task) -> str:
     """Return the rival with the least geometric mean of losses over the private mean's."""
-    return min(RIVALS[task], key=lambda one: over(lines, one, MEAN))
+    return min(RIVALS[task], key=lambda one: over(means, one, MEAN))
 
 
 def read(

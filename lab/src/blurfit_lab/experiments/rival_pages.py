@@ -19,6 +19,7 @@ from blurfit_lab.experiments.headtohead import (
     Family,
     best_rival,
     judged,
+    means_of,
     over,
     read,
 )
@@ -52,6 +53,7 @@ class Judged(NamedTuple):
     family: Family
     relation: Neighbours
     lines: pd.DataFrame
+    means: pd.DataFrame
     best: str
     rivals: dict[str, pd.DataFrame]
     mean: dict[str, pd.DataFrame]
@@ -69,7 +71,9 @@ def judge(out: Path) -> list[Judged]:
         task = family.task
         rivals = {one: judged(lines, task, one, RIVALS[task]) for one in OURS}
         mean = {one: judged(lines, task, one, [MEAN]) for one in OURS}
-        found.append(Judged(family, relation, lines, best_rival(lines, task), rivals, mean))
+        means = means_of(lines)
+        best = best_rival(means, task)
+        found.append(Judged(family, relation, lines, means, best, rivals, mean))
     return found
 
 
@@ -83,7 +87,7 @@ def headline(found: Sequence[Judged]) -> str:
             one.relation,
             str(len(one.rivals[HOLDER])),
             NAMES[one.best],
-            *(f"{over(one.lines, method, one.best):.3f}" for method in OURS),
+            *(f"{over(one.means, method, one.best):.3f}" for method in OURS),
             one.words(HOLDER, one.rivals),
             one.words(SEND, one.rivals),
             one.words(HOLDER, one.mean),
@@ -99,7 +103,7 @@ def short(found: Sequence[Judged]) -> str:
     heads += [f"won / even / lost, {relation}" for relation in NEIGHBOURS]
     rows: dict[str, list[str]] = {}
     for one in found:
-        told = (f"{over(one.lines, method, one.best):.2f}" for method in OURS)
+        told = (f"{over(one.means, method, one.best):.2f}" for method in OURS)
         rows.setdefault(one.family.name, [one.family.name]).extend(told)
     for one in found:
         rows[one.family.name].append(one.words(HOLDER, one.rivals))
@@ -110,7 +114,7 @@ def methods(found: Sequence[Judged], task: Task, relation: Neighbours) -> str:
     """Return every method's loss over the private mean's, geometric means over each family."""
     some = [one for one in found if (one.family.task, one.relation) == (task, relation)]
     rows = [
-        [NAMES[method], *(f"{over(one.lines, method, MEAN):.3f}" for one in some)]
+        [NAMES[method], *(f"{over(one.means, method, MEAN):.3f}" for one in some)]
         for method in (*OURS, *RIVALS[task])
     ]
     return table(["method", *(one.family.name for one in some)], rows)
@@ -149,7 +153,7 @@ def goals(found: Sequence[Judged]) -> str:
             goal = f"{task}s: surely behind {name} by more than {words} in no cell of {cells}"
             rows.append([goal, *told])
     for one in (one for one in found if one.family.task == "number"):
-        ratios = [over(one.lines, method, one.best) for method in OURS]
+        ratios = [over(one.means, method, one.best) for method in OURS]
         goal = f"{one.family.name}, {one.relation}: at most {GOAL} of the best rival's error"
         rows.append([goal, *(_told(f"{ratio:.3f}", missed=ratio > GOAL) for ratio in ratios)])
     return table(["goal", *(NAMES[one].strip("*") for one in OURS)], rows)
@@ -194,8 +198,8 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
         "most": str(trials.max()),
         "fits": f"{sum(len(one.lines) for one in found):,}",
         "refused": str(sum(map(len, refused))),
-        "best": f"{min(over(one.lines, HOLDER, one.best) for one in numbers):.2f}",
-        "worst": f"{max(over(one.lines, HOLDER, one.best) for one in numbers):.2f}",
+        "best": f"{min(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
+        "worst": f"{max(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
     }
 
 
@@ -211,7 +215,10 @@ def write(out: Path, page: Path | None, headline_page: Path | None) -> None:
     persons = out / "persons.jsonl"
     told["persons"] = "Not measured."
     if persons.exists():
-        told["persons"] = markdown(pd.read_json(persons, lines=True), 4)
+        compared = pd.read_json(persons, lines=True)
+        compared["ε"] = [f"{one:g}" for one in compared["ε"]]
+        compared["leads"] = ["yes" if one else "" for one in compared.leads]
+        told["persons"] = markdown(compared, 4)
     for path, name in ((page, "rivals.md.in"), (headline_page, "comparison.md.in")):
         if path is not None:
             words = Path(__file__).with_name(name).read_text(encoding="utf-8")
