@@ -213,6 +213,17 @@ def test_right_to_left(visit, service) -> None:
     brand = page.locator(".brand").bounding_box()
     assert brand["x"] > NARROW / 2, "the page begins at its right"
     look_at(page, "right-to-left", (NARROW, "light"), (WIDE, "dark"))
+    page.get_by_label("How old are you?").fill("42")
+    page.locator("[data-field=married] input").first.check()
+    page.get_by_label("Jena").check()
+    page.get_by_role("button", name="Next").click()
+    page.locator("[data-field=field] input").first.check()
+    page.locator("[data-field=income] input").fill("41500")
+    page.get_by_role("button", name="Blur my answers").click()
+    low, high = (
+        one.bounding_box()["x"] for one in page.locator(".ends").first.locator("span").all()
+    )
+    assert low < high, "an axis goes on from its left, as the curve above it does"
 
 
 @pytest.mark.parametrize(
