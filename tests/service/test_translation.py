@@ -231,6 +231,21 @@ def test_what_strangers_put_in_costs_little() -> None:
 
 
 @pytest.mark.parametrize(
+    "around", ["x did not help: {}", "{} in wave 2", "**{}**", "ε = 1, δ = {}"]
+)
+def test_texts_within_texts_are_told_however_deep(around) -> None:
+    """A name that looks like a sentence within a sentence, and so on, neither fails nor costs."""
+    text = "x"
+    while len(text) < 3900:
+        text = around.format(text)
+    start = time.process_time()
+    assert "x" in told(text, "de")
+    many = ", ".join([text] * 90)
+    assert told(many, "de") == many
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
     ("accepted", "best"), [("de", "de"), ("fr, de;q=0.5", "de"), ("en-GB,de", "en"), ("fr", "en")]
 )
 def test_the_language_that_a_browser_asks_for(accepted, best) -> None:

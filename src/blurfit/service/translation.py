@@ -22,7 +22,8 @@ from importlib.resources import files
 
 LANGUAGES = ("en", "de")
 LONGEST = 4000  # characters, and
-MOST_PARTS = 100  # of a list: what strangers put in may cost no more than that
+MOST_PARTS = 100  # of a list, or sentences: what strangers put in may cost no more than that,
+MOST_NESTED = 20  # and texts within texts go no deeper
 _PAIR = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.M)
 _WORDS = re.compile(r'^(  (?:"[\w.-]+"|\w+): )("(?:[^"\\]|\\.)*"),$', re.M)  # name: "text",
 _NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
@@ -48,15 +49,18 @@ def told(text: str, language: str | None = None) -> str:
     return text if language == "en" else _value(text, language)
 
 
-def translated(text: str, language: str) -> str | None:
-    """Return a text in a language, or None where the catalogue does not have all of it.
+def translated(text: str, language: str, depth: int = 0) -> str | None:
+    """Return a text in a language, or None where the catalogue does not have all of it; `depth`
+    counts the texts that it is put into.
 
     >>> translated("The database could learn very little from a single submission.", "de")
     'Die Datenbank könnte aus einer einzelnen Einsendung sehr wenig erfahren.'
     """
     if language == "en":
         return text
-    return _covered(text, 0, language, set()) if len(text) <= LONGEST else None
+    if len(text) > LONGEST or depth > MOST_NESTED:
+        return None
+    return _covered(text, 0, language, set(), depth)
 
 
 @cache
@@ -90,12 +94,14 @@ def _templates(language: str) -> list[tuple[_Pieces, _Pieces]]:
     return sorted(pairs, key=lambda pair: -sum(map(len, pair[0][::2])))
 
 
-def _covered(text: str, start: int, language: str, in_vain: set[int]) -> str | None:
+def _covered(
+    text: str, start: int, language: str, in_vain: set[int], depth: int, before: int = 0
+) -> str | None:
     """Return the translation of a text from a place on: of its first sentence, and of the rest.
 
-    `in_vain` are places from which there is none: each is tried once.
+    `in_vain` are places from which there is none: each is tried once. `before` counts sentences.
     """
-    if start in in_vain:
+    if start in in_vain or before == MOST_PARTS:
         return None
     for english, other in _templates(language):
         found = _match(english, text, start)
@@ -103,11 +109,13 @@ def _covered(text: str, start: int, language: str, in_vain: set[int]) -> str | N
             continue
         end, values = found
         after = len(text) - len(text[end:].lstrip())
-        rest = "" if end == len(text) else _covered(text, after, language, in_vain)
+        rest = (
+            "" if end == len(text) else _covered(text, after, language, in_vain, depth, before + 1)
+        )
         if rest is None:
             continue
         whole = [
-            _value(values[piece], language) if place % 2 else piece
+            _value(values[piece], language, depth + 1) if place % 2 else piece
             for place, piece in enumerate(other)
         ]
         return "".join(whole) + text[end:after] + rest
@@ -144,14 +152,16 @@ def _ends(text: str, place: int) -> bool:
     return place >= len(text) or text[place].isspace()
 
 
-def _value(text: str, language: str) -> str:
+def _value(text: str, language: str, depth: int = 0) -> str:
     """Return what was put into a sentence: a number, a text, or a list of them and their names."""
+    if len(text) > LONGEST:
+        return text
     if _NUMBER.fullmatch(text):
         return text.translate(_SWAPPED)
-    if (found := translated(text, language)) is not None:
+    if (found := translated(text, language, depth)) is not None:
         return found
     for between in ("; ", ", "):
         if 0 < text.count(between) < MOST_PARTS:
-            return between.join(_value(one, language) for one in text.split(between))
+            return between.join(_value(one, language, depth) for one in text.split(between))
     name, _, number = text.rpartition(" ")
     return f"{name} {_value(number, language)}" if _NUMBER.fullmatch(number) else text
