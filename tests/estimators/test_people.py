@@ -382,10 +382,17 @@ def test_effects_that_cannot_be_had_are_refused(parameters, grouped, words) -> N
         regressor(**parameters).fit(X, y, groups=whose if grouped else None)
 
 
-def test_nobody_differs_from_themselves_with_one_row() -> None:
-    X, y, _ = confounded(people=20, rows=1)
-    with pytest.raises(InfeasibleError, match="everyone has one"):
-        regressor(effects="within").fit(X, y, groups=np.arange(20))
+@seeded
+@pytest.mark.parametrize("effects", ["within", "random"])
+def test_whether_anybody_has_two_rows_is_told_by_no_refusal(effects) -> None:
+    """How many rows somebody has is theirs: fits go on, and noise alone has no errors."""
+    X, y, _ = confounded(people=200, rows=1)
+    model = regressor(effects=effects, random_state=1).fit(X, y, groups=np.arange(200))
+    if effects == "within":
+        with pytest.raises(InfeasibleError):
+            model.estimates()
+    else:
+        assert max(model.variances_.between, model.variances_.within) <= 1
 
 
 @seeded
