@@ -47,7 +47,10 @@ def test_from_a_plan_to_log_odds_of_all_waves(blurfit: Blurfit) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    run("agree", "schema.toml", "--waves", "3", "--out", "agreement1.json")
+    agreed = blurfit("agree", "schema.toml", "--waves", "3", "--out", "agreement1.json")
+    assert agreed.returncode == 0, agreed.stderr
+    assert "blurfit contribute agreement1.json" in agreed.stderr
+    assert "blurfit open" not in agreed.stderr, "no service takes such waves"
     table = staff(6000)
     for number, quorum in enumerate(Plan.load(folder / "plan.json").quorums, start=1):
         agreement, moments = f"agreement{number}.json", f"moments{number}.json"

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from blurfit import Budget, Numeric
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import InvalidValueError
 from blurfit.estimators import MomentPerturbationRegressor
 from blurfit.estimators.intercepts import told_by
 from blurfit.estimators.people import People, arranged
@@ -147,8 +147,6 @@ def test_what_cannot_be_had_is_refused() -> None:
         regressor().fit(X, y)
     with pytest.raises(InvalidValueError, match="effects='within'"):
         regressor(spread=0.5).fit(X, y, groups=whose)
-    with pytest.raises(InfeasibleError, match="effects='random', and everyone has one"):
-        regressor().fit(X, y, groups=np.arange(len(X)))
 
 
 @seeded

@@ -117,7 +117,7 @@ def test_what_is_spent_once_and_told() -> None:
     assert "share what is spent" in model.guarantee_.statement
     assert math.fsum(model.plan_.stages.fractions) == pytest.approx(1)
     told = str(model.summary())
-    for words in ("log-odds", "within 4 of months", "no left so far", "ε = 2", "20,000"):
+    for words in ("log-odds", "band of 4 (months)", "share without 'left'", "ε = 2", "20,000"):
         assert words in told
     assert "<table" in model._repr_html_()
     assert "LogisticSurvivalModel" in repr(model.model_)

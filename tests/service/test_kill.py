@@ -189,7 +189,8 @@ def dawdling(*arguments: str) -> None:
         while True:
             time.sleep(60)
 
-    release.blurred = dawdle
+    assert release.with_database_noise
+    release.with_database_noise = dawdle
     processes.blurfit(*arguments)
 
 

@@ -27,10 +27,10 @@ import click
 import msgspec
 
 import blurfit as bf
-from blurfit.agreement.terms import TERMS, Terms
+from blurfit.agreement.terms import TERMS, Terms, require_together
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.forecast.choices import PublicForecast
@@ -233,16 +233,17 @@ def agree(
         told.append(reports.public_answer(worth, worth.cases[0]))
     facts |= reports.agreement_facts(agreement) | {"warnings": doubts}
     wrote = f"Wrote {out}, fingerprint {agreement.fingerprint}."
-    collects = f"and `blurfit open {plan_file}` collect" if waves else "collects"
-    collects = f"`blurfit serve` {collects}, " if agreement.shows_sums else ""
-    blurs = f"`blurfit contribute {out} TABLE --out FILE` blurs into a file."
-    elsewhere = f"or {blurs}" if agreement.shows_sums else blurs
+    try:
+        require_together(agreement, served=True)
+        collects = f"and `blurfit open {plan_file}` collect" if waves else "collects"
+        collects = f"`blurfit serve` {collects}, or "
+    except (InfeasibleError, InvalidValueError):  # for files alone
+        collects = ""
+    elsewhere = f"`blurfit contribute {out} TABLE --out FILE` blurs into a file."
     if agreement.databases:
         elsewhere = "each of the two databases opens it: `--as first` and `--as second`."
-    expect = f"`blurfit forecast {out}` says what error to expect; "
-    if agreement.groups is not None or agreement.weighting is not None:
-        expect = ""  # there is no such forecast yet
-    step = f"{expect}{collects}{elsewhere}"
+        collects = collects.removesuffix("or ")
+    step = f"`blurfit forecast {out}` says what error to expect; {collects}{elsewhere}"
     return Answer(facts, [reports.agreement_report(agreement), wrote, *told], step)
 
 

@@ -121,7 +121,7 @@ def _left(model: PublishedModel, last: PublishedMoments, unit: float) -> tuple[f
 def in_words(found: VarianceComponents) -> str:
     """Say what people differ by, and rows of one person."""
     a, e = (
-        f"{number(value)} (± {number(error)})"
+        f"{number(value)} (standard error {number(error)})"
         for value, error in (
             (found.between, found.between_error),
             (found.within, found.within_error),
@@ -129,6 +129,7 @@ def in_words(found: VarianceComponents) -> str:
     )
     return (
         f"Random intercepts: the variance between people is {a}, that of rows of one person {e}, "
-        f"noise taken out; {found.share:.0%} of what slopes leave is people's own. Means of people "
-        f"count {found.kept**2:.2g} of what differences within them do."
+        f"noise taken out, and told as 0 if below; by these {found.share:.0%} of what slopes leave "
+        f"is people's own. A person's mean weighs {found.kept**2:.2g} times what differences from "
+        "it do (1: pooled rows)."
     )

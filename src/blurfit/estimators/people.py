@@ -44,8 +44,9 @@ there. Where people are known to vary less than bounds allow, a stated `spread` 
 tighter: differences of a person whose root mean square exceeds ± spread·w/2 in some column are
 divided by what makes it fit. Where a feature asks for that, it weights people by their features
 alone, which biases nothing if the mean is linear; where the target does, it biases, so it should
-concern few. A person with one row counts, without adding anything. The constant differs from person
-to person, and none is learned.
+concern few. A person with one row counts, without adding anything; whether anybody has two is not
+looked up, as it would tell of that person, so where nobody has, noise alone is released, and errors
+are refused. The constant differs from person to person, and none is learned.
 
 `effects="random"` is for levels of people that have nothing to do with the features: then rows and
 means tell the same slopes, and count as much as is best with the noise
@@ -65,7 +66,7 @@ from typing import Any, Literal
 import numpy as np
 
 from blurfit.data import AnyArray, FloatArray, IntArray
-from blurfit.errors import InfeasibleError, InvalidValueError, NotPrivateWarning
+from blurfit.errors import InvalidValueError, NotPrivateWarning
 from blurfit.estimators.rows import design
 from blurfit.schema.columns import Categorical, Feature, Numeric
 
@@ -157,11 +158,6 @@ def arranged(
     Differences of people who vary by more than the share `spread` of what bounds allow are made
     smaller: by the features all of a person alike, and then by the target its own.
     """
-    if effects != "between" and people.rows_of_each.max() < 2:
-        raise InfeasibleError(
-            f"Expected people with two rows and more for effects={effects!r}, and everyone has "
-            "one: nobody differs from themselves. Take effects='pooled'."
-        )
     whole = [*columns, target]
     table = np.column_stack([values, answers]).astype(np.float64)
     for place, column in enumerate(whole):

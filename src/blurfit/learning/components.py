@@ -98,7 +98,7 @@ def components(
     chance = np.diag([2 * w**2 / (n * max(1 / k - 1, 0.1)), 2 * b**2 / n])
     turn = np.array([[-k / (1 - k), 1.0], [1 / (1 - k), 0.0]])
     errors = np.sqrt(np.diagonal(turn @ (np.linalg.inv(precision) + chance) @ turn.T))
-    a, e = unit**2 * np.maximum(turn @ [w, b], 0.0)
+    a, e = unit**2 * np.clip(turn @ [w, b], 0.0, 1.0)  # no number between −1 and 1 varies by more
     of_a, of_e = unit**2 * errors
     return VarianceComponents(float(a), float(e), float(of_a), float(of_e), k, kept)
 

@@ -42,6 +42,10 @@ could have noticed:
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
 
+* *Did the gauge see the errors?* Where people are few its noise may put nearly all of them into the
+  least bins, and R below most errors. A wave whose Σ(s·g)² is above half of what it is if everybody
+  is cut shows that: Gaussian errors do so if R is below their standard deviation.
+
 Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
 instead of 0.5: then one fit in a thousand is refused by chance.
 
@@ -116,6 +120,7 @@ from blurfit.learning.waves import (
     WaveSums,
     coordinates,
     cut_of,
+    cut_share,
     known_of,
     start_of,
     step_sums,
@@ -130,6 +135,7 @@ LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.5  # signs of people whom no wave saw
 SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
+MOST_CUT = 0.5  # of R², Σ(s·g)² for each person: more where most are cut, whom the gauge missed
 FEW, CLEAR = 0.01, 2.5  # a share of people at the bounds, and the deviations that they must be
 LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
@@ -212,6 +218,8 @@ def unseen(waves: Sequence[Collected]) -> bool:
     belief, chart, sums = waves[-1]
     if not isinstance(chart, ResidualMap) or belief.seen is None:
         return False
+    if belief.law is not None and cut_share(chart, sums) > MOST_CUT:
+        return True
     law = belief.law or _gaussian(chart, sums)
     size, _ = law.squares
     far = farthest(chart.whitening, ~known_of(belief))

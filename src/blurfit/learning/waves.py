@@ -756,9 +756,13 @@ def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
     if belief.task != "number":
         return replace(found, through=1.0)  # labels are never cut, and a line of counts is a start
     if belief.law is None:
-        seen = float(sums.matrix[-1, -1]) / (sums.count * chart.target_weight**2)
-        return replace(found, through=inside(seen))
+        return replace(found, through=inside(cut_share(chart, sums)))
     return found
+
+
+def cut_share(chart: ResidualMap, sums: WaveSums) -> float:
+    """Return E[(s·g)²]/R² as the wave saw it: 1 where everybody's error is cut."""
+    return float(sums.matrix[-1, -1]) / (sums.count * chart.target_weight**2)
 
 
 def start_of(chart: StepMap) -> FloatArray:

@@ -57,6 +57,10 @@ CUT = (
     "sampling{uneven}, privacy noise and bias from clipping, provided that there are no more "
     "outliers than the waves detected; waves=1 makes no such assumption."
 )
+FIRST_WAVE = (
+    "Coefficients and standard errors are the first wave's, which cuts nobody: later waves may "
+    "have missed people who are far from all others, or cut most errors. Predictions use all waves."
+)
 LIARS = (
     "The column 'if 1 % lie' is how far 1 % of the contributors could have moved a coefficient by "
     "lying together. Intervals do not include it."
@@ -106,13 +110,15 @@ class Summary:
         )
         if model.inference:
             robust = model.inference[0].classical is not None
+            in_waves = model.method.startswith("waves")
             if model.link != "linear":
                 assume = "do not assume" if robust else "assume"
                 notes.append(CURVE.format(scale=_SCALES[model.link], robust=assume))
             elif not model.inference[0].uneven:
                 spread = "" if robust else " if variance is constant"
-                waves = model.method.startswith("waves")
-                notes.append(CUT.format(uneven=spread) if waves else UNEVEN)
+                notes.append(CUT.format(uneven=spread) if in_waves else UNEVEN)
+            elif in_waves:
+                notes.append(FIRST_WAVE)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
         if model.liars:

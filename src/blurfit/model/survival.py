@@ -217,7 +217,9 @@ class SurvivalModel:
     @property
     def _what(self) -> str:
         """What coefficients are, in words."""
-        return f"events per unit of {self.target.time} that one unit adds"
+        return (
+            f"additional events per person and unit of time ({self.target.time}), for one unit more"
+        )
 
     def plot(self, ax: Any = None, by: str | None = None, confidence: float = 0.95) -> Any:
         """Draw survival curves with their intervals, by matplotlib; the axes are returned."""
@@ -314,8 +316,8 @@ class LogisticSurvivalModel(SurvivalModel):
     def _what(self) -> str:
         length = self.target.horizon / self.target.bands
         return (
-            f"what one unit adds to the log-odds of {self.target.name} within {length:g} of "
-            f"{self.target.time}, of those at risk"
+            f"log-odds of {self.target.name!r} in a band of {length:g} ({self.target.time}), "
+            "among those at risk: change for one unit more"
         )
 
 
@@ -361,7 +363,7 @@ class Curves:
         )
         target = self.model.target
         head = (f"until {target.time}", "survival", f"{100 * confidence:g} % interval", "events")
-        return Section(f"no {target.name} so far", head, rows, ())
+        return Section(f"share without {target.name!r}", head, rows, ())
 
     def plot(self, ax: Any = None, confidence: float = 0.95) -> Any:
         """Draw them with their intervals; the axes are returned."""
@@ -370,7 +372,7 @@ class Curves:
             (line,) = ax.plot(times, one.survival, label=group)
             lower, upper = one.interval(confidence)
             ax.fill_between(times, lower, upper, alpha=0.2, color=line.get_color(), linewidth=0)
-        ax.set(xlabel=self.model.target.time, ylabel=f"no {self.model.target.name} so far")
+        ax.set(xlabel=self.model.target.time, ylabel=f"share without {self.model.target.name!r}")
         ax.set_ylim(0, 1.02)
         if len(self.curves) > 1:
             ax.legend()
