@@ -105,8 +105,8 @@ class Test:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.hypothesis}: {self.law} = {self.statistic:.4g} with {self.degrees:g} degrees "
-            f"of freedom, p = {self.p_value:.3g}",
+            f"Test whether {self.hypothesis}: {self.law} = {self.statistic:.4g} with "
+            f"{self.degrees:g} degrees of freedom, p = {self.p_value:.3g}",
             *self.notes,
         ]
         return "\n".join(lines)
