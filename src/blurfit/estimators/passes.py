@@ -35,7 +35,12 @@ known and for what is taken off, with another record in the place of one as with
 neighbours differ by 8(N + n/N + 2p)·2⁻⁵³·nL² besides what the record itself changes. If that is
 more than 2⁻¹⁴, rows are whitened one and all.
 
-How the rows are parted depends on their number alone, and so does the rounding of the sums.
+How the rows are parted depends on their number alone, and so does the rounding of the sums. *What
+is not proved:* where people have several rows, that number is not public. One person with a row
+more moves others to other places in their blocks, and some kernels round the last rows of a block
+differently. Somebody whose length lies within a unit in the last place of a bin's end, or whose
+observation ends there, may then be counted in the next bin. Nobody is there unless rows were made
+so; for such rows the promise to persons holds up to that.
 """
 
 import math

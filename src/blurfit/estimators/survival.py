@@ -109,8 +109,8 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         """Learn from rows X and y, a structured array of an event and a time for each.
 
         `groups` name the person of each row, where people may have several spells, each from its
-        own time 0 on: these count as one together, and the promise is to the person. Errors are
-        never too short then, and too wide where spells of a person are independent.
+        own time 0 on: these count as one together, and the promise is to the person. Errors
+        count each person as one row: too wide where spells of a person are independent.
         """
         event, time = exits_of(y)
         values, _, columns = read_rows(self, X, np.zeros(len(time)), reset=True)
