@@ -41,16 +41,8 @@ from blurfit.schema.columns import Label
 from blurfit.schema.table_files import TableFile
 from blurfit.theory.guarantees import Neighbours
 from blurfit_lab import rivals
-from blurfit_lab.experiments.everywhere import (
-    METHODS,
-    Cell,
-    excess_table,
-    frame,
-    markdown,
-    report,
-    run,
-    verdicts,
-)
+from blurfit_lab.experiments.everywhere import METHODS, excess_table, report, run, verdicts
+from blurfit_lab.experiments.lines import Cell, frame, markdown
 from blurfit_lab.experiments.populations import People, Rows, Task
 
 Method = str | type

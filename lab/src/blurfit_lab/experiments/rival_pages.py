@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd  # type: ignore[import-untyped]
 
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO, markdown
+from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO
 from blurfit_lab.experiments.headtohead import (
     ACCURACY,
     OURS,
@@ -23,7 +23,8 @@ from blurfit_lab.experiments.headtohead import (
     over,
     read,
 )
-from blurfit_lab.experiments.pages import power, table
+from blurfit_lab.experiments.lines import markdown, table
+from blurfit_lab.experiments.pages import power
 from blurfit_lab.experiments.populations import Task
 
 NAMES = {
