@@ -11,7 +11,7 @@ added to fewer.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,6 +92,21 @@ def frame(paths: Iterable[Path]) -> pd.DataFrame:
     """Return all lines of some files, the last of those that are of the same fit."""
     lines = [line for path in paths for line in read(path)]
     return pd.DataFrame(lines).drop_duplicates(KEY, keep="last")
+
+
+def measured(
+    heads: Sequence[str],
+    cells: Iterable[tuple[Any, ...]],
+    measure: Callable[..., Mapping[str, Any]],
+    progress: Progress = silent,
+) -> pd.DataFrame:
+    """Return a row for each cell: its values under the heads, and what was measured of them."""
+    wanted = list(cells)
+    rows: list[dict[str, Any]] = []
+    for cell in wanted:
+        rows.append({**dict(zip(heads, cell, strict=True)), **measure(*cell)})
+        progress(len(rows), len(wanted))
+    return pd.DataFrame(rows)
 
 
 def reach(gaps: FloatArray) -> float:
