@@ -35,7 +35,7 @@ from blurfit.data import AnyArray
 from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 from blurfit_lab.experiments.lines import measured
 
