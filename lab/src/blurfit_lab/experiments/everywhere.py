@@ -34,7 +34,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,26 +86,15 @@ TOLERANCE: dict[Task, float] = {"number": 0.05, "label": 0.001, "count": 0.001}
 # ---- fitting
 
 
+Promise = dict[str, Any]  # ε, δ and neighbours, as estimators and plans take them
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """What a method learned: predictions of the tested rows, and the model if it has one."""
 
     predicted: FloatArray
     model: Any = None
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What a fit of n rows keeps: (ε, 1/n²), for one relation of neighbours."""
-
-    epsilon: float
-    delta: float
-    neighbours: Neighbours
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """As estimators and plans take them."""
-        return asdict(self)
 
 
 def fit(
@@ -117,7 +106,7 @@ def fit(
     neighbours: Neighbours = "replace",
 ) -> Fitted:
     """Fit by one method under (ε, 1/n²); a method's own refusal is a `BlurfitError`."""
-    promise = Promise(epsilon, len(rows.y) ** -2.0, neighbours)
+    promise = {"epsilon": epsilon, "delta": len(rows.y) ** -2.0, "neighbours": neighbours}
     with warnings.catch_warnings():  # seeds are meant: nobody is protected by a comparison
         warnings.simplefilter("ignore", NotPrivateWarning)
         if method == MEAN:
@@ -130,7 +119,7 @@ def fit(
 
 
 def _held(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
-    terms: dict[str, Any] = {**promise.terms, "bounds": crowd.schema, "random_state": seed}
+    terms: dict[str, Any] = {**promise, "bounds": crowd.schema, "random_state": seed}
     if method == ONE:
         terms["waves"] = 1
     if crowd.task == "count" and method == HOLDER:
@@ -152,7 +141,7 @@ def _one_send(method: str, crowd: People, rows: Rows, promise: Promise, seed: in
     find the same sums, but by default their noise suffices if a tenth of the people collude.
     """
     other: dict[str, Any] = {"databases": DATABASES} if method == TWO else {"colluders": 0.0}
-    terms: dict[str, Any] = {**promise.terms, "quorum": len(rows.y), **other}
+    terms: dict[str, Any] = {**promise, "quorum": len(rows.y), **other}
     plan = Plan.propose(crowd.schema, counts=crowd.task == "count", **terms)
     table = {str(name): np.asarray(column) for name, column in rows.X.items()}
     values = encoded(crowd.schema, {**table, crowd.schema.target.name: rows.y})
@@ -164,8 +153,8 @@ def _one_send(method: str, crowd: People, rows: Rows, promise: Promise, seed: in
 
 def _private_mean(crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
     low, high = ends(crowd.schema.target)
-    reach = high - low if promise.neighbours == "replace" else (high - low) / 2
-    mu = mu_of(promise.epsilon, promise.delta)
+    reach = high - low if promise["neighbours"] == "replace" else (high - low) / 2
+    mu = mu_of(promise["epsilon"], promise["delta"])
     noise = reach / mu * np.random.default_rng(seed).standard_normal()
     mean = (float(np.clip(rows.y, low, high).sum()) + noise) / len(rows.y)
     return Fitted(np.full(len(crowd.tested.y), min(high, max(low, mean))))
@@ -180,7 +169,7 @@ def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) 
         raise InvalidValueError(f"Expected a method or a rival, and {method!r} is none.")
     known = inspect.signature(family).parameters
     better = {name: value for name, value in BETTER.items() if name in known}
-    terms: dict[str, Any] = {**promise.terms, **better, "random_state": seed}
+    terms: dict[str, Any] = {**promise, **better, "random_state": seed}
     if crowd.task == "number":
         terms["target_bounds"] = ends(crowd.schema.target)
     terms = {name: value for name, value in terms.items() if name in known}
