@@ -54,7 +54,7 @@ from blurfit import (
 )
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, Progress, silent
-from blurfit.schema.vectors import values as encoded
+from blurfit.schema.schema import values as encoded
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours

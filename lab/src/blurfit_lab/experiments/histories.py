@@ -35,7 +35,7 @@ from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
 from blurfit.estimators.people import Effects
 from blurfit.learning.inference import Estimate
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.simulation.waves import course_in_waves
 from blurfit_lab.experiments.lines import measured
 
