@@ -488,7 +488,8 @@ def _cut_counts(chart: NewtonMap, loss: PoissonNewton, dispersion: float) -> Flo
         """P(y > end), E[y; y > end] and E[y(y − 1); y > end]."""
         last = np.maximum(end - 1, 1e-9)
         squares = rate**2 * (1 + 1 / size) * betainc(last, size + 2, odds)
-        return betainc(end + 1, size, odds), rate * betainc(end, size + 1, odds), squares
+        share = np.asarray(betainc(end + 1, size, odds), dtype=np.float64)
+        return share, rate * betainc(end, size + 1, odds), squares
 
     share, first, second = beyond(end)
     square = second + (1 - 2 * rate) * first + (rate**2 - loss.gradient_bound**2) * share
