@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from blurfit.agreement.waves import wave_form
 from blurfit.estimators import blocks, passes, whitened
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People
 from blurfit.estimators.whitened import reaches_all
 from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.theory.announced import wave_form
 from blurfit.theory.maps import (
     GaugeMap,
     LogisticNewton,
