@@ -9,7 +9,6 @@ from scipy.stats import kstest, norm
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import AdaSSPRegressor
-from blurfit_lab.rivals.gradient import delta_of_steps
 from blurfit_lab.rivals.noisy_sums import Sensitivities, noise_multiplier
 from blurfit_lab.rivals.rival import LogisticRisk
 
@@ -70,24 +69,13 @@ def test_the_noise_on_the_gram_matrix_and_the_ridge() -> None:
     generator = np.random.default_rng(2)
     k, d = noise_multiplier(1.0, 0.01), 1
     sums = Statistics(10, [[1e4]], [1e9])
-    drawn = [
-        1e9
-        / AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out").from_sums(
-            sums, generator
-        )[0]
-        for _ in range(4000)
-    ]
+    model = AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out")
+    drawn = [1e9 / model.from_sums(sums, generator)[0] for _ in range(4000)]
     assert kstest(drawn, norm(1e4, k).cdf).pvalue > 1e-3
     # G = 0: the noisy eigenvalue is cut to zero, and the ridge is the forecast, most of the time
     ridge = k * math.sqrt(d * math.log(2 * d * d / 0.05))
     empty = Statistics(10, [[0.0]], [1e9])
-    drawn = [
-        1e9
-        / AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out").from_sums(
-            empty, generator
-        )[0]
-        for _ in range(4000)
-    ]
+    drawn = [1e9 / model.from_sums(empty, generator)[0] for _ in range(4000)]
     assert np.median(drawn) == pytest.approx(ridge, abs=0.2 * k)
 
 
@@ -108,14 +96,14 @@ def test_other_losses_are_refused() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6), (10.0, 1e-4), (500, 1e-6)]
 )
-def test_exact_accounting_spends_all_of_the_promise_and_no_more(epsilon, delta) -> None:
+def test_exact_accounting_spends_all_of_the_promise_and_no_more(
+    epsilon, delta, delta_of_steps
+) -> None:
     """By another library's privacy loss distribution of three Gaussians, rounded upwards."""
     k = noise_multiplier(epsilon, delta, "exact")
     if epsilon < 100:  # its grid does not reach further
-        kept = delta_of_steps(k, epsilon, steps=3, sampling_rate=1.0, neighbours="zero-out")
-        assert kept == pytest.approx(delta, rel=0.01)
-        less = delta_of_steps(k / 1.01, epsilon, steps=3, sampling_rate=1.0, neighbours="zero-out")
-        assert less > delta
+        assert delta_of_steps(k, epsilon, 3) == pytest.approx(delta, rel=0.01)
+        assert delta_of_steps(k / 1.01, epsilon, 3) > delta
         assert k < noise_multiplier(epsilon, delta)
     mu = math.sqrt(3) / k
     log_kept = norm.logcdf(mu / 2 - epsilon / mu)

@@ -2,7 +2,7 @@
 
 An estimator needs of its rows only their sums. So each block of rows is centred by the public
 bounds, cut to [−1, 1] and multiplied while it is in the processor's cache, and no encoded table is
-ever held. These are the numbers that `blurfit.schema.vectors.values` gives, up to rounding, at a
+ever held. These are the numbers that `blurfit.schema.schema.values` gives, up to rounding, at a
 fraction of the time.
 
     rows ─ encode ─► v ─ `joint` ─► Σ(1, v, t)(1, v, t)ᵀ
@@ -69,8 +69,8 @@ from blurfit.estimators.whitened import (
     symmetric,
 )
 from blurfit.schema.columns import Feature
-from blurfit.theory.announced import Announced
 from blurfit.theory.forms import WaveForm
+from blurfit.theory.hazards import Announced
 from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")
