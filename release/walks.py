@@ -160,17 +160,23 @@ def at_two(*, waves: bool) -> Walk:
         from blurfit.contributor.blur import share
 
         services = stack.enter_context(demo.running(*demo.NAMES))
+        databases = [stack.enter_context(one.administer()) for one in services]
         promise = PROMISE | {"databases": [(one.name, one.url) for one in services]}
+
+        def open_at_both(agreed: Any) -> None:
+            databases[0].open(agreed, role="first")
+            databases[1].open(agreed, role="second")
 
         def run() -> object:
             if not waves:
                 agreement = bf.Agreement.propose(schema(), **promise)
-                demo.open_at(agreement, services)
+                open_at_both(agreement)
                 with bf.Client.of(agreement) as client:
                     client.submit(share(agreement, people()))
-                return demo.published_by(agreement, services)
+                databases[1].close_collection(agreement)
+                return databases[0].publish(agreement)
             plan = bf.Plan.propose(label_schema(), waves=2, **promise)
-            demo.open_at(plan, services)
+            open_at_both(plan)
             with bf.Client.of(plan) as client:
                 for number in range(1, len(plan) + 1):
                     wave = client.current(plan)
@@ -178,7 +184,7 @@ def at_two(*, waves: bool) -> Walk:
                         client.pause(0.05)
                         wave = client.current(plan)
                     client.submit(share(wave, people("rich", wave.quorum)))
-            return demo.published_by(plan, services)
+            return databases[0].publish(plan)
 
         return run
 

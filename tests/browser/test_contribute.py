@@ -24,7 +24,7 @@ from blurfit import (
     perturb,
 )
 from blurfit.protocol import tokens
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.store.arrivals import Arrival
 from support.fair import DEVIATIONS, is_standard_normal
 

@@ -15,7 +15,7 @@ from blurfit.agreement.statement import guesses_from_submission, guesses_in_word
 from blurfit.budget import Expense
 from blurfit.model.course import next_agreement
 from blurfit.model.release import moments_of
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.service.website import all_files
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.guarantees import ModelGuarantee

@@ -15,6 +15,8 @@ from click.testing import CliRunner
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.cli import main
+from blurfit.protocol import tokens
+from blurfit.protocol.http import RemoteDatabase
 from blurfit.schema.schema import Numeric, Schema
 from support import processes
 
@@ -126,3 +128,21 @@ def asked(service) -> list[str]:
 def as_administrator(service, asked) -> list[str]:
     """The same for its administrator."""
     return [*asked, "--admin-token-file", str(service.folder / "token.txt")]
+
+
+@pytest.fixture
+def agreed(blurfit, propose, request) -> Agreement:
+    """An agreement in agreement.json that no other test has: each has its own ε."""
+    name = request.node.name
+    epsilon = 1 + int.from_bytes(tokens.hashed(name)[:2]) / 2**16
+    agreement = propose(epsilon=epsilon, admission="invited" if "invit" in name else "anyone")
+    agreement.save(blurfit.folder / "agreement.json")
+    return agreement
+
+
+@pytest.fixture
+def database(service) -> Iterator[RemoteDatabase]:
+    """The service above as its administrator sees it."""
+    token = tokens.read_token(service.folder / "token.txt")
+    with RemoteDatabase(service.url, token=token) as database:
+        yield database

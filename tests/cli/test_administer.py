@@ -13,27 +13,8 @@ from blurfit.messages.submissions import ROLES
 from blurfit.model.model import PublishedModel
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol import tokens
-from blurfit.protocol.http import RemoteDatabase
 
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
-
-
-@pytest.fixture
-def agreed(blurfit, propose, request):
-    """An agreement that no other test has: each has its own ε."""
-    name = request.node.name
-    epsilon = 1 + int.from_bytes(tokens.hashed(name)[:2]) / 2**16
-    admission = "invited" if "invit" in name else "anyone"
-    agreement = propose(epsilon=epsilon, admission=admission)
-    agreement.save(blurfit.folder / "agreement.json")
-    return agreement
-
-
-@pytest.fixture
-def database(service):
-    token = tokens.read_token(service.folder / "token.txt")
-    with RemoteDatabase(service.url, token=token) as database:
-        yield database
 
 
 def send(service, agreement, rows: int) -> None:

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from blurfit.protocol import http, tokens
-from blurfit.protocol.http import RemoteDatabase
+from blurfit.protocol import http
 from cli.conftest import environment
 from support import processes
 
@@ -16,21 +15,10 @@ ROWS = 25
 
 
 @pytest.fixture
-def collection(blurfit, propose, request, service):
+def collection(blurfit, agreed):
     """A collection of its own for each test, and a table of people."""
-    epsilon = 1 + int.from_bytes(tokens.hashed(request.node.name)[:2]) / 2**16
-    admission = "invited" if "invited" in request.node.name else "anyone"
-    agreement = propose(epsilon=epsilon, admission=admission)
-    agreement.save(blurfit.folder / "agreement.json")
     (blurfit.folder / "people.csv").write_text("age,income\n" + "31,420\n" * ROWS)
-    return agreement
-
-
-@pytest.fixture
-def database(service):
-    token = tokens.read_token(service.folder / "token.txt")
-    with RemoteDatabase(service.url, token=token) as database:
-        yield database
+    return agreed
 
 
 def test_a_table_is_stored_and_counted_once(blurfit, collection, database, asked) -> None:

@@ -13,8 +13,7 @@ from blurfit import NotCertifiedError
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor import blur as module
 from blurfit.contributor.blur import perturb, perturb_table
-from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema, values
 
 SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married")], target=Numeric("income", 0, 200_000)

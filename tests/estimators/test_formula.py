@@ -9,7 +9,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
 from blurfit.estimators.passes import Rows
 from blurfit.schema.formulas import declared
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 
 BOUNDS = {"age": (18, 90), "region": ["n", "s", "w"], "sex": ["f", "m"]}
 FORMULA = "income ~ curve(age) + C(region)*sex"

@@ -8,7 +8,6 @@ import pytest
 
 from blurfit import Agreement, Binary, InvalidValueError, Numeric, Schema
 from blurfit.forecast.choices import (
-    Beside,
     forecast_agreement_beside,
     forecast_beside,
     people_and_rows,
@@ -39,30 +38,14 @@ def test_one_half_tells_the_law_and_the_other_is_read() -> None:
 
 def test_a_local_promise_is_worth_more_beside_public_rows() -> None:
     people, kept = people_and_rows(SCHEMA, ROWS, seed=3)
-    found = forecast_beside(
-        SCHEMA,
-        people,
-        kept,
-        contributors=[300_000],
-        epsilons=[1.0],
-        local_epsilons=[1.0],
-        draws=8,
-    )
+    asked = {"contributors": [300_000], "epsilons": [1.0], "local_epsilons": [1.0], "draws": 8}
+    found = forecast_beside(SCHEMA, people, kept, **asked)
     (case,) = found.cases
     assert (case.contributors, case.local_epsilon) == (300_000, 1.0)
     assert case.with_public_rows < case.alone
     assert found.way(case.without_privacy) == pytest.approx(1, abs=0.02)
     assert found.way(found.constant) == 0
-    again = forecast_beside(
-        SCHEMA,
-        people,
-        kept,
-        contributors=[300_000],
-        epsilons=[1.0],
-        local_epsilons=[1.0],
-        draws=8,
-    )
-    assert again == found
+    assert forecast_beside(SCHEMA, people, kept, **asked) == found
     assert json.loads(json.dumps(found.to_dict()))["cases"][0]["alone"] == case.alone
 
 
@@ -84,4 +67,3 @@ def test_an_agreement_reads_its_own_release_twice(target) -> None:
 def test_people_have_the_rows_features() -> None:
     people = Population.beside(SCHEMA, ROWS, explained=0.5)
     assert people.rows[:, 1:-1] == pytest.approx(ROWS)
-    assert isinstance(Beside(1, 1.0, None, 1.0, 1.0, 1.0), Beside)

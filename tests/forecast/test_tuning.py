@@ -47,19 +47,11 @@ def test_chosen_terms_lower_the_error(census, people, mechanism, gain: float, na
 def test_fixed_weights_stay_as_they_are(census, people) -> None:
     names = [*(one.name for one in census.schema.features), census.schema.target.name]
     terms = {"weights": dict.fromkeys(names, 0.3)}
-    found = advise(
-        census.schema, people, contributors=2048, epsilon=1.0, mechanism="moment", terms=terms
-    )
+    asked = {"contributors": 2048, "epsilon": 1.0, "mechanism": "moment"}
+    found = advise(census.schema, people, terms=terms, **asked)
     assert set(found.terms) <= {"constant"}
     with pytest.raises(InfeasibleError, match="nothing is left to try"):
-        advise(
-            census.schema,
-            people,
-            contributors=2048,
-            epsilon=1.0,
-            mechanism="moment",
-            terms=terms | {"constant": 0.5},
-        )
+        advise(census.schema, people, terms=terms | {"constant": 0.5}, **asked)
 
 
 def test_a_local_target_shares_its_budget_by_the_forecast(census, people) -> None:
@@ -87,13 +79,7 @@ def test_defaults_that_are_not_beaten_are_kept(census, people, monkeypatch) -> N
 
 def test_mistakes_are_named(census, people) -> None:
     with pytest.raises(InvalidValueError, match="goal='best'"):
-        advise(
-            census.schema,
-            people,
-            contributors=4000,
-            epsilon=1.0,
-            mechanism="moment",
-            goal="best",
-        )
+        asked = {"contributors": 4000, "epsilon": 1.0, "mechanism": "moment"}
+        advise(census.schema, people, goal="best", **asked)
     with pytest.raises(InfeasibleError, match="quorum=10"):
         advise(census.schema, people, contributors=10, epsilon=1.0, mechanism="input")

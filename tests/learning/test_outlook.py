@@ -9,7 +9,7 @@ from blurfit import Agreement, Binary, Categorical, InfeasibleError, Numeric, Sc
 from blurfit.learning.outlook import EXPLAINED, SPREAD, epsilon_needed, outlook, people_needed
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.model.release import moments_of
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.simulation.sampler import exact_totals, sampler_for
 
 FEATURES = [Numeric("age", 18, 80), Binary("married"), Categorical("region", ["n", "s", "e"])]

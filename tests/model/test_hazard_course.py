@@ -15,8 +15,7 @@ from blurfit.learning.hazard_waves import hazard_estimates, pooled
 from blurfit.learning.inference import Inference
 from blurfit.model.course import Course, follows, wave_sums
 from blurfit.schema.columns import Binary, Numeric, TimeToEvent
-from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import Schema, values
 from blurfit.simulation.waves import course_in_waves
 from blurfit.store.collections import require_together as of_the_store
 from blurfit.theory.hazards import HazardMap

@@ -25,7 +25,7 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import forecast
 from blurfit.model.statement import as_card
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.simulation.sampler import exact_totals
 from blurfit.simulation.waves import fit_in_waves
 

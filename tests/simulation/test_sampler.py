@@ -15,7 +15,7 @@ from blurfit.contributor.blur import blur, perturb_table
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.release import statistics_of
 from blurfit.randomness import bits
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.simulation.sampler import (
     InputSampler,
     exact_totals,

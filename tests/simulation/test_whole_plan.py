@@ -5,7 +5,7 @@ import pytest
 
 from blurfit.errors import BelowQuorumError
 from blurfit.model.course import learn_plan
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.simulation.waves import fit_in_waves
 from support.plans import people, plan
 

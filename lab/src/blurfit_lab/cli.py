@@ -3,6 +3,8 @@
 import json
 import os
 import time
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,39 @@ import click
 
 import blurfit
 from blurfit.cli import Commands
-from blurfit.cli._common import as_json, watched, wrote
+from blurfit.cli._common import as_json, options, watched, wrote
 
+Decorator = Callable[[Any], Any]
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_KNOWN_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
 _FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
+
+
+def _numbers(text: str) -> list[int]:
+    """Read "512,8192", powers as "2^13", and a range of seeds as "0:20".
+
+    >>> _numbers("2^9,1000"), _numbers("3:6")
+    ([512, 1000], [3, 4, 5])
+    """
+    if ":" in text:
+        first, last = text.split(":")
+        return list(range(int(first), int(last)))
+    return [
+        int(base) ** int(power) if power else int(base)
+        for base, _, power in (word.partition("^") for word in text.split(","))
+    ]
+
+
+def _listed(flag: str, name: str, default: str, help_text: str | None = None) -> Decorator:
+    """An option for numbers: whole ones as `_numbers` reads them, and each ε as it is."""
+
+    def read(_context: object, _option: object, text: str) -> list[Any]:
+        return [float(one) for one in text.split(",")] if flag == "--epsilon" else _numbers(text)
+
+    return click.option(
+        flag, name, default=default, show_default=True, help=help_text, callback=read
+    )
 
 
 @click.command(epilog="Example: blurfit-lab reproduce noise --trials 1 --rows 5000 --out build/try")
@@ -31,7 +63,7 @@ _FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
 @click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_FOLDER,
     default=Path("build/figures"),
     show_default=True,
     help="Where CSV files and pictures go.",
@@ -40,14 +72,14 @@ _FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
     "--table",
     "table_files",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=_KNOWN_FILE,
     help="A table of your own (.csv, .xlsx, .parquet): compare methods on it instead of figures.",
 )
 @click.option(
     "--schema",
     "schema_files",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=_KNOWN_FILE,
     help="Its schema (.toml), with public bounds; once for each --table, or once for all.",
 )
 @click.option(
@@ -56,11 +88,11 @@ _FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
     multiple=True,
     help="A method beside ours: a rival of the laboratory by its name, or module:Class.",
 )
-@click.option("--epsilon", "epsilons", default="0.3,1,3", show_default=True, help="With --table.")
+@_listed("--epsilon", "epsilons", "0.3,1,3", "With --table.")
 @click.option("--plot-only", is_flag=True, help="Only redraw, from existing CSV files.")
 @click.option(
     "--page",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_FILE,
     help="Write a Markdown page about all CSV files in --out, with their pictures.",
 )
 @as_json
@@ -77,7 +109,7 @@ def reproduce(
     table_files: tuple[Path, ...],
     schema_files: tuple[Path, ...],
     own: tuple[str, ...],
-    epsilons: str,
+    epsilons: list[float],
     as_json: bool,
 ) -> None:
     """Run the paper's experiments, and what it claims and does not show: config → CSV → plot.
@@ -87,7 +119,8 @@ def reproduce(
     tables of your own instead: ours by their defaults, and each --rival.
     """
     if table_files:
-        _own_tables(table_files, schema_files, own, epsilons, trials, out, as_json=as_json)
+        told = _own_tables(table_files, schema_files, own, out, epsilons, trials)
+        click.echo(told.to_frame().to_json(orient="records") if as_json else str(told))
         return
     from blurfit_lab.experiments.cohort import Cohort
     from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, write_page
@@ -99,26 +132,12 @@ def reproduce(
     if not plot_only:
         population = Cohort.load(data, rows=rows, seed=seed)
         known = facts if facts.population == population.name else Provenance()
-        facts = Provenance(
-            population.name,
-            population.synthetic,
-            len(population),
-            trials,
-            workers,
-            known.seconds,
-            known.computing,
-        )
+        people = population.name, population.synthetic, len(population)
+        facts = Provenance(*people, trials, workers, known.seconds, known.computing)
         for name in chosen:
             begin, used = time.perf_counter(), _computing()
             with watched(name) as watch:
-                run(
-                    EXPERIMENTS[name],
-                    population,
-                    trials=trials,
-                    workers=workers,
-                    out=out,
-                    progress=watch,
-                )
+                run(EXPERIMENTS[name], population, trials, workers, out, watch)
             facts = facts.took(name, time.perf_counter() - begin, _computing() - used)
             facts.write(out)
     for name in chosen:
@@ -143,14 +162,11 @@ def reproduce(
 def _own_tables(
     files: tuple[Path, ...],
     schemas: tuple[Path, ...],
-    own: tuple[str, ...],
-    epsilons: str,
-    trials: int,
+    methods: tuple[str, ...],
     out: Path,
-    *,
-    as_json: bool,
-) -> None:
-    """Compare methods on tables, and write lines, a table and a picture."""
+    *terms: Any,
+) -> Any:
+    """Compare ours and other methods on tables, and write lines, a table and a picture."""
     from blurfit_lab.experiments.contest import contest, load
     from blurfit_lab.experiments.everywhere import METHODS
 
@@ -159,118 +175,88 @@ def _own_tables(
     each = schemas * len(files) if len(schemas) == 1 else schemas
     crowds = [load(file, schema) for file, schema in zip(files, each, strict=True)]
     out.mkdir(parents=True, exist_ok=True)
+    lines, picture = out / "contest.jsonl", out / "contest.png"
     with watched("contest") as watch:
-        found = contest(
-            crowds,
-            [*METHODS, *own],
-            [float(one) for one in epsilons.split(",")],
-            trials,
-            out=out / "contest.jsonl",
-            progress=watch,
-        )
-    found.plot().savefig(out / "contest.png", dpi=130)
-    click.echo(found.to_frame().to_json(orient="records") if as_json else str(found))
-    wrote(out / "contest.jsonl")
-    wrote(out / "contest.png")
-
-
-def _numbers(text: str) -> list[int]:
-    """Read "512,8192", powers as "2^13", and a range of seeds as "0:20".
-
-    >>> _numbers("2^9,1000"), _numbers("3:6")
-    ([512, 1000], [3, 4, 5])
-    """
-    if ":" in text:
-        first, last = text.split(":")
-        return list(range(int(first), int(last)))
-    return [
-        int(base) ** int(power) if power else int(base)
-        for base, _, power in (word.partition("^") for word in text.split(","))
-    ]
+        found = contest(crowds, [*METHODS, *methods], *terms, out=lines, progress=watch)
+    found.plot().savefig(picture, dpi=130)
+    wrote(lines)
+    wrote(picture)
+    return found
 
 
 _TASKS = {"numbers": "number", "labels": "label", "counts": "count"}
 
 
-def _cells_options(command: Any) -> Any:
-    """The options that `everywhere` and `coverage` share."""
-    for option in reversed(
-        [
-            click.argument("task", type=click.Choice(list(_TASKS))),
-            click.option("--population", "names", multiple=True, help="Names; default: all."),
-            click.option("--aside", is_flag=True, help="Those kept aside: nobody tunes on them."),
-            click.option("--d", "columns", default="14", show_default=True, help="As 3,14,40."),
-            click.option("--epsilon", "epsilons", default="1", show_default=True),
-            click.option("--method", "methods", multiple=True, help="Default: ours and the mean."),
-            click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True),
-            click.option("--table-only", is_flag=True, help="Only tell what --out holds."),
-        ]
-    ):
-        command = option(command)
-    return command
+_cells_options = options(
+    click.argument("task", type=click.Choice(list(_TASKS))),
+    click.option("--population", "names", multiple=True, help="Names; default: all."),
+    click.option("--aside", is_flag=True, help="Those kept aside: nobody tunes on them."),
+    _listed("--d", "columns", "14", "As 3,14,40."),
+    _listed("--epsilon", "epsilons", "1"),
+    click.option("--method", "methods", multiple=True, help="Default: ours and the mean."),
+    click.option("--out", type=_FILE, required=True),
+    click.option("--table-only", is_flag=True, help="Only tell what --out holds."),
+)
 
 
 def _cells(
-    task: Any, names: tuple[str, ...], aside: bool, columns: str, sizes: str, epsilons: str
+    task: Any,
+    names: tuple[str, ...],
+    aside: bool,
+    columns: list[int],
+    sizes: list[int],
+    epsilons: list[float],
 ) -> list[Any]:
     from blurfit_lab.datasets import UCI_SETS
-    from blurfit_lab.experiments.everywhere import Cell
+    from blurfit_lab.experiments.lines import Cell
     from blurfit_lab.experiments.populations import ASIDE, CHOICES, REAL, people
 
     found = []
     for name in names or (ASIDE[task] if aside else CHOICES[task]):
         known = people(name, task, 0) if name in UCI_SETS or name in REAL[task] else None
-        widths = [len(known.schema.features)] if known else _numbers(columns)
-        counts = [known.rows] if known and known.rows and name in UCI_SETS else _numbers(sizes)
-        found += [
-            Cell(name, d, n, float(epsilon))
-            for d in widths
-            for n in counts
-            for epsilon in epsilons.split(",")
-        ]
+        widths = [len(known.schema.features)] if known else columns
+        counts = [known.rows] if known and known.rows and name in UCI_SETS else sizes
+        found += [Cell(name, *rest) for rest in product(widths, counts, epsilons)]
     return found
 
 
 @click.command(epilog="Example: blurfit-lab everywhere numbers --n 2^13 --out build/numbers.jsonl")
 @_cells_options
-@click.option("--n", "sizes", default="2^9,2^11,2^13,2^15", show_default=True)
-@click.option("--seeds", default="0:20", show_default=True, help="From the first to before last.")
+@_listed("--n", "sizes", "2^9,2^11,2^13,2^15")
+@_listed("--seeds", "seeds", "0:20", "From the first to before last.")
 @click.option("--rivals", is_flag=True, help="Beside the best of the laboratory's rivals.")
 @click.option(
     "--neighbours", type=click.Choice(["replace", "zero-out"]), default="replace", show_default=True
 )
 @click.option(
     "--against",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=_KNOWN_FILE,
     help="The --out of another version, whose losses are divided by.",
 )
 def everywhere(
     task: str,
-    names: tuple[str, ...],
-    aside: bool,
-    columns: str,
-    epsilons: str,
     methods: tuple[str, ...],
     out: Path,
     table_only: bool,
-    sizes: str,
-    seeds: str,
+    seeds: list[int],
     rivals: bool,
     neighbours: Any,
     against: Path | None,
+    **which: Any,
 ) -> None:
     """Measure public defaults on many populations: excess loss, verdicts, geometric means.
 
     What --out holds already is not computed again.
     """
-    from blurfit_lab.experiments.everywhere import CELL, METHODS, RIVALS, frame, report, run
+    from blurfit_lab.experiments.everywhere import METHODS, RIVALS, report, run
+    from blurfit_lab.experiments.lines import CELL, frame
 
     kind: Any = _TASKS[task]
-    cells = _cells(kind, names, aside, columns, sizes, epsilons)
+    cells = _cells(kind, **which)
     if not table_only:
         with watched(task) as watch:
             chosen = [*(methods or METHODS), *(RIVALS[kind] if rivals else ())]
-            run(kind, cells, _numbers(seeds), chosen, out, watch, neighbours)
+            run(kind, cells, seeds, chosen, out, watch, neighbours)
     asked = {tuple(cell) for cell in cells}
     lines = frame([out])
     lines = lines[[key in asked for key in lines[CELL].itertuples(index=False, name=None)]]
@@ -285,18 +271,14 @@ def everywhere(
 @click.option("--persons", default=20, show_default=True, help="Trials of diaries and exits.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_FOLDER,
     default=Path("build/rivals"),
     show_default=True,
     help="Where results are kept; what is there already is not computed again.",
 )
 @click.option("--pages-only", is_flag=True, help="Only write the pages, from what --out holds.")
-@click.option(
-    "--page", type=click.Path(path_type=Path, dir_okay=False), help="Write the laboratory's page."
-)
-@click.option(
-    "--headline", type=click.Path(path_type=Path, dir_okay=False), help="Write the product's page."
-)
+@click.option("--page", type=_FILE, help="Write the laboratory's page.")
+@click.option("--headline", type=_FILE, help="Write the product's page.")
 def rivals(
     names: tuple[str, ...],
     only: Any,
@@ -338,27 +320,19 @@ def rivals(
 
 @click.command(epilog="Example: blurfit-lab coverage numbers --d 12 --out build/coverage.jsonl")
 @_cells_options
-@click.option("--n", "sizes", default="2^15", show_default=True)
+@_listed("--n", "sizes", "2^15")
 @click.option("--draws", default=200, show_default=True)
 def coverage(
-    task: str,
-    names: tuple[str, ...],
-    aside: bool,
-    columns: str,
-    epsilons: str,
-    methods: tuple[str, ...],
-    out: Path,
-    table_only: bool,
-    sizes: str,
-    draws: int,
+    task: str, methods: tuple[str, ...], out: Path, table_only: bool, draws: int, **which: Any
 ) -> None:
     """Measure how often 95 % intervals of public defaults hold the population's own model."""
     from blurfit_lab.experiments.coverage import GOAL, METHODS, run, table
-    from blurfit_lab.experiments.everywhere import frame, markdown
+    from blurfit_lab.experiments.lines import frame, markdown
 
     kind: Any = _TASKS[task]
-    chosen = names if names or aside else GOAL[kind]
-    cells = _cells(kind, chosen, aside, columns, sizes, epsilons)
+    if not which["aside"]:
+        which["names"] = which["names"] or GOAL[kind]
+    cells = _cells(kind, **which)
     if not table_only:
         with watched(task) as watch:
             run(kind, cells, draws, methods or METHODS[kind], out, watch)
@@ -371,7 +345,7 @@ def coverage(
 @click.option("--goals", is_flag=True, help="Only the cells that a goal is about.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_FOLDER,
     default=Path("build/public"),
     show_default=True,
 )
@@ -385,69 +359,61 @@ def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
             click.echo(f"{name}\n\n{one.told(out)}\n")
 
 
-def _collections(command: Any) -> Any:
-    """The options of experiments on collections of one send."""
-    for option in (
-        click.option("--epsilon", "epsilons", default="0.1,1", show_default=True),
-        click.option("--n", "sizes", default="2^13,2^15", show_default=True, help="People."),
-        click.option("--trials", default=300, show_default=True, help="Collections for each cell."),
-    ):
-        command = option(command)
-    return command
+_collections = options(
+    click.option("--trials", default=300, show_default=True, help="Collections for each cell."),
+    _listed("--n", "sizes", "2^13,2^15", "People."),
+    _listed("--epsilon", "epsilons", "0.1,1"),
+)
 
 
 @click.command()
 @_collections
-def tables(trials: int, sizes: str, epsilons: str) -> None:
+def tables(trials: int, sizes: list[int], epsilons: list[float]) -> None:
     """Measure how often intervals of tables hold the truth, and tests reject what is true."""
-    from blurfit_lab.experiments.everywhere import markdown
+    from blurfit_lab.experiments.lines import markdown
     from blurfit_lab.experiments.tables import PEOPLE, contest
 
     with watched("tables") as watch:
-        found = contest(
-            PEOPLE, _numbers(sizes), [float(one) for one in epsilons.split(",")], trials, watch
-        )
+        found = contest(PEOPLE, sizes, epsilons, trials, watch)
     click.echo(markdown(found, 3))
 
 
 @click.command()
 @click.argument("what", type=click.Choice(["diaries", "intercepts", "survival", "hazards"]))
 @click.option("--trials", default=100, show_default=True, help="Of 2^13 people; fewer of more.")
-@click.option("--n", "sizes", default="2^13,2^15,2^17", show_default=True)
-@click.option("--epsilon", "epsilons", default="1,0.1", show_default=True)
-def histories(what: str, trials: int, sizes: str, epsilons: str) -> None:
+@_listed("--n", "sizes", "2^13,2^15,2^17")
+@_listed("--epsilon", "epsilons", "1,0.1")
+def histories(what: str, trials: int, sizes: list[int], epsilons: list[float]) -> None:
     """Measure fixed effects or random intercepts of diaries, times until an event, or log-odds of
     one by waves.
     """
     from blurfit_lab.experiments import histories as module
-    from blurfit_lab.experiments.everywhere import markdown
+    from blurfit_lab.experiments.lines import markdown
 
-    each = [float(one) for one in epsilons.split(",")]
     with watched(what) as watch:
-        found = getattr(module, what)(_numbers(sizes), each, trials, watch)
+        found = getattr(module, what)(sizes, epsilons, trials, watch)
     click.echo(markdown(found, 4))
 
 
 @click.command()
 @_collections
-def groups(trials: int, sizes: str, epsilons: str) -> None:
+def groups(trials: int, sizes: list[int], epsilons: list[float]) -> None:
     """Measure how often intervals of groups, their differences and weighted answers hold."""
-    from blurfit_lab.experiments.everywhere import markdown
     from blurfit_lab.experiments.groups import PEOPLE, groups_contest, weights_contest
+    from blurfit_lab.experiments.lines import markdown
 
-    asked = _numbers(sizes), [float(one) for one in epsilons.split(",")], trials
     with watched("weights") as watch:
-        weighted = weights_contest(*asked, watch)
+        weighted = weights_contest(sizes, epsilons, trials, watch)
     click.echo(markdown(weighted, 4))
     with watched("groups") as watch:
-        found = groups_contest(PEOPLE, *asked, watch)
+        found = groups_contest(PEOPLE, sizes, epsilons, trials, watch)
     click.echo(markdown(found, 3))
 
 
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_FILE,
     default=Path("lab/docs/errata.md"),
     show_default=True,
 )

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from blurfit_lab.cli import main
 from blurfit_lab.experiments import coverage, everywhere
-from blurfit_lab.experiments.everywhere import Cell, best_fit, design, floor_of, loss_of, verdicts
+from blurfit_lab.experiments.everywhere import best_fit, design, floor_of, loss_of, verdicts
+from blurfit_lab.experiments.lines import Cell, frame, read
 from blurfit_lab.experiments.populations import ASIDE, CHOICES, FIFTEEN, people
 
 EVERY = [(task, name) for task, made in CHOICES.items() for name in (*made, *ASIDE[task])]
@@ -91,7 +92,7 @@ def test_excess_of_a_line_is_never_negative_and_least_squares_has_little(tmp_pat
     out = tmp_path / "numbers.jsonl"
     cells = [Cell("gauss", 3, 2000, 8.0)]
     everywhere.run("number", cells, [0, 1], ["NonPrivateRegressor", "holder", "mean"], out)
-    means = everywhere.excess_table(everywhere.frame([out])).iloc[0]
+    means = everywhere.excess_table(frame([out])).iloc[0]
     assert 0 <= means["NonPrivateRegressor"] < 0.01
     assert means["NonPrivateRegressor"] <= means["holder"] < means["mean"]
 
@@ -103,7 +104,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
     first = out.read_text()
     out.write_text(first + '{"cut off')
     everywhere.run("number", cells, [0, 1], ["mean", "one"], out)
-    lines = [(line["seed"], line["method"]) for line in everywhere.read(out)]
+    lines = [(line["seed"], line["method"]) for line in read(out)]
     assert lines == [(0, "mean"), (0, "one"), (1, "mean"), (1, "one")]
     assert out.read_text().startswith(first)
 

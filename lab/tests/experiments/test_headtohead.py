@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from blurfit import InvalidValueError
 from blurfit_lab.cli import main
 from blurfit_lab.experiments import headtohead, persons, rival_pages
-from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, Cell
+from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND
 from blurfit_lab.experiments.headtohead import FAMILIES, Family, judged, means_of, near, over
+from blurfit_lab.experiments.lines import Cell
 
 CELL = Cell("p", 1, 2, 1.0)
 FAMILY = Family("a few", "number", ("gauss",), (300,), (8.0,))

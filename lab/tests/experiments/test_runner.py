@@ -1,5 +1,6 @@
 """Seeds make CSVs equal to the last byte: with other workers, and after a kill."""
 
+import json
 import time
 from dataclasses import replace
 from functools import partial
@@ -13,8 +14,8 @@ from blurfit_lab.experiments.figures import PaperFigure
 from blurfit_lab.experiments.runner import (
     Provenance,
     Row,
-    TrialLog,
     cell_names,
+    known_of,
     numbers_of,
     read_csv,
     run,
@@ -121,27 +122,17 @@ def test_csv_keeps_every_digit(tmp_path) -> None:
     assert read_csv(tmp_path / "a.csv") == ROWS
 
 
-def test_what_was_added_is_read_again(tmp_path) -> None:
-    journal = TrialLog(tmp_path / "a.journal", {"trials": 3})
-    assert journal.read() == {}
-    journal.start({})
-    journal.add("128:0:2", ROWS)
-    assert journal.read() == {"128:0:2": ROWS}
-
-
-@pytest.mark.parametrize("cut", [1, 20, 60])
-def test_a_line_that_was_cut_off_is_left_out(tmp_path, cut) -> None:
-    journal = TrialLog(tmp_path / "a.journal", {"trials": 3})
-    journal.start({"one": ROWS})
-    journal.add("two", ROWS)
-    text = journal.path.read_text()
-    journal.path.write_text(text[:-cut])
-    assert journal.read() == ({"one": ROWS, "two": ROWS} if cut == 1 else {"one": ROWS})
-
-
-def test_another_question_starts_anew(tmp_path) -> None:
-    TrialLog(tmp_path / "a.journal", {"trials": 3}).start({"one": ROWS})
-    assert TrialLog(tmp_path / "a.journal", {"trials": 4}).read() == {}
+@pytest.mark.parametrize("cut", [0, 1, 20, 60])
+def test_a_journal_has_whole_cells_of_its_own_question(tmp_path, cut) -> None:
+    journal = tmp_path / "a.journal"
+    assert known_of(journal, {"trials": 3}) == {}
+    with journal.open("a") as file:
+        file.writelines(json.dumps({"cell": cell, "rows": ROWS}) + "\n" for cell in ("one", "two"))
+    text = journal.read_text()
+    journal.write_text(text[: len(text) - cut])
+    whole = {"one": ROWS} if cut else {"one": ROWS, "two": ROWS}
+    assert known_of(journal, {"trials": 3}) == whole
+    assert known_of(journal, {"trials": 4}) == {}
 
 
 def test_cells_are_within_the_population_and_read_again() -> None:

@@ -9,7 +9,6 @@ from scipy.stats import kstest, norm
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import AdaSSPRegressor
-from blurfit_lab.rivals.gradient import delta_of_steps
 from blurfit_lab.rivals.noisy_sums import Sensitivities, noise_multiplier
 from blurfit_lab.rivals.rival import LogisticRisk
 
@@ -108,14 +107,14 @@ def test_other_losses_are_refused() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6), (10.0, 1e-4), (500, 1e-6)]
 )
-def test_exact_accounting_spends_all_of_the_promise_and_no_more(epsilon, delta) -> None:
+def test_exact_accounting_spends_all_of_the_promise_and_no_more(
+    epsilon, delta, delta_of_steps
+) -> None:
     """By another library's privacy loss distribution of three Gaussians, rounded upwards."""
     k = noise_multiplier(epsilon, delta, "exact")
     if epsilon < 100:  # its grid does not reach further
-        kept = delta_of_steps(k, epsilon, steps=3, sampling_rate=1.0, neighbours="zero-out")
-        assert kept == pytest.approx(delta, rel=0.01)
-        less = delta_of_steps(k / 1.01, epsilon, steps=3, sampling_rate=1.0, neighbours="zero-out")
-        assert less > delta
+        assert delta_of_steps(k, epsilon, 3) == pytest.approx(delta, rel=0.01)
+        assert delta_of_steps(k / 1.01, epsilon, 3) > delta
         assert k < noise_multiplier(epsilon, delta)
     mu = math.sqrt(3) / k
     log_kept = norm.logcdf(mu / 2 - epsilon / mu)

@@ -7,17 +7,17 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit_lab.rivals import BoostedAdaSSPRegressor
-from blurfit_lab.rivals.gradient import delta_of_steps
 from blurfit_lab.rivals.noisy_sums import boosted_noise_multiplier
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6)])
 @pytest.mark.parametrize("rounds", [1, 100])
-def test_all_releases_together_keep_the_promise_and_no_more(epsilon, delta, rounds) -> None:
+def test_all_releases_together_keep_the_promise_and_no_more(
+    epsilon, delta, rounds, delta_of_steps
+) -> None:
     sigma = boosted_noise_multiplier(epsilon, delta, rounds)
-    terms = {"steps": rounds + 2, "sampling_rate": 1.0, "neighbours": "zero-out"}
-    assert delta_of_steps(sigma, epsilon, **terms) == pytest.approx(delta, rel=0.02)
-    assert delta_of_steps(sigma / 1.02, epsilon, **terms) > delta
+    assert delta_of_steps(sigma, epsilon, rounds + 2) == pytest.approx(delta, rel=0.02)
+    assert delta_of_steps(sigma / 1.02, epsilon, rounds + 2) > delta
     model = BoostedAdaSSPRegressor(epsilon=epsilon, delta=delta, rounds=rounds)
     assert model.epsilon_kept == pytest.approx(epsilon)
     assert "NOT PROVED" not in model.promise().statement

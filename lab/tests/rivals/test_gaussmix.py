@@ -5,7 +5,7 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit_lab.rivals import GaussMixRegressor
-from blurfit_lab.rivals.mixing import gamma_for, gaussmix_mixtures, kept
+from blurfit_lab.rivals.mixing import Mixtures, gamma_for
 
 
 @pytest.mark.parametrize("neighbours", ["zero-out", "replace"])
@@ -13,12 +13,12 @@ from blurfit_lab.rivals.mixing import gamma_for, gaussmix_mixtures, kept
 def test_both_calibrations_keep_the_promise_and_exact_wastes_nothing(
     epsilon, delta, neighbours
 ) -> None:
-    count = gaussmix_mixtures(8, delta)
+    mixtures = Mixtures.of_records(8, delta)
     published, exact = (
         gamma_for(epsilon, delta, 8, neighbours, how) for how in ("published", "exact")
     )
-    assert kept(epsilon, delta, published, count, neighbours) <= delta
-    assert 0.99 * delta <= kept(epsilon, delta, exact, count, neighbours) <= delta
+    assert mixtures.kept(epsilon, published, neighbours) <= delta
+    assert 0.99 * delta <= mixtures.kept(epsilon, exact, neighbours) <= delta
     assert exact < published
 
 

@@ -14,9 +14,6 @@ from blurfit_lab.rivals import GradientPerturbationClassifier, GradientPerturbat
 from blurfit_lab.rivals.gradient import descend, into_balls
 from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, minimiser
 
-# Accounted for once: a process remembers the noise that these terms need.
-SAMPLED = {"epsilon": 8.0, "delta": 0.1, "steps": 100, "sampling_rate": 0.5}
-
 
 def records(rows: int = 200, columns: int = 2):
     generator = np.random.default_rng(rows)
@@ -35,13 +32,15 @@ def test_into_balls() -> None:
     assert weights == pytest.approx(np.array([[0.6, 0.8], [0.1, 0.0]]))
 
 
-def test_the_noise_is_one_gaussian_over_all_steps() -> None:
+def test_the_noise_is_one_gaussian_over_all_steps(delta_of_steps) -> None:
     """σ = Δ·√T/μ, where Δ is η + 2 to replace one record and η + 1 to zero it out."""
     risk = risk_of(*records())
     for neighbours, change in (("replace", 4.0), ("zero-out", 3.0)):
         model = GradientPerturbationRegressor(delta=0.01, steps=64, neighbours=neighbours)
         exact = change * 8 / mu_of(1.0, 0.01)
         assert exact <= model.deviation(risk) <= 1.001 * exact
+        multiplier = model.deviation(risk) / change
+        assert delta_of_steps(multiplier, 1.0, 64) == pytest.approx(0.01, rel=0.01)
 
 
 @pytest.mark.statistical
@@ -105,36 +104,18 @@ def test_without_noise_the_descent_approaches_the_minimum(kind) -> None:
     assert found == pytest.approx(np.array([plain, plain]), abs=2e-2)
 
 
-def test_whole_and_sampled_fits_are_in_the_ball() -> None:
+def test_fits_are_in_the_ball() -> None:
     x, y = records()
-    for parameters in ({"delta": 0.01, "steps": 5}, SAMPLED):
-        for family, target in (
-            (GradientPerturbationRegressor, {"target_bounds": (-1, 1)}),
-            (GradientPerturbationClassifier, {}),
-        ):
-            model = family(bounds=(-1, 1), random_state=0, weight_bound=0.7, **target, **parameters)
-            model.fit(x, y if target else np.sign(y))
-            assert 0 < np.linalg.norm(model.weights_) <= 0.7 * (1 + 1e-9)
-
-
-def test_sampled_steps_have_the_mean_of_whole_ones() -> None:
-    """With little noise, so that a sample's own spread is most of what there is."""
-    x, y = records(2000)
-    model = GradientPerturbationRegressor(
-        bounds=(-1, 1),
-        target_bounds=(-1, 1),
-        random_state=0,
-        weight_bound=5.0,
-        fit_intercept=False,
-        **SAMPLED,
-    ).fit(x, y)
-    plain = np.linalg.solve(x.T @ x, x.T @ y)
-    assert model.coef_ == pytest.approx(plain, abs=0.1)
+    terms = {"bounds": (-1, 1), "delta": 0.01, "steps": 5, "weight_bound": 0.7, "random_state": 0}
+    for family, target in (
+        (GradientPerturbationRegressor, {"target_bounds": (-1, 1)}),
+        (GradientPerturbationClassifier, {}),
+    ):
+        model = family(**terms, **target).fit(x, y if target else np.sign(y))
+        assert 0 < np.linalg.norm(model.weights_) <= 0.7 * (1 + 1e-9)
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match=r"sampling_rate=1\.5 <= 1"):
-        GradientPerturbationRegressor(sampling_rate=1.5).promise()
     x, y = records()
     with pytest.raises(InvalidValueError, match="weight_bound=-1"):
         GradientPerturbationClassifier(bounds=(-1, 1), weight_bound=-1).fit(x, np.sign(y))

@@ -1,6 +1,7 @@
 """Iterative Hessian Mixing: what its two calibrations keep, and the fit."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from blurfit import InvalidValueError
 from blurfit.theory.gaussian import delta_of
 from blurfit_lab.rivals import IterativeHessianMixingRegressor
-from blurfit_lab.rivals.mixing import hessian_mixtures, noise_for
+from blurfit_lab.rivals.mixing import Mixtures, noise_for
 
 
 @pytest.mark.parametrize("neighbours", ["zero-out", "replace"])
@@ -16,12 +17,13 @@ from blurfit_lab.rivals.mixing import hessian_mixtures, noise_for
 def test_both_calibrations_keep_the_promise_and_exact_wastes_nothing(
     epsilon, delta, neighbours
 ) -> None:
-    count = hessian_mixtures(8, delta, 3)
+    mixtures = Mixtures.of_features(8, delta, 3)
     published, exact = (
         noise_for(epsilon, delta, 8, 3, neighbours, how) for how in ("published", "exact")
     )
-    assert published.kept(epsilon, delta, count, 3, neighbours) <= delta
-    assert 0.99 * delta <= exact.kept(epsilon, delta, count, 3, neighbours) <= delta
+    assert mixtures.kept(epsilon, published.gamma, neighbours, published.sigma) <= delta
+    told = mixtures.kept(epsilon, exact.gamma, neighbours, exact.sigma)
+    assert 0.99 * delta <= told <= delta
     assert exact.gamma < published.gamma
     assert exact.sigma < published.sigma
 
@@ -29,16 +31,16 @@ def test_both_calibrations_keep_the_promise_and_exact_wastes_nothing(
 def test_the_gradients_alone_are_gaussian() -> None:
     """With no information in the mixtures, the integral is the Gaussian profile."""
     noise = noise_for(1.0, 1e-4, 8, 3, "zero-out", "published")
-    quiet = type(noise)(1e12, noise.sigma)
-    alone = quiet.kept(1.0, 1e-4, 100, 3, "zero-out")
+    mixtures = replace(Mixtures.of_features(8, 1e-4, 3), count=100)
+    alone = mixtures.kept(1.0, 1e12, "zero-out", noise.sigma)
     mu = math.sqrt(3) / noise.sigma
     assert alone == pytest.approx(delta_of(mu, 1.0), abs=1e-6)
 
 
 def test_published_noise_is_the_papers() -> None:
     """k = 6·max(d, ln(4T/ϱ)) with ϱ = δ/10."""
-    assert hessian_mixtures(40, 1e-6, 3) == 240
-    assert hessian_mixtures(5, 1e-6, 3) == int(6 * math.log(12 / 1e-7))
+    assert Mixtures.of_features(40, 1e-6, 3).count == 240
+    assert Mixtures.of_features(5, 1e-6, 3).count == int(6 * math.log(12 / 1e-7))
 
 
 def test_without_privacy_it_is_least_squares() -> None:

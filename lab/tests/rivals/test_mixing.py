@@ -1,6 +1,7 @@
 """What a sketch tells: the integral by drawing, by Rényi, by real tables; and the sketch itself."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ from scipy.stats import kstest, norm
 
 from blurfit.theory.gaussian import delta_of
 from blurfit_lab.rivals.mixing import (
+    Mixtures,
     delta_kept,
     least,
-    lift_of,
     profile,
     renyi_epsilon,
     renyi_gamma,
@@ -127,13 +128,11 @@ def test_a_sketch_has_the_covariance_of_mixed_records() -> None:
 
 
 def test_the_lift_makes_up_for_what_the_eigenvalue_lacks() -> None:
-    terms = {"square": 1.0, "count": 100, "tail": 4.0}
+    lift = partial(Mixtures(square=1.0, count=100, steps=1, tail=4.0).lift, gamma=10.0)
     generator = np.random.default_rng(3)
     failures = 0
     for lowest in (0.0, 3.0, 50.0):
-        lifts = [
-            lift_of(lowest * np.eye(2), 10.0, generator=generator, **terms) for _ in range(2000)
-        ]
-        failures += sum(lowest + lift < 10.0 - 1e-12 for lift in lifts)
+        lifts = [lift(lowest * np.eye(2), generator=generator) for _ in range(2000)]
+        failures += sum(lowest + one < 10.0 - 1e-12 for one in lifts)
     assert failures <= 2  # Φ(−4) is 3 in 100,000
-    assert max(lift_of(1e3 * np.eye(2), 10.0, generator=generator, **terms) for _ in range(9)) == 0
+    assert max(lift(1e3 * np.eye(2), generator=generator) for _ in range(9)) == 0

@@ -352,8 +352,8 @@ def digest_of(path: Path, schema: "bf.Schema") -> str:
 
 def read_public(path: Path, schema: "bf.Schema", names: "Sequence[str]") -> dict[str, list[Any]]:
     """Read some columns of a file of public rows; refuse what the schema refuses, with its row."""
+    from blurfit.schema.schema import values
     from blurfit.schema.table_files import TableFile
-    from blurfit.schema.vectors import values
 
     if path.suffix.lower() not in _KINDS:
         raise InvalidValueError(
@@ -377,7 +377,7 @@ def encoded_public(path: Path, schema: "bf.Schema") -> "FloatArray":
     """Read all features of public rows as the columns that joint moments have: (rows, k)."""
     import numpy as np
 
-    from blurfit.schema.vectors import values
+    from blurfit.schema.schema import values
 
     names = [feature.name for feature in schema.features]
     return np.atleast_2d(values(schema, read_public(path, schema, names), names))

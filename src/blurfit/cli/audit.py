@@ -79,18 +79,13 @@ def audit_command(
     where: str | None,
     settings: tuple[str, ...],
     pairs: tuple[str, ...],
-    rows: int,
-    rows_each: int,
     row_wise: bool,
-    columns: int,
-    features: tuple[float, float],
-    target: tuple[float, float],
-    labels: bool,
+    liars: bool,
+    picture: Path | None,
     trials: int,
     confidence: float,
     seed: int,
-    liars: bool,
-    picture: Path | None,
+    **known: Any,
 ) -> Answer:
     """Attack what the agreement in FILE promises, or an estimator that you name with --of.
 
@@ -102,35 +97,26 @@ def audit_command(
     if (file is None) == (where is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
     told: list[Lie] = []
+    tried: Any = {"trials": trials, "confidence": confidence, "seed": seed}
     if where is None:
         assert file is not None
         agreement = common.load_agreement(file)
         with common.watched("attack") as watch:
             findings = audit_agreement(
                 agreement,
-                trials=trials,
-                confidence=confidence,
-                seed=seed,
                 progress=common.steps(watch, number_of_attacks(agreement, liars=liars)),
                 liars=liars,
+                **tried,
             )
         if agreement.proofs:
             told = lies(agreement, seed=seed)
     else:
         from blurfit.audit.estimators import Range, audit_estimator, load_estimator
 
-        known = Range(rows, columns, features, target, labels, rows_each)
-        tables = [_tables(pair, known) for pair in pairs or PAIRS]
+        tables = [_tables(pair, Range(**known)) for pair in pairs or PAIRS]
         sys.path.insert(0, str(Path.cwd()))  # for an estimator of your own, in this folder
         estimator = load_estimator(where, dict(map(_setting, settings)))
-        findings = audit_estimator(
-            estimator,
-            tables,
-            trials=trials,
-            confidence=confidence,
-            seed=seed,
-            by_person=not row_wise,
-        )
+        findings = audit_estimator(estimator, tables, by_person=not row_wise, **tried)
     subject = AGREEMENT if where is None else ESTIMATOR
     if picture is not None:
         common.save_picture(findings.plot, picture)
@@ -295,13 +281,8 @@ def verify(file: Path, agreed: tuple[Path, ...]) -> Answer:
         )
     else:
         found = examine(text, *agreements)
-    facts = {
-        "verified": found.verified,
-        "fingerprint": found.fingerprint,
-        "shown": found.shown,
-        "wrong": found.wrong,
-        "not_shown": found.not_shown,
-    }
+    names = ("verified", "fingerprint", "shown", "wrong", "not_shown")
+    facts = {name: getattr(found, name) for name in names}
     return Answer(facts, in_words(file, found), code=0 if found.verified else NOT_VERIFIED)
 
 

@@ -2,14 +2,15 @@
 
 An estimator needs of its rows only their sums. So each block of rows is centred by the public
 bounds, cut to [−1, 1] and multiplied while it is in the processor's cache, and no encoded table is
-ever held. These are the numbers that `blurfit.schema.vectors.values` gives, up to rounding, at a
+ever held. These are the numbers that `blurfit.schema.schema.values` gives, up to rounding, at a
 fraction of the time.
 
     rows ─ encode ─► v ─ `joint` ─► Σ(1, v, t)(1, v, t)ᵀ
                      └── `sums` ──► (f | score) = Kv + k ─► weights ─► Σ of what a map sends
 
 **A later wave** turns a block into columns of features, one product whitening it and giving its
-scores. W is triangular, and where there are many columns its zeros are left out. What was found in the first wave need not be found again:
+scores. W is triangular, and where there are many columns its zeros are left out.
+What was found in the first wave need not be found again:
 
 * If no value lay outside its bounds, nothing is cut: x ↦ v is folded into K and k, and blocks are
   multiplied as they lie in memory (`Rows.folded`).

@@ -33,9 +33,8 @@ from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, finite, inside_unit_interval, whole
 from blurfit.learning.sums import Totals
 from blurfit.schema.columns import Binary, Categorical, Numeric
-from blurfit.schema.schema import Schema
+from blurfit.schema.schema import Schema, values
 from blurfit.schema.table_files import TableFile
-from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import totals_of_products, weights_of
 
 MOST_ROWS = 2**15  # are kept for drawing; second moments are of all rows

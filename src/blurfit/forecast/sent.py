@@ -35,8 +35,7 @@ from blurfit.learning.hazards import EventSums
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
 from blurfit.schema.columns import TimeToEvent
-from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import Schema, values
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.events import EventForm
 

@@ -32,9 +32,9 @@ from blurfit.learning.sums import JointSums, Submodel
 from blurfit.model.model import Link, PublishedModel
 from blurfit.schema.columns import Numeric, Question, is_unsaid
 from blurfit.schema.formulas import Formula
-from blurfit.schema.schema import Categorical
+from blurfit.schema.schema import Categorical, values
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import Units, units, values
+from blurfit.schema.vectors import Units, units
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments

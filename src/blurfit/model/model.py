@@ -43,8 +43,8 @@ from blurfit.learning.inference import Errors, Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
 from blurfit.schema.columns import Categorical, Numeric, Question
-from blurfit.schema.schema import INTERCEPT, Coefficients
-from blurfit.schema.vectors import Units, units, values
+from blurfit.schema.schema import INTERCEPT, Coefficients, values
+from blurfit.schema.vectors import Units, units
 from blurfit.theory.guarantees import LocalGuarantee, require_local
 
 if TYPE_CHECKING:

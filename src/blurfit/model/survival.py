@@ -29,8 +29,7 @@ from blurfit.learning.hazards import Curve, EventSums, LogRank
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.model.summary import Section, Summary, number, probability
 from blurfit.schema.columns import Binary, Categorical, Question, TimeToEvent
-from blurfit.schema.schema import titles
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import titles, values
 from blurfit.theory.events import EventForm
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ predictions stay the same. A product beside both of its questions is told in the
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,23 +77,6 @@ def _kinds(one: Question) -> tuple[ColumnKind, ...]:
     if one.optional:
         return ("numeric", "level")
     return tuple("numeric" if isinstance(one, Numeric) else "sign" for _ in one.columns)
-
-
-def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> FloatArray:
-    """Return the columns v of some questions (all of them, if none are named): (n, k), or (k,) for
-    one record.
-
-    |v| ≤ 1 to the last bit, and a categorical has one 1 among its levels (`schema.columns`).
-    Whoever does not say, where that is allowed, has a 1 of their own and zeros beside it.
-    """
-    chosen = schema.questions if names is None else [schema.question(name) for name in names]
-    if not chosen:  # of a model without features only the number of records matters
-        first = next(iter(records.values()), ()) if isinstance(records, Mapping) else records
-        return np.zeros((len(first), 0) if np.ndim(first) else 0)
-    table = schema.read(records, chosen)
-    parts = [np.asarray(one.scale(table.columns[one.name])) for one in chosen]
-    found = np.column_stack([part.reshape(table.rows, -1) for part in parts])
-    return found[0] if table.single else found
 
 
 @dataclass(frozen=True, eq=False)

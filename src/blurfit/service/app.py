@@ -177,8 +177,9 @@ class Service:
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
         address = client[0] if client else ""
-        accepted = dict(scope["headers"]).get(b"accept-language", b"")
-        translation.wanted.set(translation.best_of(accepted.decode("latin-1")))
+        accepted = dict(scope["headers"]).get(b"accept-language")  # programs name none
+        language = "en" if accepted is None else translation.best_of(accepted.decode("latin-1"))
+        translation.wanted.set(language)
         if client and not self._allowance.limiter.allows(address):
             detail = "Wait a second and send the same request again; it will be counted once."
             await self._refusals.send(send, RequestError(problems.TOO_MANY, detail))

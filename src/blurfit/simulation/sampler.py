@@ -114,7 +114,7 @@ def exact_totals(agreement: Agreement, records: Any) -> Totals:
 
 def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -> Totals:
     """`exact_totals` of `count` records of which only Σ(1, v)(1, v)ᵀ is known, v the columns of
-    `blurfit.schema.vectors.values`, the target's last.
+    `blurfit.schema.schema.values`, the target's last.
 
     moment: what is sent of zzᵀ, z = (c, ωv). input: q = R_q·x and p = R_p·yx for both losses that
     an agreement can name, and x = s·(v, 1) (`blurfit.schema.schema.Schema`).

@@ -48,7 +48,7 @@ def course_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generat
     Args:
         plan: from `Plan.propose`.
         values: all columns of each row, the target's last, as encoded by
-            `blurfit.schema.vectors.values`.
+            `blurfit.schema.schema.values`.
         generator: where assignment and noise are drawn from.
     """
     count = len(values)

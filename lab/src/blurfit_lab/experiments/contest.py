@@ -5,7 +5,7 @@
 A **table** is a file (.csv, .xlsx, .parquet) or a DataFrame, with a schema that states its public
 bounds. In each trial a fifth of its rows, drawn anew, are kept for testing; the rest is learned
 from. Nothing is dropped: a missing value is refused, and values beyond the bounds are cut to them,
-as each method would do, and counted.
+as each method would do.
 
 A **method** is `holder`, `send`, `one`, `mean` or `input` (`blurfit_lab.experiments.everywhere`), a
 rival of `blurfit_lab.rivals` by its name, or a class of yours, as itself or as "module:Class". A
@@ -41,16 +41,8 @@ from blurfit.schema.columns import Label
 from blurfit.schema.table_files import TableFile
 from blurfit.theory.guarantees import Neighbours
 from blurfit_lab import rivals
-from blurfit_lab.experiments.everywhere import (
-    METHODS,
-    Cell,
-    excess_table,
-    frame,
-    markdown,
-    report,
-    run,
-    verdicts,
-)
+from blurfit_lab.experiments.everywhere import METHODS, excess_table, report, run, verdicts
+from blurfit_lab.experiments.lines import Cell, frame, markdown
 from blurfit_lab.experiments.populations import People, Rows, Task
 
 Method = str | type
@@ -92,16 +84,6 @@ def of(table: pd.DataFrame, schema: Schema, name: str, *, counts: bool = False) 
     kept = len(y) - round(SHARE_TESTED * len(y))
     whole = Schema(schema.features, target)
     return People(name, task, whole, lambda *_: rows, rows, kept, divided=True)
-
-
-def beyond(table: pd.DataFrame, schema: Schema) -> dict[str, int]:
-    """Count the values of each number that lie beyond its bounds, and are cut to them."""
-    found = {
-        one.name: int(((table[one.name] < one.lower) | (table[one.name] > one.upper)).sum())
-        for one in schema.questions
-        if isinstance(one, Numeric | Label)
-    }
-    return {name: count for name, count in found.items() if count}
 
 
 @dataclass(frozen=True, eq=False)

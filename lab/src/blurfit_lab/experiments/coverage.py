@@ -15,30 +15,21 @@ and each method tells an estimate with an interval for every coefficient, or ref
 A `width` of 1 is the best that is honest for that estimate; `ideal` says what privacy costs beside.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from blurfit.data import FloatArray
-from blurfit.errors import BlurfitError, Progress, silent
-from blurfit_lab.experiments.everywhere import (
-    CELL,
-    HOLDER,
-    ONE,
-    SEND,
-    Cell,
-    best_fit,
-    design,
-    fit,
-    resumed,
-)
+from blurfit.errors import Progress, silent
+from blurfit_lab.experiments import lines
+from blurfit_lab.experiments.everywhere import HOLDER, ONE, SEND, best_fit, design, fit
+from blurfit_lab.experiments.lines import CELL, Cell
 from blurfit_lab.experiments.populations import People, Rows, Task, people
 
 POOL = 2**17
@@ -99,21 +90,13 @@ def run(
     tell: Progress = silent,
 ) -> None:
     """Compute the draws that `out` lacks; one line for each draw and method."""
-    done = resumed(out)
-    with out.open("a", encoding="utf-8") as file, threadpool_limits(limits=1):
-        for place, cell in enumerate(cells):
-            crowd = people(cell.population, task, cell.d)
-            for seed in range(draws):
-                missing = [one for one in methods if (*cell, seed, one) not in done]
-                if not missing:
-                    continue
-                rows = _resampled(pool_of(crowd).rows, cell, seed)
-                for method in missing:
-                    line = {"task": task, **cell._asdict(), "seed": seed, "method": method}
-                    line |= _draw(crowd, rows, cell.epsilon, seed, method)
-                    file.write(json.dumps(line) + "\n")
-                file.flush()
-            tell(place + 1, len(cells))
+
+    def prepare(cell: Cell, seed: int) -> lines.Measured:
+        crowd = people(cell.population, task, cell.d)
+        rows = _resampled(pool_of(crowd).rows, cell, seed)
+        return lambda method: _draw(crowd, rows, cell.epsilon, seed, method)
+
+    lines.run(task, list(product(cells, range(draws))), methods, out, prepare, tell)
 
 
 def _resampled(pool: Rows, cell: Cell, seed: int) -> Rows:
@@ -124,10 +107,7 @@ def _resampled(pool: Rows, cell: Cell, seed: int) -> Rows:
 def _draw(crowd: People, rows: Rows, epsilon: float, seed: int, method: str) -> dict[str, Any]:
     """Each coefficient's error and standard error, and whether its interval holds the truth."""
     truth, ideal = pool_of(crowd).truth, pool_of(crowd).ideal
-    try:
-        found = fit(method, crowd, rows, epsilon, seed).model.estimates(CONFIDENCE)
-    except (BlurfitError, np.linalg.LinAlgError) as error:
-        return {"refused": f"{type(error).__name__}: {error}"}
+    found = fit(method, crowd, rows, epsilon, seed).model.estimates(CONFIDENCE)
     errors = np.array([one.value for one in found]) - truth
     covers = [bool(one.lower <= t <= one.upper) for one, t in zip(found, truth, strict=True)]
     deviations = np.array([one.standard_error for one in found])
@@ -139,10 +119,10 @@ def _draw(crowd: People, rows: Rows, epsilon: float, seed: int, method: str) -> 
     }
 
 
-def table(lines: pd.DataFrame) -> pd.DataFrame:
+def table(draws: pd.DataFrame) -> pd.DataFrame:
     """A row for each cell and method."""
     found = []
-    for key, part in lines.groupby([*CELL, "method"], sort=False):
+    for key, part in draws.groupby([*CELL, "method"], sort=False):
         told = part[part.covers.notna()] if "covers" in part else part[:0]
         row = [*key, len(part), len(part) - len(told)]
         if told.empty:

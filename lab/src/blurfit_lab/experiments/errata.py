@@ -7,6 +7,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -24,6 +25,11 @@ SEED, DRAWS = 2017, 2000
 DELTA = 0.01  # as in the paper's experiments
 
 
+def _published(n: int, d: int, epsilon: float) -> Any:
+    """The paper's noise for R_q = R_p = η = 1."""
+    return input_calibration.published_scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
+
+
 def curvature_reached(
     n: int, d: int, epsilon: float, gram: FloatArray, *, draws: int = DRAWS
 ) -> tuple[float, float]:
@@ -32,7 +38,7 @@ def curvature_reached(
     UᵀU + UᵀQ + QᵀU = (Q + U)ᵀ(Q + U) − QᵀQ, drawn by the exact sampler.
     """
     generator = np.random.default_rng([SEED, n, d])
-    noise = input_calibration.published_scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
+    noise = _published(n, d, epsilon)
     clean = Statistics(n, gram, np.zeros(d))
     sampler = InputSampler.of(clean, q_noise=noise.sigma_u / math.sqrt(n), p_noise=0.0)
     added = np.array([sampler.statistics(generator).gram - gram for _ in range(draws)])
@@ -46,9 +52,7 @@ def cross_term(n: int, d: int = 14, epsilon: float = 0.1) -> float:
     UᵀQ is d × d with independent entries N(0, σ_u²/n · n/d).
     """
     generator = np.random.default_rng([SEED, 2])
-    sigma_u = input_calibration.published_scales(
-        Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA
-    ).sigma_u
+    sigma_u = _published(n, d, epsilon).sigma_u
     products = generator.standard_normal((400, d, d)) * sigma_u / math.sqrt(d)
     both = products + np.swapaxes(products, 1, 2)
     return float(np.abs(np.linalg.eigvalsh(both)).max(axis=1).mean())
@@ -63,8 +67,7 @@ def distance_to_objective_perturbation(n: int, epsilon: float = 10.0) -> float:
     records over n.
     """
     generator = np.random.default_rng([SEED, 3])
-    setting = Setting(2, n, 1.0, 1.0, 1.0)
-    noise = input_calibration.published_scales(setting, epsilon, DELTA)
+    noise = _published(n, 2, epsilon)
     gram, moment = np.diag([n - 1.0, 1.0]), np.array([0.9 * (n - 1), 0.0])
     clean = Statistics(n, gram, moment)
     sampler = InputSampler.of(
@@ -89,11 +92,10 @@ def gradient_beyond_zeta(n: int = 128, epsilon: float = 0.1) -> tuple[float, flo
     """How often, and at 95% by what factor, one record's gradient exceeds ζ: q = e, p = −e, w = ηe,
     against no record. Its noise is u along e: (1 + 2u)η + R_p, where u² is common and cancels.
     """
-    setting = Setting(14, n, 1.0, 1.0, 1.0)
-    s = input_calibration.published_scales(setting, epsilon, DELTA).sigma_u / math.sqrt(n)
+    s = _published(n, 14, epsilon).sigma_u / math.sqrt(n)
     u = s * np.random.default_rng([SEED, 4]).standard_normal(100_000)
     gradient = np.abs((1 + 2 * u) + 1)
-    zeta = setting.gradient_bound
+    zeta = Setting(14, n, 1.0, 1.0, 1.0).gradient_bound
     return float((gradient > zeta).mean()), float(np.quantile(gradient, 0.95) / zeta)
 
 
@@ -150,9 +152,7 @@ def misprinted_sigma(n: int = 128, d: int = 14, epsilon: float = 0.1) -> tuple[f
     a = math.sqrt(math.log(2 / gamma) / n)
     v = 1 - 2 * a
     printed = (math.sqrt(2 * d) * a + math.sqrt(2 * d * a**2 + v * 2 / epsilon)) / v
-    return printed, input_calibration.published_scales(
-        Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA
-    ).sigma_u
+    return printed, _published(n, d, epsilon).sigma_u
 
 
 def unbounded_ratio() -> tuple[float, float]:

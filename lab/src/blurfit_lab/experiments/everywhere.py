@@ -4,8 +4,7 @@
 
 Only public names are used: the estimators with their defaults, `Plan` and a simulated collection.
 So the same experiment runs on any version, and two versions are compared by their JSON lines. δ is
-1/n²; neighbours replace one row, or zero one out. A line that is there is not computed again: a
-run that was stopped goes on, and more seeds are added to fewer.
+1/n²; neighbours replace one row, or zero one out.
 
 | method | what it is |
 | --- | --- |
@@ -31,20 +30,18 @@ wins* if its loss is below, and is even otherwise. The better one is that of the
 """
 
 import inspect
-import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
-from scipy.special import expit, gammaln, stdtrit
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from scipy.special import expit, gammaln
 
 from blurfit import (
     Categorical,
@@ -56,11 +53,13 @@ from blurfit import (
     Plan,
 )
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import BlurfitError, InvalidValueError, Progress, silent
-from blurfit.schema.vectors import values as encoded
+from blurfit.errors import InvalidValueError, Progress, silent
+from blurfit.schema.schema import values as encoded
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
+from blurfit_lab.experiments import lines
+from blurfit_lab.experiments.lines import CELL, Cell, markdown, surely
 from blurfit_lab.experiments.populations import People, Rows, Task, ends, people
 
 HOLDER, SEND, TWO, ONE, MEAN, INPUT = "holder", "send", "two", "one", "mean", "input"
@@ -82,21 +81,12 @@ BETTER: dict[str, Any] = {"accounting": "exact", "rule": "certified", "rounds": 
 BINS = 15
 LEAST_PROBABILITY, LEAST_RATE = 1e-4, 1e-2
 TOLERANCE: dict[Task, float] = {"number": 0.05, "label": 0.001, "count": 0.001}
-SURE = 0.99
-CELL = ["population", "d", "n", "epsilon"]
-KEY = [*CELL, "seed", "method"]
-
-
-class Cell(NamedTuple):
-    """What is learned from: a population, its columns, and how many people under which ε."""
-
-    population: str
-    d: int
-    n: int
-    epsilon: float
 
 
 # ---- fitting
+
+
+Promise = dict[str, Any]  # ε, δ and neighbours, as estimators and plans take them
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,20 +95,6 @@ class Fitted:
 
     predicted: FloatArray
     model: Any = None
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What a fit of n rows keeps: (ε, 1/n²), for one relation of neighbours."""
-
-    epsilon: float
-    delta: float
-    neighbours: Neighbours
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """As estimators and plans take them."""
-        return asdict(self)
 
 
 def fit(
@@ -130,7 +106,7 @@ def fit(
     neighbours: Neighbours = "replace",
 ) -> Fitted:
     """Fit by one method under (ε, 1/n²); a method's own refusal is a `BlurfitError`."""
-    promise = Promise(epsilon, len(rows.y) ** -2.0, neighbours)
+    promise = {"epsilon": epsilon, "delta": len(rows.y) ** -2.0, "neighbours": neighbours}
     with warnings.catch_warnings():  # seeds are meant: nobody is protected by a comparison
         warnings.simplefilter("ignore", NotPrivateWarning)
         if method == MEAN:
@@ -143,7 +119,7 @@ def fit(
 
 
 def _held(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
-    terms: dict[str, Any] = {**promise.terms, "bounds": crowd.schema, "random_state": seed}
+    terms: dict[str, Any] = {**promise, "bounds": crowd.schema, "random_state": seed}
     if method == ONE:
         terms["waves"] = 1
     if crowd.task == "count" and method == HOLDER:
@@ -165,7 +141,7 @@ def _one_send(method: str, crowd: People, rows: Rows, promise: Promise, seed: in
     find the same sums, but by default their noise suffices if a tenth of the people collude.
     """
     other: dict[str, Any] = {"databases": DATABASES} if method == TWO else {"colluders": 0.0}
-    terms: dict[str, Any] = {**promise.terms, "quorum": len(rows.y), **other}
+    terms: dict[str, Any] = {**promise, "quorum": len(rows.y), **other}
     plan = Plan.propose(crowd.schema, counts=crowd.task == "count", **terms)
     table = {str(name): np.asarray(column) for name, column in rows.X.items()}
     values = encoded(crowd.schema, {**table, crowd.schema.target.name: rows.y})
@@ -177,8 +153,8 @@ def _one_send(method: str, crowd: People, rows: Rows, promise: Promise, seed: in
 
 def _private_mean(crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
     low, high = ends(crowd.schema.target)
-    reach = high - low if promise.neighbours == "replace" else (high - low) / 2
-    mu = mu_of(promise.epsilon, promise.delta)
+    reach = high - low if promise["neighbours"] == "replace" else (high - low) / 2
+    mu = mu_of(promise["epsilon"], promise["delta"])
     noise = reach / mu * np.random.default_rng(seed).standard_normal()
     mean = (float(np.clip(rows.y, low, high).sum()) + noise) / len(rows.y)
     return Fitted(np.full(len(crowd.tested.y), min(high, max(low, mean))))
@@ -193,7 +169,7 @@ def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) 
         raise InvalidValueError(f"Expected a method or a rival, and {method!r} is none.")
     known = inspect.signature(family).parameters
     better = {name: value for name, value in BETTER.items() if name in known}
-    terms: dict[str, Any] = {**promise.terms, **better, "random_state": seed}
+    terms: dict[str, Any] = {**promise, **better, "random_state": seed}
     if crowd.task == "number":
         terms["target_bounds"] = ends(crowd.schema.target)
     terms = {name: value for name, value in terms.items() if name in known}
@@ -322,81 +298,48 @@ def run(
     find: Callable[[Cell, Task], People] = lambda cell, task: people(cell.population, task, cell.d),
 ) -> None:
     """Compute what is missing in `out`, all cells of one seed before the next seed."""
-    done = resumed(out)
-    wanted = [(seed, cell) for seed in seeds for cell in cells]
-    with out.open("a", encoding="utf-8") as file, threadpool_limits(limits=1):
-        for place, (seed, cell) in enumerate(wanted):
-            missing = [one for one in methods if (*cell, seed, one) not in done]
-            crowd = find(cell, task) if missing else None
-            for line in _lines(crowd, cell, seed, missing, neighbours):
-                file.write(json.dumps(line) + "\n")
-            file.flush()
-            tell(place + 1, len(wanted))
+
+    def prepare(cell: Cell, seed: int) -> lines.Measured:
+        crowd, rows = find(cell, task).split(cell.n, seed)
+        return lambda method: _scored(method, crowd, rows, cell.epsilon, seed, neighbours)
+
+    wanted = [(cell, seed) for seed in seeds for cell in cells]
+    lines.run(task, wanted, methods, out, prepare, tell)
 
 
-def _lines(
-    crowd: People | None, cell: Cell, seed: int, methods: Sequence[str], neighbours: Neighbours
-) -> Iterator[dict[str, Any]]:
-    if crowd is None:
-        return
-    task = crowd.task
-    crowd, rows = crowd.split(cell.n, seed)
-    floor = floor_of(crowd)
-    for method in methods:
-        line = {"task": task, **cell._asdict(), "seed": seed, "method": method}
-        begin = time.process_time()
-        try:
-            found = fit(method, crowd, rows, cell.epsilon, seed, neighbours)
-        except (BlurfitError, np.linalg.LinAlgError) as error:
-            yield {**line, "refused": f"{type(error).__name__}: {error}"}
-            continue
-        line["seconds"] = round(time.process_time() - begin, 4)
-        loss = loss_of(task, found.predicted, crowd.tested.y)
-        excess = (loss - floor.loss) / (floor.variance if task == "number" else 1.0)
-        line |= {"loss": loss, "floor": floor.loss, "excess": excess}
-        if task == "label":
-            right = float(np.mean((found.predicted > 0.5) == crowd.tested.y))
-            line["accuracy"] = floor.accuracy - right
-            line["calibration"] = calibration_error(found.predicted, crowd.tested.y)
-        yield line
-
-
-def resumed(path: Path) -> set[tuple[Any, ...]]:
-    """Make a file ready for further lines, and tell whose lines it has."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    if text and not text.endswith("\n"):  # a kill cut it off
-        path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
-    return {tuple(line[key] for key in KEY) for line in read(path)} if text else set()
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file."""
-    return [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
+def _scored(
+    method: str, crowd: People, rows: Rows, epsilon: float, seed: int, neighbours: Neighbours
+) -> dict[str, Any]:
+    """Return the seconds and the errors of one fit."""
+    floor, task, begin = floor_of(crowd), crowd.task, time.process_time()
+    found = fit(method, crowd, rows, epsilon, seed, neighbours)
+    seconds = round(time.process_time() - begin, 4)
+    loss = loss_of(task, found.predicted, crowd.tested.y)
+    excess = (loss - floor.loss) / (floor.variance if task == "number" else 1.0)
+    told = {"seconds": seconds, "loss": loss, "floor": floor.loss, "excess": excess}
+    if task == "label":
+        right = float(np.mean((found.predicted > 0.5) == crowd.tested.y))
+        told["accuracy"] = floor.accuracy - right
+        told["calibration"] = calibration_error(found.predicted, crowd.tested.y)
+    return told
 
 
 # ---- tables
 
 
-def frame(paths: Iterable[Path]) -> pd.DataFrame:
-    """All lines of some files, the last of those that are of the same fit."""
-    lines = [line for path in paths for line in read(path)]
-    return pd.DataFrame(lines).drop_duplicates(KEY, keep="last")
-
-
-def excess_table(lines: pd.DataFrame, value: str = "excess") -> pd.DataFrame:
+def excess_table(fits: pd.DataFrame, value: str = "excess") -> pd.DataFrame:
     """The mean over seeds for each cell and method."""
-    return lines.pivot_table(index=CELL, columns="method", values=value, sort=False)
+    return fits.pivot_table(index=CELL, columns="method", values=value, sort=False)
 
 
 def verdicts(
-    lines: pd.DataFrame, method: str, references: Sequence[str], task: Task
+    fits: pd.DataFrame, method: str, references: Sequence[str], task: Task
 ) -> pd.DataFrame:
     """Each cell: the better reference, the ratio of mean losses to it, and a paired verdict.
 
     For labels and counts `ratio` is the difference.
     """
-    wide = lines.pivot_table(index=[*CELL, "seed"], columns="method", values="loss", sort=False)
+    wide = fits.pivot_table(index=[*CELL, "seed"], columns="method", values="loss", sort=False)
     found = []
     for cell, part in wide.groupby(level=CELL, sort=False):
         known = [one for one in references if one in part and part[one].notna().any()]
@@ -413,19 +356,16 @@ def verdicts(
 def _verdict(gaps: FloatArray, tolerance: float) -> str:
     """Tell whether the mean gap is surely above the tolerance, surely below 0, or neither."""
     gaps = gaps[~np.isnan(gaps)]
-    if len(gaps) < 2:
-        return "even"
-    reach = stdtrit(len(gaps) - 1, 1 - (1 - SURE) / 2) * gaps.std(ddof=1) / math.sqrt(len(gaps))
-    if gaps.mean() - reach > tolerance:
+    if surely(gaps - tolerance):
         return "loses"
-    return "wins" if gaps.mean() + reach < 0 else "even"
+    return "wins" if surely(-gaps) else "even"
 
 
-def geometric_mean(lines: pd.DataFrame, method: str, old: pd.DataFrame, other: str) -> pd.Series:
+def geometric_mean(fits: pd.DataFrame, method: str, old: pd.DataFrame, other: str) -> pd.Series:
     """By population, and over all: mean loss of a method over another's, by the seeds of both."""
     mine, theirs = (
         some[some.method == name].set_index([*CELL, "seed"]).loss
-        for some, name in ((lines, method), (old, other))
+        for some, name in ((fits, method), (old, other))
     )
     both = pd.concat([mine, theirs], axis=1, keys=["mine", "theirs"], join="inner").dropna()
     means = both.groupby(CELL, sort=False).mean()
@@ -435,47 +375,28 @@ def geometric_mean(lines: pd.DataFrame, method: str, old: pd.DataFrame, other: s
     return found
 
 
-def markdown(table: pd.DataFrame, digits: int = 4) -> str:
-    """A table for a page.
-
-    >>> print(markdown(pd.DataFrame({"n": [512], "excess": [0.12345]})))
-    | n | excess |
-    | --- | --- |
-    | 512 | 0.1235 |
-    """
-
-    def told(value: Any) -> str:
-        if isinstance(value, float):
-            return "–" if math.isnan(value) else f"{value:.{digits}f}"
-        return str(value)
-
-    rows = [list(map(str, table.columns)), ["---"] * len(table.columns)]
-    rows += [[told(value) for value in row] for row in table.itertuples(index=False, name=None)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def report(lines: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> str:
+def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> str:
     """The tables of one task: all cells, verdicts with the cells that lose, geometric means."""
-    parts = [markdown(excess_table(lines).reset_index())]
+    parts = [markdown(excess_table(fits).reset_index())]
     if task == "label":
         for value, words in (
             ("accuracy", "Accuracy below the maximum likelihood's:"),
             ("calibration", "Expected calibration error:"),
         ):
-            if value in lines:
-                parts += [words, markdown(excess_table(lines, value).reset_index())]
-    if "refused" in lines:
-        refused = lines[lines.refused.notna()].groupby([*CELL, "method"], sort=False).size()
+            if value in fits:
+                parts += [words, markdown(excess_table(fits, value).reset_index())]
+    if "refused" in fits:
+        refused = fits[fits.refused.notna()].groupby([*CELL, "method"], sort=False).size()
         if len(refused):
             parts.append(markdown(refused.rename("refused").reset_index()))
     for method in (HOLDER, SEND):
-        for others in ((ONE, MEAN), sorted(set(lines.method) - {*METHODS, TWO, INPUT})):
-            found = verdicts(lines, method, others, task)
+        for others in ((ONE, MEAN), sorted(set(fits.method) - {*METHODS, TWO, INPUT})):
+            found = verdicts(fits, method, others, task)
             if len(found):
                 parts.append(_told(found, method, others, task))
     if old is not None:
         for method in (HOLDER, SEND):
-            means = geometric_mean(lines, method, old, method)
+            means = geometric_mean(fits, method, old, method)
             parts.append(f"Loss of **{method}** over the old default's, geometric means:\n")
             parts.append(markdown(means.rename("ratio").reset_index()))
     return "\n\n".join(parts)

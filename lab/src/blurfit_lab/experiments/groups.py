@@ -19,6 +19,7 @@ knows. Asked are the mean and the coefficients of the population.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit_lab.experiments.lines import measured
 from blurfit_lab.experiments.tables import inside
 
 PEOPLE = ("even", "by group", "uneven")
@@ -169,44 +171,44 @@ def weights_contest(
     sizes: Sequence[int], epsilons: Sequence[float], trials: int, watch: Progress = silent
 ) -> pd.DataFrame:
     """Return the bias that weights take away, errors and coverage, cell by cell."""
+
+    def cell(count: int, epsilon: float) -> dict[str, float]:
+        return _weights_cell(count, epsilon, trials)
+
+    return measured(["n", "ε"], product(sizes, epsilons), cell, watch)
+
+
+def _weights_cell(count: int, epsilon: float, trials: int) -> dict[str, float]:
     schema = Schema(
         [Numeric("a", -1, 1), Numeric("b", -1, 1), Numeric("weight", 0, 1)], Numeric("y", -1, 1)
     )
-    rows = []
-    for count in sizes:
-        for epsilon in epsilons:
-            agreement = Agreement.propose(
-                schema, epsilon=epsilon, delta=1e-6, quorum=count, weighting="weight"
-            )
-            generator = np.random.default_rng([count, int(1000 * epsilon)])
-            means, plain, hits, slopes, refused = [], [], [], [], 0
-            for _ in range(trials):
-                people = selected(count, generator)
-                plain.append(people["y"].mean())
-                clean = exact_totals(agreement, people)
-                moments = moments_of(agreement, sampler_for(agreement, clean).draw(generator))
-                found = moments.mean("y")
-                means.append(float(found.answer.values[0]))
-                hits += inside(found, np.array([MEAN]))
-                model = moments.fit("y ~ a + b")
-                if not model.inference:
-                    refused += 1
-                    continue
-                each = zip(model.estimates(), COEFFICIENTS, strict=True)
-                slopes += [float(one.lower <= true <= one.upper) for one, true in each]
-            bias = np.mean(plain) - MEAN
-            rows.append(
-                {
-                    "n": count,
-                    "ε": epsilon,
-                    "bias without": bias,
-                    "bias": np.mean(means) - MEAN,
-                    "gone": 1 - abs((np.mean(means) - MEAN) / bias),
-                    "rms": float(np.sqrt(np.mean((np.array(means) - MEAN) ** 2))),
-                    "mean": np.mean(hits),
-                    "coefficients": np.mean(slopes) if slopes else float("nan"),
-                    "refused": refused / trials,
-                }
-            )
-            watch(len(rows), len(sizes) * len(epsilons))
-    return pd.DataFrame(rows)
+    agreement = Agreement.propose(
+        schema, epsilon=epsilon, delta=1e-6, quorum=count, weighting="weight"
+    )
+    generator = np.random.default_rng([count, int(1000 * epsilon)])
+    means, plain, hits, slopes, refused = [], [], [], [], 0
+    for _ in range(trials):
+        people = selected(count, generator)
+        plain.append(people["y"].mean())
+        clean = exact_totals(agreement, people)
+        moments = moments_of(agreement, sampler_for(agreement, clean).draw(generator))
+        found = moments.mean("y")
+        means.append(float(found.answer.values[0]))
+        hits += inside(found, np.array([MEAN]))
+        model = moments.fit("y ~ a + b")
+        if not model.inference:
+            refused += 1
+            continue
+        each = zip(model.estimates(), COEFFICIENTS, strict=True)
+        slopes += [float(one.lower <= true <= one.upper) for one, true in each]
+    bias = float(np.mean(plain) - MEAN)
+    errors = np.array(means) - MEAN
+    return {
+        "bias without": bias,
+        "bias": float(np.mean(means) - MEAN),
+        "gone": float(1 - abs((np.mean(means) - MEAN) / bias)),
+        "rms": float(np.sqrt(np.mean(errors**2))),
+        "mean": float(np.mean(hits)),
+        "coefficients": float(np.mean(slopes)) if slopes else float("nan"),
+        "refused": refused / trials,
+    }

@@ -3,8 +3,8 @@
     family × n × ε × neighbours ─ everywhere.run ─► JSON lines ─ more trials near the line ─► tables
 
 Every method has the same rows, the same public bounds, the same (ε, 1/n²) and its own defaults.
-Lines are kept as they are computed, a file for each population and relation of neighbours: a run
-that was stopped goes on, and two runs that divide the families between them can share a folder.
+Lines are kept in a file for each population and relation of neighbours: two runs that divide the
+families between them can share a folder.
 `run.json` says which commit our lines are of, and which one changed the rivals last: each part is
 continued by the same commit alone, so that the rivals' lines serve until their code changes.
 
@@ -28,7 +28,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
-from scipy.special import stdtrit
 
 import blurfit
 from blurfit.data import FloatArray
@@ -36,18 +35,8 @@ from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit_lab.datasets import UCI_SETS
 from blurfit_lab.experiments import everywhere
-from blurfit_lab.experiments.everywhere import (
-    CELL,
-    HOLDER,
-    MEAN,
-    RIVALS,
-    SEND,
-    SURE,
-    TOLERANCE,
-    TWO,
-    Cell,
-    frame,
-)
+from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO
+from blurfit_lab.experiments.lines import CELL, Cell, frame, reach, surely
 from blurfit_lab.experiments.populations import CHOICES, FIFTEEN, REAL, Task, people
 
 OURS = (HOLDER, SEND, TWO)
@@ -170,14 +159,6 @@ def commit(part: Part) -> str:
 # ---- judging
 
 
-def _reach(gaps: FloatArray) -> float:
-    """How far the mean of paired gaps may be from the truth, at 99 %."""
-    if len(gaps) < 2:
-        return math.inf
-    quantile = stdtrit(len(gaps) - 1, 1 - (1 - SURE) / 2)
-    return float(quantile * gaps.std(ddof=1) / math.sqrt(len(gaps)))
-
-
 def _beyond(task: Task, mine: FloatArray, theirs: FloatArray) -> FloatArray:
     """How far each trial is behind by more than is tolerated."""
     allowed = TOLERANCE[task] * theirs if task == "number" else TOLERANCE[task]
@@ -205,7 +186,7 @@ def _open(task: Task, part: pd.DataFrame, mine: str, other: str) -> bool:
         return False
     first, second = _both(part, mine, other)
     gaps = _beyond(task, first, second)
-    return first.mean() > second.mean() and bool(abs(gaps.mean()) <= _reach(gaps))
+    return first.mean() > second.mean() and bool(abs(gaps.mean()) <= reach(gaps))
 
 
 def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -> pd.DataFrame:
@@ -234,7 +215,7 @@ def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) 
         gaps, size = mine - theirs, theirs.mean() if task == "number" else 1.0
         verdict = "loses" if losing else "wins" if surely(-gaps) else "even"
         start = 1.0 if task == "number" else 0.0
-        ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - _reach(gaps)) / size
+        ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - reach(gaps)) / size
         behind = math.nan if right is None else float(_gaps(right, method, against).mean())
         found.append([*key, against, ratio, sure, behind, len(mine), verdict])
     columns = [*CELL, "against", "ratio", "sure", "accuracy", "trials", "verdict"]
@@ -249,11 +230,6 @@ def _both(part: pd.DataFrame, mine: str, other: str) -> tuple[FloatArray, FloatA
 def _gaps(part: pd.DataFrame, mine: str, other: str) -> FloatArray:
     first, second = _both(part, mine, other)
     return np.asarray(first - second)
-
-
-def surely(gaps: FloatArray) -> bool:
-    """Tell whether the mean of paired gaps is above 0, at 99 %."""
-    return bool(len(gaps) > 1 and gaps.mean() > _reach(gaps))
 
 
 def means_of(lines: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,9 @@ Truth is what the estimator without privacy gives to 200,000 people (diary) or t
 leavers), or β itself (exits, true leavers).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -33,8 +35,9 @@ from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
 from blurfit.estimators.people import Effects
 from blurfit.learning.inference import Estimate
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.simulation.waves import course_in_waves
+from blurfit_lab.experiments.lines import measured
 
 ROWS, FEATURES, BANDS = 8, 5, 8
 KINDS = "diary", "AR 0.7", "unequal", "uneven", "skewed"
@@ -66,16 +69,22 @@ def within(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def weighted(
-    x: FloatArray, y: FloatArray, whose: npt.NDArray[np.intp], kept: FloatArray | float
+    x: FloatArray,
+    y: FloatArray,
+    whose: npt.NDArray[np.intp],
+    kept: FloatArray | float,
+    *,
+    one_vote: bool = True,
 ) -> FloatArray:
-    """Return least squares of rows that keep a part of their person's mean, each person having one
-    vote: of differences (0), of rows (1), or of random intercepts (√f of each person).
+    """Return least squares of rows that keep a part of their person's mean: of differences (0), of
+    rows (1), or of random intercepts (√f of each person). Each person has one vote, or each row.
     """
     rows = np.bincount(whose)
     X = np.column_stack([np.ones(len(y)), x, y])
     means = np.column_stack([np.bincount(whose, one) / rows for one in X.T])
     X -= ((1 - np.broadcast_to(kept, len(rows)))[:, None] * means)[whose]
-    X *= rows[whose, None] ** -0.5
+    if one_vote:
+        X *= rows[whose, None] ** -0.5
     found: FloatArray = np.linalg.lstsq(X[:, :-1], X[:, -1], rcond=None)[0]
     return found
 
@@ -110,58 +119,51 @@ def diaries(
     sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
 ) -> pd.DataFrame:
     """Return a row for each kind of people, their number and ε, of fixed effects."""
-    found = []
-    for kind, spread in (*((kind, 1.0) for kind in KINDS), ("diary", 0.5), ("AR 0.7", 0.5)):
-        truth = weighted(*days(kind, _TRUTH, 10**6), 0.0)[1:]
-        for n in sizes:
-            for epsilon in epsilons:
-                told = _Told()
-                for trial in range(_fewer(trials, n)):
-                    x, y, whose = days(kind, n, trial)
-                    told.plain.append(weighted(x, y, whose, 0.0)[1:] - truth)
-                    most = 1 if kind in KINDS[:2] else 2
-                    model = _regressor(epsilon, trial, "within", most, spread=spread)
-                    told.add(model.fit(x, y, groups=whose), truth)
-                    progress(trial, trials)
-                found.append({"people": kind, "spread": spread, "n": n, "ε": epsilon, **told.row()})
-    return pd.DataFrame(found)
+
+    def cell(kind: str, spread: float, n: int, epsilon: float) -> dict[str, Any]:
+        told, truth = _Told(), _within_of(kind, _TRUTH)
+        most = 1 if kind in KINDS[:2] else 2
+        for trial in range(_fewer(trials, n)):
+            x, y, whose = days(kind, n, trial)
+            told.plain.append(weighted(x, y, whose, 0.0)[1:] - truth)
+            model = _regressor(epsilon, trial, "within", most, spread=spread)
+            told.add(model.fit(x, y, groups=whose).estimates, truth)
+        return told.row()
+
+    kinds = (*((kind, 1.0) for kind in KINDS), ("diary", 0.5), ("AR 0.7", 0.5))
+    cells = [(*kind, *rest) for kind, *rest in product(kinds, sizes, epsilons)]
+    return measured(["people", "spread", "n", "ε"], cells, cell, progress)
+
+
+@lru_cache
+def _within_of(kind: str, people: int) -> FloatArray:
+    return weighted(*days(kind, people, 10**6), 0.0)[1:]
 
 
 def intercepts(
     sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
 ) -> pd.DataFrame:
     """Return a row for each number of rows, of people, and ε, of random intercepts."""
-    found = []
     truth = np.linspace(-0.2, 0.5, FEATURES)
-    for rows in ("8", "1 to 8"):
-        for n in sizes:
-            for epsilon in epsilons:
-                told, pooled, alone, parts = _Told(), _Told(), _Told(), []
-                for trial in range(_fewer(trials, n)):
-                    x, y, whose, kept = _levels(n, rows, trial)
-                    m = np.bincount(whose)
-                    told.plain.append(_by_rows(x, y, whose, kept)[1:] - truth)
-                    model = _regressor(epsilon, trial, "random").fit(x, y, groups=whose)
-                    told.add(model, truth)
-                    parts.append((model.variances_.between, model.variances_.within))
-                    pooled.add(_regressor(epsilon, trial).fit(x, y, groups=whose), truth)
-                    first = np.cumsum(m) - m
-                    alone.add(_regressor(epsilon, trial).fit(x[first], y[first]), truth)
-                    progress(trial, trials)
-                between, inside = np.mean(parts, axis=0), np.std(parts, axis=0)
-                found.append(
-                    {
-                        "rows": rows,
-                        "n": n,
-                        "ε": epsilon,
-                        **told.row(),
-                        "pooled": _size(pooled.errors),
-                        "one row": _size(alone.errors),
-                        "σ_a²": f"{between[0]:.3f} ± {inside[0]:.3f}",
-                        "σ_e²": f"{between[1]:.3f} ± {inside[1]:.3f}",
-                    }
-                )
-    return pd.DataFrame(found)
+
+    def cell(rows: str, n: int, epsilon: float) -> dict[str, Any]:
+        told, pooled, alone, parts = _Told(), _Told(), _Told(), []
+        for trial in range(_fewer(trials, n)):
+            x, y, whose, kept = _levels(n, rows, trial)
+            told.plain.append(weighted(x, y, whose, kept, one_vote=False)[1:] - truth)
+            model = _regressor(epsilon, trial, "random").fit(x, y, groups=whose)
+            told.add(model.estimates, truth)
+            parts.append((model.variances_.between, model.variances_.within))
+            pooled.add(_regressor(epsilon, trial).fit(x, y, groups=whose).estimates, truth)
+            m = np.bincount(whose)
+            first = np.cumsum(m) - m
+            alone.add(_regressor(epsilon, trial).fit(x[first], y[first]).estimates, truth)
+        mean, deviation = np.mean(parts, axis=0), np.std(parts, axis=0)
+        variances = [f"{a:.3f} ± {b:.3f}" for a, b in zip(mean, deviation, strict=True)]
+        others = {"pooled": _size(pooled.errors), "one row": _size(alone.errors)}
+        return told.row() | others | dict(zip(("σ_a²", "σ_e²"), variances, strict=True))
+
+    return measured(["rows", "n", "ε"], product(("8", "1 to 8"), sizes, epsilons), cell, progress)
 
 
 def _levels(people: int, rows: str, seed: int) -> tuple[FloatArray, FloatArray, Any, FloatArray]:
@@ -174,15 +176,6 @@ def _levels(people: int, rows: str, seed: int) -> tuple[FloatArray, FloatArray, 
     own, error = (0.25 * generator.normal(size=size) for size in (people, len(whose)))
     y = x @ np.linspace(-0.2, 0.5, FEATURES) + own[whose] + error
     return x, np.clip(y, -2, 2), whose, np.sqrt(1 / (1.0 + m))
-
-
-def _by_rows(x: FloatArray, y: FloatArray, whose: Any, kept: FloatArray) -> FloatArray:
-    """Return generalised least squares: every row counts, and people by their own f."""
-    m = np.bincount(whose)
-    X = np.column_stack([np.ones(len(y)), x, y])
-    means = np.column_stack([np.bincount(whose, one) / m for one in X.T])
-    X -= ((1 - kept)[:, None] * means)[whose]
-    return np.asarray(np.linalg.lstsq(X[:, :-1], X[:, -1], rcond=None)[0])
 
 
 def _regressor(
@@ -204,19 +197,31 @@ class _Told:
     def __init__(self) -> None:
         self.plain: list[FloatArray] = []
         self.errors: list[FloatArray] = []
+        self.adds: list[FloatArray] = []
         self.inside: list[Any] = []
         self.refused = 0
 
-    def add(self, model: MomentPerturbationRegressor, truth: FloatArray) -> None:
-        """Add the errors of one fit, unless it tells none."""
+    def add(
+        self,
+        ask: Callable[[], Sequence[Estimate]],
+        truth: FloatArray,
+        plain: FloatArray | None = None,
+        units: FloatArray | float = 1.0,
+    ) -> bool:
+        """Add the errors of one fit, beside those of the plain one; say whether it tells any."""
         try:
-            told = model.estimates()[1:]
+            told = list(ask())[-len(truth) :]  # without an intercept
         except InfeasibleError:
             self.refused += 1
-            return
-        self.errors.append(np.array([one.value for one in told]) - truth)
-        wide = 1.96 * np.array([one.standard_error for one in told])
-        self.inside.append(np.abs(self.errors[-1]) < wide)
+            return False
+        values = units * np.array([one.value for one in told])
+        wide = 1.96 * units * np.array([one.standard_error for one in told])
+        self.errors.append(values - truth)
+        self.inside.append(np.abs(values - truth) < wide)
+        if plain is not None:
+            self.plain.append(plain - truth)
+            self.adds.append(values - plain)
+        return True
 
     def row(self) -> dict[str, Any]:
         """Return what is told of all of them."""
@@ -225,10 +230,15 @@ class _Told:
             "without privacy": _size(self.plain),
             "private": _size(self.errors),
             "ratio": _size(self.errors) / _size(self.plain),
-            "coverage": np.mean(self.inside) if self.inside else np.nan,
+            "coverage": self.coverage,
             "worst": np.mean(self.inside, axis=0).min() if self.inside else np.nan,
             "refused": self.refused,
         }
+
+    @property
+    def coverage(self) -> float:
+        """The share of intervals that hold the truth."""
+        return float(np.mean(self.inside)) if self.inside else np.nan
 
 
 def exits(
@@ -252,48 +262,41 @@ def survival(
     """Return a row for each number of people and ε; the log-rank test is of a column that does
     nothing.
     """
-    scale, found = np.sqrt(FEATURES), []
-    for n in sizes:
-        for epsilon in epsilons:
-            cells: dict[str, list[Any]] = {name: [] for name in ("adds", "plain", "in", "curve")}
-            cells |= {"curve in": [], "null": []}
-            for trial in range(_fewer(trials, n)):
-                v, y, hazard = exits(n, trial)
-                plain = _lin_ying(v, y)
-                model = MomentPerturbationSurvival(
-                    epsilon=epsilon, bounds=_BOUNDS, horizon=1.0, bands=BANDS, random_state=trial
-                )
-                try:
-                    model.fit(_frame(v), y)
-                except InfeasibleError:
-                    continue
-                told = model.estimates()
-                values = np.array([one.value for one in told]) / _UNITS
-                error = np.array([one.standard_error for one in told]) / _UNITS
-                cells["adds"].append(scale * (values - plain[0]))
-                cells["plain"].append(scale * plain[0] - SLOPES)
-                cells["in"].append(np.abs(scale * values - SLOPES) < 1.96 * scale * error)
-                curve = model.model_.curve()["everybody"]  # type: ignore[union-attr]
-                cells["curve"].append(curve.survival[1:] - plain[1])
-                lower, upper = curve.interval()
-                truth = np.exp(-hazard[:, None] * model.times_[1:]).mean(axis=0)
-                cells["curve in"].append((lower[1:] < truth) & (truth < upper[1:]))
-                cells["null"].append(model.model_.log_rank("x4").p_value < 0.05)  # type: ignore[union-attr]
-                progress(trial, trials)
-            found.append(
-                {
-                    "n": n,
-                    "ε": epsilon,
-                    "trials": len(cells["in"]),
-                    "without privacy": _size(cells["plain"]),
-                    "privacy adds": _size(cells["adds"]),
-                    "coverage": np.mean(cells["in"]),
-                    "curve adds": _size(cells["curve"]),
-                    "its coverage": np.mean(cells["curve in"]),
-                    "log-rank rejects": np.mean(cells["null"]),
-                }
+    units = np.sqrt(FEATURES) / _UNITS
+
+    def cell(n: int, epsilon: float) -> dict[str, Any]:
+        told = _Told()
+        curves, held, rejects = [], [], []
+        for trial in range(_fewer(trials, n)):
+            v, y, hazard = exits(n, trial)
+            slopes, survived = _lin_ying(v, y)
+            model: Any = MomentPerturbationSurvival(
+                epsilon=epsilon, bounds=_BOUNDS, horizon=1.0, bands=BANDS, random_state=trial
             )
-    return pd.DataFrame(found)
+            plain = np.sqrt(FEATURES) * slopes
+            if not told.add(partial(_estimated, model, _frame(v), y), SLOPES, plain, units):
+                continue
+            curve = model.model_.curve()["everybody"]
+            curves.append(curve.survival[1:] - survived)
+            lower, upper = curve.interval()
+            truth = np.exp(-hazard[:, None] * model.times_[1:]).mean(axis=0)
+            held.append((lower[1:] < truth) & (truth < upper[1:]))
+            rejects.append(model.model_.log_rank("x4").p_value < 0.05)
+        return {
+            "trials": len(told.errors),
+            "without privacy": _size(told.plain),
+            "privacy adds": _size(told.adds),
+            "coverage": told.coverage,
+            "curve adds": _size(curves),
+            "its coverage": np.mean(held),
+            "log-rank rejects": np.mean(rejects),
+        }
+
+    return measured(["n", "ε"], product(sizes, epsilons), cell, progress)
+
+
+def _estimated(model: MomentPerturbationSurvival, rows: Any, y: Any) -> Sequence[Estimate]:
+    return model.fit(rows, y).estimates()
 
 
 PERIODS = 6
@@ -324,43 +327,28 @@ def hazards(
     """Return a row for each law, number of people, ε, and way of spending: waves of different
     people, as a plan has them, or of all rows, as whoever holds them.
     """
-    found = []
-    for bent in (False, True):
-        truth = likelihood(*leavers(MANY, 10**6, bent=True)) if bent else LOG_ODDS
-        for n in sizes:
-            for epsilon in epsilons:
-                for way in (_one_send, _held):
-                    cells: dict[str, list[Any]] = {name: [] for name in ("adds", "plain", "all")}
-                    cells |= {"in": []}
-                    for trial in range(_fewer(trials, n)):
-                        v, y = leavers(n, trial, bent=bent)
-                        plain = likelihood(v, y)
-                        progress(trial, trials)
-                        try:
-                            told = way(v, y, epsilon, trial)
-                        except InfeasibleError:
-                            continue
-                        slopes = np.array([one.value for one in told])
-                        error = np.array([one.standard_error for one in told])
-                        cells["plain"].append(plain - truth)
-                        cells["adds"].append(slopes - plain)
-                        cells["all"].append(slopes - truth)
-                        cells["in"].append(np.abs(slopes - truth) < 1.96 * error)
-                    found.append(
-                        {
-                            "law": "bent" if bent else "true",
-                            "waves": "of people" if way is _one_send else "of all rows",
-                            "n": n,
-                            "ε": epsilon,
-                            "trials": len(cells["in"]),
-                            "without privacy": _size(cells["plain"]),
-                            "private": _size(cells["all"]),
-                            "privacy adds": _size(cells["adds"]),
-                            "coverage": np.mean(cells["in"]) if cells["in"] else np.nan,
-                            "refused": _fewer(trials, n) - len(cells["in"]),
-                        }
-                    )
-    return pd.DataFrame(found)
+    bent_truth = likelihood(*leavers(MANY, 10**6, bent=True))
+
+    def cell(law: str, n: int, epsilon: float, waves: str) -> dict[str, Any]:
+        told, bent = _Told(), law == "bent"
+        way = _one_send if waves == "of people" else _held
+        for trial in range(_fewer(trials, n)):
+            v, y = leavers(n, trial, bent=bent)
+            truth = bent_truth if bent else LOG_ODDS
+            told.add(partial(way, v, y, epsilon, trial), truth, likelihood(v, y))
+        return {
+            "trials": len(told.errors),
+            "without privacy": _size(told.plain),
+            "private": _size(told.errors),
+            "privacy adds": _size(told.adds),
+            "coverage": told.coverage,
+            "refused": told.refused,
+        }
+
+    cells = product(("true", "bent"), sizes, epsilons, ("of people", "of all rows"))
+    found = measured(["law", "n", "ε", "waves"], cells, cell, progress)
+    found.insert(1, "waves", found.pop("waves"))
+    return found
 
 
 _LEAVERS = Schema(
@@ -369,7 +357,7 @@ _LEAVERS = Schema(
 )
 
 
-def _one_send(v: FloatArray, y: Any, epsilon: float, seed: int) -> list[Estimate]:
+def _one_send(v: FloatArray, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
     """Everybody sends once, in one of three waves."""
     plan = Plan.propose(_LEAVERS, waves=3, epsilon=epsilon, delta=1e-6, quorum=len(v))
     table = {f"x{place}": v[:, place] for place in range(FEATURES)}
@@ -378,13 +366,13 @@ def _one_send(v: FloatArray, y: Any, epsilon: float, seed: int) -> list[Estimate
     return course.survival().estimates()
 
 
-def _held(v: FloatArray, y: Any, epsilon: float, seed: int) -> list[Estimate]:
+def _held(v: FloatArray, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
     """All rows are in every wave."""
     model = MomentPerturbationSurvival(
         epsilon=epsilon, bounds=_LEAVERS, model="logistic", random_state=seed
     )
     frame = pd.DataFrame(v, columns=[one.name for one in _LEAVERS.features[:FEATURES]])
-    return model.fit(frame, y).estimates()
+    return _estimated(model, frame, y)
 
 
 def likelihood(v: FloatArray, y: Any) -> FloatArray:

@@ -5,7 +5,7 @@ pictures beside it. It is written by `blurfit-lab reproduce --page`, never by ha
 """
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from blurfit_lab.experiments.figures import (
     PUBLISHED_INPUT,
     WAVES,
 )
+from blurfit_lab.experiments.lines import table
 from blurfit_lab.experiments.runner import Experiment, Provenance, Row, read_csv
 
 TEMPLATE = Path(__file__).with_name("paper.md.in")
@@ -59,18 +60,6 @@ def power(n: int) -> str:
     if n != 2**exponent:
         return str(n)
     return "2" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table.
-
-    >>> print(table(["a", "b"], [["1", "2"]]))
-    | a | b |
-    | --- | --- |
-    | 1 | 2 |
-    """
-    lines = [list(header), ["---"] * len(header), *map(list, rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _figure(found: pd.DataFrame) -> str:

@@ -19,8 +19,8 @@ import pandas as pd  # type: ignore[import-untyped]
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, NotPrivateWarning, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
-from blurfit_lab.experiments.headtohead import surely
 from blurfit_lab.experiments.histories import BANDS, FEATURES, ROWS, diary, exits, within
+from blurfit_lab.experiments.lines import surely
 from blurfit_lab.rivals.histories import noisy_curve, own_regressions, persons_adassp
 
 DELTA = 1e-6

@@ -49,8 +49,8 @@ class Columns(NamedTuple):
     levels: Mapping[str, AnyArray] = {}
 
 
-Draw = Callable[[int, Generator], Columns]
-Law = Callable[[int, Generator], Draw]  # from d, and what draws the law's own constants
+# From d, what draws the law's own constants, the number of rows, and what draws these.
+Law = Callable[[int, Generator, int, Generator], Columns]
 Answer = Callable[[FloatArray, Generator], AnyArray]  # from a standardised signal
 
 
@@ -97,35 +97,25 @@ class People:
 # ---- laws of features, each with its signal
 
 
-def _spread(scale: float, centred: bool = True) -> Law:
-    """Gaussian columns of one spread, in the middle of their bounds or anywhere."""
-
-    def law(d: int, constants: Generator) -> Draw:
-        slope = constants.normal(size=d)
-        centre = np.zeros(d) if centred else constants.uniform(-0.5, 0.5, d)
-
-        def draw(n: int, generator: Generator) -> Columns:
-            white = generator.normal(size=(n, d))
-            return Columns(centre + scale * white, white @ slope)
-
-        return draw
-
-    return law
+def _spread(
+    scale: float, placed: float, d: int, constants: Generator, n: int, generator: Generator
+) -> Columns:
+    """Gaussian columns of one spread, whose centres are placed within so much of the middle."""
+    slope, centre = constants.normal(size=d), constants.uniform(-placed, placed, d)
+    white = generator.normal(size=(n, d))
+    return Columns(centre + scale * white, white @ slope)
 
 
-def _linear(columns: Callable[[int, int, Generator], FloatArray]) -> Law:
+def _linear(
+    law: Callable[[int, int, Generator], FloatArray],
+    d: int,
+    constants: Generator,
+    n: int,
+    generator: Generator,
+) -> Columns:
     """Columns of any law, and a signal that is linear in what the bounds leave of them."""
-
-    def law(d: int, constants: Generator) -> Draw:
-        slope = constants.normal(size=d)
-
-        def draw(n: int, generator: Generator) -> Columns:
-            X = np.clip(columns(n, d, generator), -1, 1)
-            return Columns(X, X @ slope)
-
-        return draw
-
-    return law
+    X = np.clip(law(n, d, generator), -1, 1)
+    return Columns(X, X @ constants.normal(size=d))
 
 
 def _ages(n: int, d: int, generator: Generator) -> FloatArray:
@@ -153,184 +143,138 @@ def _products(n: int, d: int, generator: Generator) -> FloatArray:
     return np.hstack([X, generator.uniform(-1, 1, (n, d - X.shape[1]))])
 
 
-def _incomes(d: int, constants: Generator) -> Draw:
+def _incomes(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Lognormal columns of 0 to 20 medians, all of which raise the signal."""
     slope = np.abs(constants.normal(size=d))
-
-    def draw(n: int, generator: Generator) -> Columns:
-        X = np.clip(np.exp(0.8 * generator.normal(size=(n, d))) / 10 - 1, -1, 1)
-        return Columns(X, X @ slope)
-
-    return draw
+    X = np.clip(np.exp(0.8 * generator.normal(size=(n, d))) / 10 - 1, -1, 1)
+    return Columns(X, X @ slope)
 
 
-def _conditioned(number: float, d: int, constants: Generator) -> Draw:
+def _conditioned(
+    number: float, d: int, constants: Generator, n: int, generator: Generator
+) -> Columns:
     """Gaussian columns of this condition number, with a signal in every direction."""
     turn = np.linalg.qr(constants.normal(size=(d, d)))[0]
     values = np.geomspace(1, 1 / number, d)
     root = 0.3 * np.sqrt(values * d / values.sum())
     slope = constants.normal(size=d)
-
-    def draw(n: int, generator: Generator) -> Columns:
-        white = generator.normal(size=(n, d))
-        return Columns((white * root) @ turn.T, white @ slope)
-
-    return draw
+    white = generator.normal(size=(n, d))
+    return Columns((white * root) @ turn.T, white @ slope)
 
 
 # ---- laws of features that are kept aside
 
 
-def _panel(d: int, constants: Generator) -> Draw:
+def _panel(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Answers from 1 to 5, of a few attitudes that make them alike."""
     attitudes = max(1, d // 5)
     loading = constants.normal(size=(attitudes, d)) + 0.5
     slope, shift = constants.normal(size=d), constants.uniform(-0.8, 0.8, d)
-
-    def draw(n: int, generator: Generator) -> Columns:
-        latent = generator.normal(size=(n, attitudes)) @ loading / np.sqrt(attitudes)
-        answer = np.clip(np.rint(3 + shift + latent + 0.7 * generator.normal(size=(n, d))), 1, 5)
-        X = (answer - 3) / 2
-        return Columns(X, X @ slope + 0.5 * X[:, 0] * X[:, -1])
-
-    return draw
+    latent = generator.normal(size=(n, attitudes)) @ loading / np.sqrt(attitudes)
+    answer = np.clip(np.rint(3 + shift + latent + 0.7 * generator.normal(size=(n, d))), 1, 5)
+    X = (answer - 3) / 2
+    return Columns(X, X @ slope + 0.5 * X[:, 0] * X[:, -1])
 
 
-def _seasons(d: int, constants: Generator) -> Draw:
+def _seasons(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Hats over the year, of which two are not 0, and use that falls off over the columns left."""
     hats = max(1, d // 2)
     slope, wave = constants.normal(size=d), constants.uniform(1, 3)
-
-    def draw(n: int, generator: Generator) -> Columns:
-        time = generator.beta(1.3, 1.8, n)
-        knots = np.arange(hats) / hats  # the last hat is left to the constant
-        hat = np.clip(1 - hats * np.abs(time[:, None] - knots), 0, 1)
-        use = generator.exponential(size=(n, 1)) * generator.random((n, d - hats)) ** 3
-        X = np.hstack([hat, np.clip(use / 4, 0, 1)])
-        return Columns(X, X @ slope + 0.3 * np.sin(wave * 2 * np.pi * time))
-
-    return draw
+    time = generator.beta(1.3, 1.8, n)
+    knots = np.arange(hats) / hats  # the last hat is left to the constant
+    hat = np.clip(1 - hats * np.abs(time[:, None] - knots), 0, 1)
+    use = generator.exponential(size=(n, 1)) * generator.random((n, d - hats)) ** 3
+    X = np.hstack([hat, np.clip(use / 4, 0, 1)])
+    return Columns(X, X @ slope + 0.3 * np.sin(wave * 2 * np.pi * time))
 
 
-def _cohorts(d: int, constants: Generator) -> Draw:
+def _cohorts(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Two kinds of people, one in seven of the second, with other places, scales and slopes."""
     slope = constants.normal(size=(2, d))
     slope[1, ::2] = -slope[0, ::2]
     centre = constants.uniform(-0.5, 0.5, (2, d))
     scale = np.array([[0.05], [0.2]]) * constants.uniform(0.5, 1.5, (2, d))
-
-    def draw(n: int, generator: Generator) -> Columns:
-        kind = (generator.random(n) < 1 / 7).astype(int)
-        X = centre[kind] + scale[kind] * generator.laplace(size=(n, d))
-        X = np.clip(X, -1, 1)
-        return Columns(X, np.sum(slope[kind] * (X - centre[kind]) / scale[0], axis=1))
-
-    return draw
+    kind = (generator.random(n) < 1 / 7).astype(int)
+    X = centre[kind] + scale[kind] * generator.laplace(size=(n, d))
+    X = np.clip(X, -1, 1)
+    return Columns(X, np.sum(slope[kind] * (X - centre[kind]) / scale[0], axis=1))
 
 
-def _towns(d: int, constants: Generator) -> Draw:
+def _towns(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Towns of Zipf's law, four trades, and amounts that are mostly 0 in bounds too wide."""
     towns = max(3, d // 2)
     share = 1 / np.arange(1, towns + 1)
     of_town, of_trade = constants.normal(size=towns), constants.normal(size=4)
     amounts = max(1, d - towns - 2)
     slope = np.abs(constants.normal(size=amounts))
-
-    def draw(n: int, generator: Generator) -> Columns:
-        town = generator.choice(towns, n, p=share / share.sum())
-        trade = generator.choice(4, n, p=[0.5, 0.3, 0.17, 0.03])
-        some = generator.random((n, amounts)) < 0.3
-        X = np.clip(some * np.exp(generator.normal(size=(n, amounts)) - 3), 0, 1)
-        signal = of_town[town] + of_trade[trade] + 20 * X @ slope / np.sqrt(amounts)
-        names = np.array([f"t{place}" for place in range(towns)])
-        levels = {"town": names[town], "trade": np.array(["a", "b", "c", "e"])[trade]}
-        return Columns(np.asarray(X, dtype=float), signal, levels)
-
-    return draw
+    town = generator.choice(towns, n, p=share / share.sum())
+    trade = generator.choice(4, n, p=[0.5, 0.3, 0.17, 0.03])
+    some = generator.random((n, amounts)) < 0.3
+    X = np.clip(some * np.exp(generator.normal(size=(n, amounts)) - 3), 0, 1)
+    signal = of_town[town] + of_trade[trade] + 20 * X @ slope / np.sqrt(amounts)
+    names = np.array([f"t{place}" for place in range(towns)])
+    levels = {"town": names[town], "trade": np.array(["a", "b", "c", "e"])[trade]}
+    return Columns(np.asarray(X, dtype=float), signal, levels)
 
 
-def _visits(d: int, constants: Generator) -> Draw:
+def _visits(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Counts of visits, most of them 0, of people who go everywhere or nowhere."""
     rate, slope = constants.uniform(0.1, 2, d), constants.normal(size=d)
-
-    def draw(n: int, generator: Generator) -> Columns:
-        habit = generator.gamma(0.7, 1 / 0.7, size=(n, 1))
-        X = np.clip(generator.poisson(habit * rate, (n, d)), 0, 20) / 10 - 1
-        return Columns(X, X @ slope)
-
-    return draw
+    habit = generator.gamma(0.7, 1 / 0.7, size=(n, 1))
+    X = np.clip(generator.poisson(habit * rate, (n, d)), 0, 20) / 10 - 1
+    return Columns(X, X @ slope)
 
 
-def _sensors(d: int, constants: Generator) -> Draw:
+def _sensors(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Neighbouring columns of correlation 0.9, anywhere in bounds four times too wide."""
     centre, slope = constants.uniform(-0.6, 0.6, d), constants.normal(size=d)
-
-    def draw(n: int, generator: Generator) -> Columns:
-        white = generator.normal(size=(n, d))
-        for place in range(1, d):
-            white[:, place] = 0.9 * white[:, place - 1] + np.sqrt(0.19) * white[:, place]
-        return Columns(centre + 0.08 * white, white @ slope + 0.3 * white[:, 0] ** 2)
-
-    return draw
+    white = generator.normal(size=(n, d))
+    for place in range(1, d):
+        white[:, place] = 0.9 * white[:, place - 1] + np.sqrt(0.19) * white[:, place]
+    return Columns(centre + 0.08 * white, white @ slope + 0.3 * white[:, 0] ** 2)
 
 
-def _trades(d: int, constants: Generator) -> Draw:
+def _trades(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Skills of three trades, some with long tails, and rare certificates of 0 or 1."""
     centre, slope = constants.uniform(-0.4, 0.4, (3, d)), constants.normal(size=d)
     share, rare = constants.dirichlet([4, 2, 1]), np.arange(d) % 3 == 0
-
-    def draw(n: int, generator: Generator) -> Columns:
-        trade = generator.choice(3, n, p=share)
-        X = centre[trade] + 0.1 * generator.standard_t(4, (n, d))
-        X[:, rare] = generator.random((n, int(rare.sum()))) < 0.04
-        return Columns(np.clip(X, -1, 1), np.clip(X, -1, 1) @ slope)
-
-    return draw
+    trade = generator.choice(3, n, p=share)
+    X = centre[trade] + 0.1 * generator.standard_t(4, (n, d))
+    X[:, rare] = generator.random((n, int(rare.sum()))) < 0.04
+    return Columns(np.clip(X, -1, 1), np.clip(X, -1, 1) @ slope)
 
 
-def _tariffs(d: int, constants: Generator) -> Draw:
+def _tariffs(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Ages of a beta law, marks from 1 to 5, and contracts that every fifth person has."""
     kind, slope = constants.permutation(np.arange(d) % 3), constants.normal(size=d)
     shape = constants.uniform(1.5, 5, (2, d))
-
-    def draw(n: int, generator: Generator) -> Columns:
-        taste = generator.normal(size=(n, 1))
-        ages = generator.beta(shape[0], shape[1], (n, d))
-        marks = np.clip(np.rint(3.4 + 0.8 * taste + 0.9 * generator.normal(size=(n, d))), 1, 5) / 5
-        contracts = generator.random((n, d)) < 0.2
-        X = 2 * np.choose(kind, [ages, marks, contracts]) - 1
-        return Columns(np.asarray(X, dtype=float), X @ slope + 0.3 * X[:, 0] * X[:, -1])
-
-    return draw
+    taste = generator.normal(size=(n, 1))
+    ages = generator.beta(shape[0], shape[1], (n, d))
+    marks = np.clip(np.rint(3.4 + 0.8 * taste + 0.9 * generator.normal(size=(n, d))), 1, 5) / 5
+    contracts = generator.random((n, d)) < 0.2
+    X = 2 * np.choose(kind, [ages, marks, contracts]) - 1
+    return Columns(np.asarray(X, dtype=float), X @ slope + 0.3 * X[:, 0] * X[:, -1])
 
 
-def _households(d: int, constants: Generator) -> Draw:
+def _households(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Members by age, rooms and cars that go with them, and incomes that share what they have."""
     rate, slope = constants.uniform(0.2, 1.5, d), constants.normal(size=d)
     money = np.arange(d) % 4 == 3
-
-    def draw(n: int, generator: Generator) -> Columns:
-        size = generator.gamma(3, 1 / 3, (n, 1))
-        members = generator.poisson(size * rate, (n, d)) / 12
-        wealth = np.exp(0.7 * generator.normal(size=(n, 1)) + 0.5 * generator.normal(size=(n, d)))
-        X = np.clip(np.where(money, wealth / 25, members), 0, 1)
-        return Columns(X, X @ (slope / np.where(money, 0.05, 0.09)))
-
-    return draw
+    size = generator.gamma(3, 1 / 3, (n, 1))
+    members = generator.poisson(size * rate, (n, d)) / 12
+    wealth = np.exp(0.7 * generator.normal(size=(n, 1)) + 0.5 * generator.normal(size=(n, d)))
+    X = np.clip(np.where(money, wealth / 25, members), 0, 1)
+    return Columns(X, X @ (slope / np.where(money, 0.05, 0.09)))
 
 
-def _lanes(d: int, constants: Generator) -> Draw:
+def _lanes(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
     """Sensors that are on or off with some noise, and narrow ones that are far from the middle."""
     narrow, centre = np.arange(d) % 2 == 1, constants.uniform(-0.8, 0.8, d)
     slope, share = constants.normal(size=d), constants.uniform(0.3, 0.7, d)
-
-    def draw(n: int, generator: Generator) -> Columns:
-        on = np.where(generator.random((n, d)) < share, 0.6, -0.6)
-        X = np.where(narrow, centre + 0.05 * generator.uniform(-1, 1, (n, d)), on)
-        X = np.clip(X + 0.05 * generator.normal(size=(n, d)), -1, 1)
-        return Columns(X, np.tanh((X - centre) @ slope / np.sqrt(d)))
-
-    return draw
+    on = np.where(generator.random((n, d)) < share, 0.6, -0.6)
+    X = np.where(narrow, centre + 0.05 * generator.uniform(-1, 1, (n, d)), on)
+    X = np.clip(X + 0.05 * generator.normal(size=(n, d)), -1, 1)
+    return Columns(X, np.tanh((X - centre) @ slope / np.sqrt(d)))
 
 
 # ---- answers
@@ -422,7 +366,8 @@ def _count(
     return answer
 
 
-_GAUSS, _LOOSE, _HEAVY = _spread(0.35), _spread(0.033, centred=False), _linear(_heavy)
+_GAUSS, _LOOSE = partial(_spread, 0.35, 0.0), partial(_spread, 0.033, 0.5)
+_HEAVY = partial(_linear, _heavy)
 _FEATURES: dict[str, Recipe] = {
     "gauss": Recipe(_GAUSS, _number()),
     "weak": Recipe(_GAUSS, _number(0.02)),
@@ -430,15 +375,15 @@ _FEATURES: dict[str, Recipe] = {
     "loose": Recipe(_LOOSE, _number(spread=0.033, centre=0.25)),
     "looseX": Recipe(_LOOSE, _number()),
     "looseY": Recipe(_GAUSS, _number(spread=0.033, centre=0.25)),
-    "age": Recipe(_linear(_ages), _number(spread=0.15, centre=-0.6)),
+    "age": Recipe(partial(_linear, _ages), _number(spread=0.15, centre=-0.6)),
     "heavy": Recipe(_HEAVY, _number()),
     "lognormal": Recipe(_incomes, _wages),
-    "sparse": Recipe(_linear(_amounts), _number()),
+    "sparse": Recipe(partial(_linear, _amounts), _number()),
     "cond10": Recipe(partial(_conditioned, 10.0), _number()),
     "cond1000": Recipe(partial(_conditioned, 1000.0), _number()),
-    "rare": Recipe(_linear(_rare), _number(), binary=True),
-    "outliers": Recipe(_spread(0.1), _number(spread=0.1), strays=0.01),
-    "inter": Recipe(_linear(_products), _number()),
+    "rare": Recipe(partial(_linear, _rare), _number(), binary=True),
+    "outliers": Recipe(partial(_spread, 0.1, 0.0), _number(spread=0.1), strays=0.01),
+    "inter": Recipe(partial(_linear, _products), _number()),
 }
 FIFTEEN = tuple(_FEATURES)
 _ALIKE = ("weak", "strong", "looseY")  # other numbers, and the same features as `gauss`
@@ -458,11 +403,11 @@ CHOICES: dict[Task, dict[str, Recipe]] = {
     "count": {
         "poisson": Recipe(_GAUSS, _count(20, 2.0), most=20),
         "overdispersed": Recipe(_GAUSS, _count(60, 4.0, spread=0.7), most=60),
-        "zeros": Recipe(_linear(_products), _count(20, 2.0, zeros=0.3), most=20),
-        "age": Recipe(_linear(_ages), _count(20, 2.0), most=20),
+        "zeros": Recipe(partial(_linear, _products), _count(20, 2.0, zeros=0.3), most=20),
+        "age": Recipe(partial(_linear, _ages), _count(20, 2.0), most=20),
         "loose": Recipe(_LOOSE, _count(100, 2.0), most=100),
-        "rare": Recipe(_linear(_rare), _count(20, 2.0), binary=True, most=20),
-        "sparse": Recipe(_linear(_amounts), _count(20, 2.0), most=20),
+        "rare": Recipe(partial(_linear, _rare), _count(20, 2.0), binary=True, most=20),
+        "sparse": Recipe(partial(_linear, _amounts), _count(20, 2.0), most=20),
     },
 }
 ASIDE: dict[Task, dict[str, Recipe]] = {
@@ -511,12 +456,15 @@ def people(name: str, task: Task, d: int) -> People:
     if name in REAL[task]:
         return _real(name, task)
     recipe = (CHOICES[task] | ASIDE[task])[name]
-    draw = recipe.law(d, _generator(name, d))
-    reference = draw(REFERENCE, _generator(name, d, "reference")).signal
+
+    def columns(count: int, generator: Generator) -> Columns:
+        return recipe.law(d, _generator(name, d), count, generator)
+
+    reference = columns(REFERENCE, _generator(name, d, "reference")).signal
     middle, spread = float(reference.mean()), float(reference.std())
 
     def rows(count: int, generator: Generator) -> Rows:
-        X, signal, levels = draw(count, generator)
+        X, signal, levels = columns(count, generator)
         y = recipe.answer((signal - middle) / spread, generator)
         if recipe.strays:
             stray = generator.random(count) < recipe.strays

@@ -25,7 +25,8 @@ import pandas as pd  # type: ignore[import-untyped]
 
 from blurfit import MomentPerturbationClassifier, MomentPerturbationRegressor, NotPrivateWarning
 from blurfit.errors import InfeasibleError
-from blurfit_lab.experiments.everywhere import floor_of, loss_of, markdown
+from blurfit_lab.experiments.everywhere import floor_of, loss_of
+from blurfit_lab.experiments.lines import markdown, mended
 from blurfit_lab.experiments.populations import Rows, Task, people
 
 PUBLIC, YOUNGER = 40_000, 15.0  # rows, and years
@@ -122,8 +123,7 @@ class Table:
 
     def run(self, draws: int, out: Path, *, goals: bool = False) -> None:
         """Make the draws that are missing, the first of all cells before the second of any."""
-        out.mkdir(parents=True, exist_ok=True)
-        known = self._lines(out)
+        known = mended(self._file(out))
         for place in range(draws):
             for cell in self.goals if goals else self.cells:
                 line = {**dict(zip(self.heads, cell, strict=True)), "draw": place}
@@ -134,18 +134,13 @@ class Table:
 
     def told(self, out: Path) -> str:
         """Means and standard errors of each cell that has draws."""
-        lines = self._lines(out)
+        lines = mended(self._file(out))
         if not lines:
             return "Nothing was measured."
         found = pd.DataFrame(lines).drop(columns="draw").groupby(self.heads, sort=False)
         told = found.mean().map("{:.4f}".format) + " ± " + found.sem().map("{:.4f}".format)
         told.insert(0, "draws", found.size())
         return markdown(told.reset_index().astype(dict.fromkeys(self.heads, str)))
-
-    def _lines(self, out: Path) -> list[dict[str, Any]]:
-        path = self._file(out)
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return [json.loads(line) for line in lines]
 
     def _file(self, out: Path) -> Path:
         return out / f"{self.draw.__name__}.jsonl"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd  # type: ignore[import-untyped]
 
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO, markdown
+from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO
 from blurfit_lab.experiments.headtohead import (
     ACCURACY,
     OURS,
@@ -23,7 +23,8 @@ from blurfit_lab.experiments.headtohead import (
     over,
     read,
 )
-from blurfit_lab.experiments.pages import power, table
+from blurfit_lab.experiments.lines import markdown, table
+from blurfit_lab.experiments.pages import power
 from blurfit_lab.experiments.populations import Task
 
 NAMES = {
@@ -173,21 +174,15 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
     run = json.loads((out / RUN).read_text(encoding="utf-8"))
     trials = pd.concat([one.rivals[HOLDER].trials for one in found])
     refused = [one.lines[one.lines.refused.notna()] for one in found if "refused" in one.lines]
-    wins = {
-        f"{method}_{task}": " / ".join(
-            str(
-                sum(
-                    int((one.rivals[method].verdict == word).sum())
-                    for one in found
-                    if one.family.task == task
-                )
-            )
-            for word in ("wins", "even", "loses")
-        )
-        for method in OURS
-        for task in ("number", "label")
+    of_task = {
+        task: [one for one in found if one.family.task == task] for task in ("number", "label")
     }
-    numbers = [one for one in found if one.family.task == "number"]
+    numbers = of_task["number"]
+    wins = {
+        f"{method}_{task}": " / ".join(str(_count(some, "rivals", method, one)) for one in WORDS)
+        for method in OURS
+        for task, some in of_task.items()
+    }
     return wins | {
         "rivals": str(len({*RIVALS["number"], *RIVALS["label"]})),
         "behind_mean": str(_count(found, "mean", HOLDER, "loses")),

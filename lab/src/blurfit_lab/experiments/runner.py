@@ -11,12 +11,8 @@ says what a folder of results was computed from, and how long that took.
 import csv
 import json
 import multiprocessing
-import os
-import threading
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -27,6 +23,7 @@ import blurfit
 from blurfit.errors import Progress, silent, whole
 from blurfit.simulation.sampler import Generator, generator_for
 from blurfit_lab.experiments.cohort import Cohort
+from blurfit_lab.experiments.lines import mended
 
 
 class Row(NamedTuple):
@@ -40,60 +37,15 @@ class Row(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True)
-class TrialLog:
-    """The cells of one experiment that are done, under one question."""
-
-    path: Path
-    question: Mapping[str, Any]
-
-    def read(self) -> dict[str, list[Row]]:
-        """Cell → its rows; nothing if the file answers another question."""
-        if not self.path.exists():
-            return {}
-        lines = self.path.read_text(encoding="utf-8").splitlines()
-        documents = [document for line in lines if (document := _parsed(line)) is not None]
-        if not documents or documents[0] != {"question": dict(self.question)}:
-            return {}
-        return {
-            document["cell"]: [Row(*values) for values in document["rows"]]
-            for document in documents[1:]
-        }
-
-    def start(self, done: Mapping[str, Sequence[Row]]) -> None:
-        """Write the question and what is known, without what a kill left half written."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [json.dumps({"question": dict(self.question)}), *map(_line, done, done.values())]
-        self.path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-
-    def add(self, cell: str, rows: Sequence[Row]) -> None:
-        """One more cell, on the disk at once."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(_line(cell, rows) + "\n")
-
-
-def _line(cell: str, rows: Sequence[Row]) -> str:
-    return json.dumps({"cell": cell, "rows": rows}, ensure_ascii=False)
-
-
-def _parsed(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError:
-        return None
-
-
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """All digits, so that the same rows are the same bytes."""
+    """Write all digits, so that the same rows are the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Row._fields)
-        writer.writerows(rows)
+        csv.writer(file, lineterminator="\n").writerows([Row._fields, *rows])
 
 
 def read_csv(path: Path) -> list[Row]:
-    """What `write_csv` wrote."""
+    """Read what `write_csv` wrote."""
     with path.open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     return [
@@ -185,14 +137,9 @@ class Experiment(Protocol):
     ) -> list[Row]: ...
 
 
-# What workers inherit when they are forked: a table of gigabytes is not sent to them.
-_shared: tuple[Experiment, Cohort] | None = None
-
-
 def run(
     experiment: Experiment,
     population: Cohort,
-    *,
     trials: int,
     workers: int,
     out: Path,
@@ -209,18 +156,32 @@ def run(
         "seed": population.seed,
         "trials": trials,
     }
-    journal = TrialLog(out / f"{experiment.name}.journal", question)
-    done = {cell: rows for cell, rows in journal.read().items() if cell in cells}
-    journal.start(done)
+    journal = out / f"{experiment.name}.journal"
+    done = {cell: rows for cell, rows in known_of(journal, question).items() if cell in cells}
     with threadpool_limits(limits=1):
         population.prepare()
         for cell, rows in _computed(experiment, population, cells, done, workers):
-            journal.add(cell, rows)
+            _add(journal, {"cell": cell, "rows": rows})
             done[cell] = rows
             progress(len(done), len(cells))
     write_csv(path, [row for cell in cells for row in done[cell]])
-    journal.path.unlink()
+    journal.unlink()
     return path
+
+
+def known_of(journal: Path, question: Mapping[str, Any]) -> dict[str, list[Row]]:
+    """Return the cells that a journal has; one that answers another question starts anew."""
+    asked, *lines = mended(journal) or [{}]
+    if asked != {"question": question}:
+        journal.unlink()
+        _add(journal, {"question": question})
+        return {}
+    return {line["cell"]: [Row(*values) for values in line["rows"]] for line in lines}
+
+
+def _add(journal: Path, line: Mapping[str, Any]) -> None:
+    with journal.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def _computed(
@@ -230,7 +191,6 @@ def _computed(
     done: dict[str, list[Row]],
     workers: int,
 ) -> Iterator[tuple[str, list[Row]]]:
-    global _shared  # which forked workers inherit
     if "tuning" in cells and "tuning" not in done:
         yield "tuning", experiment.compute(population, "tuning", {})
     missing = [cell for cell in cells if cell not in done]
@@ -239,31 +199,21 @@ def _computed(
         for cell in missing:
             yield cell, experiment.compute(population, cell, known)
         return
-    _shared = experiment, population
-    try:
-        context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_end_with, initargs=(os.getpid(),)
-        ) as pool:
-            futures = {pool.submit(_work, cell, known): cell for cell in missing}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-    finally:
-        _shared = None
+    # What workers begin with they inherit when they are forked: gigabytes are not sent to them.
+    begin = (experiment, population, known)
+    with multiprocessing.get_context("fork").Pool(workers, _begin, begin) as pool:
+        yield from pool.imap_unordered(_work, missing)
 
 
-def _end_with(parent: int) -> None:
-    """Let a worker end when the run is killed: it would wait for ever for its next cell."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+_shared: tuple[Experiment, Cohort, Mapping[str, list[Row]]]
 
 
-def _work(cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
-    assert _shared is not None
-    with threadpool_limits(limits=1):
-        return _shared[0].compute(_shared[1], cell, known)
+def _begin(experiment: Experiment, population: Cohort, known: Mapping[str, list[Row]]) -> None:
+    global _shared  # of one worker
+    _shared = experiment, population, known
+    threadpool_limits(limits=1)
+
+
+def _work(cell: str) -> tuple[str, list[Row]]:
+    experiment, population, known = _shared
+    return cell, experiment.compute(population, cell, known)

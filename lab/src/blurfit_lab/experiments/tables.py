@@ -14,6 +14,8 @@ what models are asked of: the values of a curve at its knots, average marginal e
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import product
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -33,8 +35,9 @@ from blurfit.data import AnyArray
 from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
-from blurfit.schema.vectors import values
+from blurfit.schema.schema import values
 from blurfit.simulation.sampler import sampler_for, totals_of_products
+from blurfit_lab.experiments.lines import measured
 
 PEOPLE = ("even", "uneven", "skewed")
 SCHEMA = Schema(
@@ -67,6 +70,7 @@ QUESTIONS: dict[str, Callable[[PublishedMoments], Answers]] = {
     "median": lambda moments: moments.quantile("pay", 0.5),
     "odds ratio": lambda moments: moments.odds_ratio("east", "region", others=("a", "b")),
 }
+REJECTED = "χ² rejects", "equal means rejects", "nested F rejects"
 Table = dict[str, AnyArray]
 
 
@@ -137,52 +141,35 @@ def contest(
     watch: Progress = silent,
 ) -> pd.DataFrame:
     """Return coverage of each question and rejections of each true hypothesis, cell by cell."""
-    rows = []
-    for kind in kinds:
-        true = truths(drawn(kind, POPULATION, np.random.default_rng(0)))
-        for count in sizes:
-            for epsilon in epsilons:
-                rows.append(
-                    {
-                        "people": kind,
-                        "n": count,
-                        "epsilon": epsilon,
-                        **_cell(kind, count, epsilon, trials, true),
-                    }
-                )
-                watch(len(rows), len(kinds) * len(sizes) * len(epsilons))
-    return pd.DataFrame(rows)
+    true = {kind: truths(drawn(kind, POPULATION, np.random.default_rng(0))) for kind in kinds}
+
+    def cell(kind: str, count: int, epsilon: float) -> dict[str, float]:
+        return _cell(kind, count, epsilon, trials, true[kind])
+
+    return measured(["people", "n", "epsilon"], product(kinds, sizes, epsilons), cell, watch)
 
 
 def _cell(
     kind: str, count: int, epsilon: float, trials: int, true: dict[str, AnyArray]
 ) -> dict[str, float]:
     agreement = Agreement.propose(SCHEMA, epsilon=epsilon, delta=1e-6, quorum=count)
-    generator = np.random.default_rng([count, int(epsilon * 1000), PEOPLE.index(kind)])
-    hits: dict[str, list[float]] = {name: [] for name in true}
-    rejected: dict[str, list[bool]] = {
-        name: [] for name in ("χ² rejects", "equal means rejects", "nested F rejects")
-    }
-    told = 0
-    rows = drawn(kind, PUBLIC, np.random.default_rng(1))
     models = Agreement.propose(MODELS, epsilon=epsilon, delta=1e-6, quorum=count)
+    generator = np.random.default_rng([count, int(epsilon * 1000), PEOPLE.index(kind)])
+    rows = drawn(kind, PUBLIC, np.random.default_rng(1))
+    shown: dict[str, list[float]] = {name: [] for name in (*true, *REJECTED)}
+    told = 0
     for _ in range(trials):
         release = _sent(models, drawn(kind, count, generator), generator)
-        told += _ask_models(release, rows, hits, rejected, true)
+        told += _ask_models(release, rows, shown, true)
         moments = _sent(agreement, drawn(kind, count, generator), generator)
         for name, ask in QUESTIONS.items():
-            try:
-                found = ask(moments)
-            except InfeasibleError:
-                continue
-            hits[name] += inside(found, true[name])
-        rejected["χ² rejects"].append(moments.table("region", "school").test().p_value < 0.05)
-        rejected["equal means rejects"].append(
-            moments.mean("pay", by="region").test().p_value < 0.05
-        )
-    shown = {name: float(np.mean(one)) if one else np.nan for name, one in hits.items()}
-    shown |= {name: float(np.mean(one)) if one else np.nan for name, one in rejected.items()}
-    return shown | {"models told": told / (3 * trials)}
+            with suppress(InfeasibleError):
+                shown[name] += inside(ask(moments), true[name])
+        tests = moments.table("region", "school").test(), moments.mean("pay", by="region").test()
+        for name, test in zip(REJECTED, tests, strict=False):
+            shown[name].append(test.p_value < 0.05)
+    means = {name: float(np.mean(one)) if one else np.nan for name, one in shown.items()}
+    return means | {"models told": told / (3 * trials)}
 
 
 def _sent(agreement: Agreement, people: Table, generator: np.random.Generator) -> PublishedMoments:
@@ -196,8 +183,7 @@ def _sent(agreement: Agreement, people: Table, generator: np.random.Generator) -
 def _ask_models(
     release: PublishedMoments,
     rows: Table,
-    hits: dict[str, list[float]],
-    rejected: dict[str, list[bool]],
+    shown: dict[str, list[float]],
     true: dict[str, AnyArray],
 ) -> int:
     """Ask a release three things of models, and return how many were told.
@@ -209,14 +195,14 @@ def _ask_models(
         try:
             if name == "curve":
                 found = release.fit("hours ~ curve(age)", ridge=0).effect("age")
-                hits[name] += inside(found, true[name])
+                shown[name] += inside(found, true[name])
             elif name == "marginal effects":
                 model = release.fit("member ~ east + age", public=rows)
-                hits[name] += inside(model.marginal_effects(rows), true[name])
+                shown[name] += inside(model.marginal_effects(rows), true[name])
             else:
                 larger = release.fit("hours ~ curve(age) + region", ridge=0)
                 test = larger.compare(release.fit("hours ~ curve(age)", ridge=0))
-                rejected[name].append(test.p_value < 0.05)
+                shown[name].append(test.p_value < 0.05)
         except InfeasibleError:
             continue
         told += 1

@@ -71,7 +71,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit, ndtr, ndtri
+from scipy.special import logit, ndtr
 
 from blurfit.data import FloatArray
 from blurfit.errors import whole
@@ -109,15 +109,6 @@ class Spending:
             (2.0 if replace else 1.0) * math.sqrt(dimension) / features,
             (2.0 if replace else 1.0) / target,
         )
-
-    def mu(self, dimension: int, neighbours: Neighbours) -> float:
-        """What all four are together: the inverse of `of`, from the noise alone."""
-        replace = neighbours == "replace"
-        tree = -2 * float(ndtri(expit(-self.tree * (2 if replace else 1))))
-        count = (math.sqrt(2) if replace else 1.0) / self.count
-        features = (2.0 if replace else 1.0) * math.sqrt(dimension) / self.features
-        target = (2.0 if replace else 1.0) / self.target
-        return math.sqrt(tree**2 + count**2 + features**2 + target**2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ moves λ_min by at most r², under both relations.
 
 Lev, Srinivasan, Shenfeld, Ligett, Sekhari and Wilson 2025 (arXiv 2505.24603), linear mixing. With z
 = (x, y), ‖z‖² ≤ r² = 2: ν from the noisy smallest eigenvalue of ZᵀZ, then k rows N(0, ZᵀZ + νI),
-and least squares on these (`blurfit_lab.rivals.mixing` has the privacy of both).
+and least squares on these.
 
     k = 2.5·max(d, ln(2/ϱ)),   τ = √(2 ln(max(3/δ, 2/ϱ))),   ϱ = δ/10
 
@@ -65,7 +65,7 @@ from the noisy smallest eigenvalue of G = Σxxᵀ, then T = 3 times
 
 Δ is 1 for zero-out and 2 for replace: a clipped residual is at most 1 in size, whatever w is. The
 mixtures, the eigenvalue (μ = √k/γ) and the T gradients (μ = √T·Δ/σ) are adaptive, and compose as
-`blurfit_lab.rivals.mixing` says. The published calibration is sound but for one step: it takes the
+above. The published calibration is sound but for one step: it takes the
 classical Gaussian mechanism's formula, which is proved for ε < 1 only, for the eigenvalue at any ε;
 its share of ε is small, and the whole keeps far less than it promises: ε = 0.55 of 1 at δ = 1e-6, d
 = 10, and 5.8 of 10. A lead over the published calibration alone would be a lead over that slack.
@@ -78,6 +78,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -86,8 +87,7 @@ from scipy.stats import chi2
 from blurfit.data import FloatArray
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
-from blurfit_lab.rivals.noisy_sums import ACCOUNTINGS, Accounting
-from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor
+from blurfit_lab.rivals.noisy_sums import AccountedRegressor, Accounting
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(240)
 _TAIL = 1e-17  # of χ², which is left out of the integral and added to δ
@@ -185,22 +185,6 @@ def least(enough: Callable[[float], bool], guess: float) -> float:
     return math.exp(high)
 
 
-def lift_of(
-    gram: FloatArray,
-    gamma: float,
-    *,
-    square: float,
-    count: int,
-    tail: float,
-    generator: np.random.Generator,
-) -> float:
-    """ν: what is added to the covariance, after one look at the smallest eigenvalue."""
-    deviation = square * gamma / math.sqrt(count)
-    lowest = float(np.linalg.eigvalsh(gram)[0])
-    seen = max(0.0, lowest + deviation * (float(generator.standard_normal()) - tail))
-    return max(0.0, gamma - seen)
-
-
 def sketch(gram: FloatArray, lift: float, count: int, generator: np.random.Generator) -> FloatArray:
     """k rows N(0, ZᵀZ + νI): the distribution of SZ + √ν·N, without passing over the records."""
     values, vectors = np.linalg.eigh(gram)
@@ -208,108 +192,93 @@ def sketch(gram: FloatArray, lift: float, count: int, generator: np.random.Gener
     return np.asarray(generator.standard_normal((count, len(gram))) @ root.T)
 
 
-SQUARE = 2.0  # r²: ‖x‖² + y²
-GAUSSMIX_PER_DIMENSION = 2.5
+@dataclass(frozen=True)
+class Mixtures:
+    """k mixtures in each of T steps, of records with ‖z‖² ≤ r², and τ, how many deviations the
+    noise on the eigenvalue may reach.
+    """
 
+    square: float
+    count: int
+    steps: int
+    tail: float
 
-def gaussmix_mixtures(dimension: int, delta: float) -> int:
-    """k."""
-    return int(GAUSSMIX_PER_DIMENSION * max(dimension, math.log(20 / delta)))
+    @classmethod
+    def of_records(cls, dimension: int, delta: float) -> "Mixtures":
+        """GaussMix's, of (x, y)."""
+        logarithm = math.log(20 / delta)
+        return cls(2.0, int(2.5 * max(dimension, logarithm)), 1, math.sqrt(2 * logarithm))
 
+    @classmethod
+    def of_features(cls, dimension: int, delta: float, steps: int) -> "Mixtures":
+        """Iterative Hessian Mixing's, of x."""
+        count = int(6.0 * max(dimension, math.log(40 * steps / delta)))
+        return cls(1.0, count, steps, math.sqrt(2 * math.log(40 / delta)))
 
-def gaussmix_tail(delta: float) -> float:
-    """τ, in deviations of the noise on the eigenvalue."""
-    return math.sqrt(2 * math.log(20 / delta))
+    def published(self, epsilon: float, delta: float, neighbours: Neighbours) -> float:
+        """γ by Rényi divergences."""
+        return renyi_gamma(
+            epsilon,
+            delta,
+            square=self.square,
+            mixtures=self.count,
+            sketches=self.steps,
+            neighbours=neighbours,
+        )
 
+    def kept(
+        self, epsilon: float, gamma: float, neighbours: Neighbours, sigma: float = math.inf
+    ) -> float:
+        """δ at ε, all told: mixtures, eigenvalue, gradients, and what fails beyond τ."""
+        mu = math.sqrt(self.count / gamma**2 + self.steps / sigma**2)
+        share, draws = self.square / gamma, self.count * self.steps
+        told = delta_kept(epsilon, share=share, draws=draws, mu=mu, neighbours=neighbours)
+        return told + float(ndtr(-self.tail))
 
-def kept(epsilon: float, delta: float, gamma: float, count: int, neighbours: Neighbours) -> float:
-    """δ at ε, all told: mixtures, eigenvalue, and what fails beyond τ."""
-    mu = math.sqrt(count) / gamma
-    told = delta_kept(epsilon, share=SQUARE / gamma, draws=count, mu=mu, neighbours=neighbours)
-    return told + float(ndtr(-gaussmix_tail(delta)))
+    def lift(self, gram: FloatArray, gamma: float, generator: np.random.Generator) -> float:
+        """ν: what is added to the covariance, after one look at the smallest eigenvalue."""
+        deviation = self.square * gamma / math.sqrt(self.count)
+        lowest = float(np.linalg.eigvalsh(gram)[0])
+        seen = max(0.0, lowest + deviation * (float(generator.standard_normal()) - self.tail))
+        return max(0.0, gamma - seen)
 
 
 @lru_cache(maxsize=1024)
 def gamma_for(
     epsilon: float, delta: float, dimension: int, neighbours: Neighbours, accounting: Accounting
 ) -> float:
-    """γ, the eigenvalue that the covariance has at least."""
-    count = gaussmix_mixtures(dimension, delta)
+    """GaussMix's γ, the eigenvalue that the covariance has at least."""
+    mixtures = Mixtures.of_records(dimension, delta)
     if accounting == "published":
-        return renyi_gamma(
-            epsilon, delta, square=SQUARE, mixtures=count, sketches=1, neighbours=neighbours
-        )
+        return mixtures.published(epsilon, delta, neighbours)
     return least(
-        lambda gamma: kept(epsilon, delta, gamma, count, neighbours) <= delta,
-        SQUARE * math.sqrt(count) / epsilon,
+        lambda gamma: mixtures.kept(epsilon, gamma, neighbours) <= delta,
+        mixtures.square * math.sqrt(mixtures.count) / epsilon,
     )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GaussMixRegressor(ApproximateRival, RivalRegressor):
-    """Least squares on random mixtures of the records.
-
-    Args:
-        accounting: "published" by Rényi divergences, "exact" for the least noise that keeps the
-            promise.
+class GaussMixRegressor(AccountedRegressor):
+    """Least squares on random mixtures of the records; `accounting` is "published" by Rényi
+    divergences, or "exact".
     """
 
     source = "Lev et al. 2025, GaussMix"
-    published_neighbours = "zero-out"
-    choices = (("accounting", ACCOUNTINGS),)
-
-    accounting: Accounting = "published"
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
-        d = x.shape[1]
-        z = np.column_stack([x, y])
-        gram, count = z.T @ z, gaussmix_mixtures(d, self.delta)
+        z, d = np.column_stack([x, y]), x.shape[1]
+        gram, mixtures = z.T @ z, Mixtures.of_records(d, self.delta)
         gamma = gamma_for(self.epsilon, self.delta, d, self.neighbours, self.accounting)
-        lift = lift_of(
-            gram,
-            gamma,
-            square=SQUARE,
-            count=count,
-            tail=gaussmix_tail(self.delta),
-            generator=generator,
-        )
-        mixed = sketch(gram, lift, count, generator)
+        lift = mixtures.lift(gram, gamma, generator)
+        mixed = sketch(gram, lift, mixtures.count, generator)
         return np.asarray(np.linalg.lstsq(mixed[:, :-1], mixed[:, -1], rcond=None)[0])
 
 
-HESSIAN_PER_DIMENSION = 6.0
-
-
-def hessian_mixtures(dimension: int, delta: float, steps: int) -> int:
-    """k, of each step."""
-    return int(HESSIAN_PER_DIMENSION * max(dimension, math.log(40 * steps / delta)))
-
-
-def hessian_tail(delta: float) -> float:
-    """τ, in deviations of the noise on the eigenvalue."""
-    return math.sqrt(2 * math.log(40 / delta))
-
-
-@dataclass(frozen=True)
-class MixtureNoise:
+class MixtureNoise(NamedTuple):
     """γ, the least eigenvalue of a mixture's covariance, and σ of a gradient that moves by one."""
 
     gamma: float
     sigma: float
-
-    def times(self, factor: float) -> "MixtureNoise":
-        """More of both, or less."""
-        return MixtureNoise(self.gamma * factor, self.sigma * factor)
-
-    def kept(
-        self, epsilon: float, delta: float, count: int, steps: int, neighbours: Neighbours
-    ) -> float:
-        """δ at ε, all told: mixtures, eigenvalue, gradients, and what fails beyond τ."""
-        mu = math.sqrt(count / self.gamma**2 + steps / self.sigma**2)
-        told = delta_kept(
-            epsilon, share=1 / self.gamma, draws=count * steps, mu=mu, neighbours=neighbours
-        )
-        return told + float(ndtr(-hessian_tail(delta)))
 
 
 @lru_cache(maxsize=1024)
@@ -321,50 +290,35 @@ def noise_for(
     neighbours: Neighbours,
     accounting: Accounting,
 ) -> MixtureNoise:
-    """γ and σ of a promise."""
-    count = hessian_mixtures(dimension, delta, steps)
-    gamma = renyi_gamma(
-        epsilon / 2, 0.75 * delta, square=1.0, mixtures=count, sketches=steps, neighbours=neighbours
-    )
-    published = MixtureNoise(gamma, math.sqrt(steps) / mu_of(epsilon / 2, delta / 4))
+    """Iterative Hessian Mixing's γ and σ."""
+    mixtures = Mixtures.of_features(dimension, delta, steps)
+    gamma = mixtures.published(epsilon / 2, 0.75 * delta, neighbours)
+    sigma = math.sqrt(steps) / mu_of(epsilon / 2, delta / 4)
     if accounting == "published":
-        return published
-    factor = least(
-        lambda f: published.times(f).kept(epsilon, delta, count, steps, neighbours) <= delta, 1.0
-    )
-    return published.times(factor)
+        return MixtureNoise(gamma, sigma)
+    factor = least(lambda f: mixtures.kept(epsilon, f * gamma, neighbours, f * sigma) <= delta, 1.0)
+    return MixtureNoise(gamma * factor, sigma * factor)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class IterativeHessianMixingRegressor(ApproximateRival, RivalRegressor):
-    """Least squares by Newton's steps with sketched Hessians.
+class IterativeHessianMixingRegressor(AccountedRegressor):
+    """Least squares by Newton's steps with sketched Hessians; `accounting` is "published" by Rényi
+    divergences and halves, or "exact".
 
     Args:
         steps: T, 3 in the authors' experiments.
-        accounting: "published" by Rényi divergences and halves, "exact" for the least noise that
-            keeps the promise.
     """
 
     source = "Lev et al. 2026, Iterative Hessian Mixing"
-    published_neighbours = "zero-out"
-    choices = (("accounting", ACCOUNTINGS),)
     wholes = ("steps",)
 
     steps: int = 3
-    accounting: Accounting = "published"
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         d = x.shape[1]
-        gram, count = x.T @ x, hessian_mixtures(d, self.delta, self.steps)
+        gram, mixtures = x.T @ x, Mixtures.of_features(d, self.delta, self.steps)
         noise = noise_for(self.epsilon, self.delta, d, self.steps, self.neighbours, self.accounting)
-        lift = lift_of(
-            gram,
-            noise.gamma,
-            square=1.0,
-            count=count,
-            tail=hessian_tail(self.delta),
-            generator=generator,
-        )
+        lift, count = mixtures.lift(gram, noise.gamma, generator), mixtures.count
         reach = 2.0 if self.neighbours == "replace" else 1.0
         weights = np.zeros(d)
         for _ in range(self.steps):

@@ -112,20 +112,48 @@ def noise_multiplier(epsilon: float, delta: float, accounting: Accounting = "pub
     return math.sqrt(math.log(6 / delta)) / (epsilon / 3)
 
 
+def noisy_gram(
+    gram: FloatArray,
+    k: float,
+    reach: Sensitivities,
+    *,
+    tail: float,
+    forecast: float,
+    generator: np.random.Generator,
+) -> FloatArray:
+    """G with noise k·Δ₂, and the ridge that its noisy smallest eigenvalue leaves of the forecast of
+    that noise's norm; the eigenvalue is lowered by `tail` deviations, the forecast is over k·Δ₂.
+    """
+    lowest = float(np.linalg.eigvalsh(gram)[0])
+    lowest += k * reach.eigenvalue * (float(generator.standard_normal()) - tail)
+    ridge = max(0.0, k * reach.gram * forecast - max(0.0, lowest))
+    d = len(gram)
+    Z = forms.unpack(generator.standard_normal(forms.size(d)), d)
+    return np.asarray(gram + k * reach.gram * Z + ridge * np.eye(d))
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class AdaSSPRegressor(ApproximateRival, RivalRegressor):
-    """Least squares from noisy sums with an adaptive ridge.
+class AccountedRegressor(ApproximateRival, RivalRegressor):
+    """Least squares whose published constants keep more than they promise.
 
     Args:
-        accounting: "published" for Wang's constants, "exact" for the least noise that keeps the
-            promise.
+        accounting: "published" for the authors' constants, "exact" for the least noise that keeps
+            the promise.
     """
 
-    source = "Wang 2018, AdaSSP"
     published_neighbours = "zero-out"
     choices = (("accounting", ACCOUNTINGS),)
 
     accounting: Accounting = "published"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaSSPRegressor(AccountedRegressor):
+    """Least squares from noisy sums with an adaptive ridge; `accounting` is "published" for Wang's
+    constants, or "exact".
+    """
+
+    source = "Wang 2018, AdaSSP"
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP, checked by the exact Gaussian profile."""
@@ -153,14 +181,9 @@ class AdaSSPRegressor(ApproximateRival, RivalRegressor):
     def from_sums(self, sums: Statistics, generator: np.random.Generator) -> FloatArray:
         """From G = Σxxᵀ and c = Σyx."""
         d, k = sums.dimension, self.multiplier
-        reach = Sensitivities.of(self.neighbours)
-        lowest = float(np.linalg.eigvalsh(sums.gram)[0])
-        lowest += k * reach.eigenvalue * float(generator.standard_normal())
-        lowest -= k * reach.eigenvalue * math.sqrt(math.log(6 / self.delta))
-        forecast = k * reach.gram * math.sqrt(d * math.log(2 * d * d / FAILURE))
-        ridge = max(0.0, forecast - max(0.0, lowest))
-        Z = forms.unpack(generator.standard_normal(forms.size(d)), d)
-        gram = sums.gram + k * reach.gram * Z + ridge * np.eye(d)
+        reach, tail = Sensitivities.of(self.neighbours), math.sqrt(math.log(6 / self.delta))
+        forecast = math.sqrt(d * math.log(2 * d * d / FAILURE))
+        gram = noisy_gram(sums.gram, k, reach, tail=tail, forecast=forecast, generator=generator)
         moment = sums.moment + k * reach.moment * generator.standard_normal(d)
         return np.asarray(np.linalg.lstsq(gram, moment, rcond=None)[0])
 
@@ -224,12 +247,9 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         d, sigma, reach = x.shape[1], self.multiplier, Sensitivities.of(self.neighbours)
-        gram = x.T @ x
-        lowest = float(np.linalg.eigvalsh(gram)[0])
-        lowest += sigma * reach.eigenvalue * (float(generator.standard_normal()) - TAIL)
-        ridge = max(0.0, TAIL * sigma * reach.gram * math.sqrt(d) - max(0.0, lowest))
-        Z = forms.unpack(generator.standard_normal(d * (d + 1) // 2), d)
-        inverse = np.linalg.pinv(gram + sigma * reach.gram * Z + ridge * np.eye(d), hermitian=True)
+        forecast = TAIL * math.sqrt(d)
+        gram = noisy_gram(x.T @ x, sigma, reach, tail=TAIL, forecast=forecast, generator=generator)
+        inverse = np.linalg.pinv(gram, hermitian=True)
         weights = np.zeros(d)
         for _ in range(self.rounds):
             residuals = np.clip(y - x @ weights, -1.0, 1.0)
