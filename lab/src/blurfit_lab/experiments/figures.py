@@ -1,13 +1,11 @@
 """The paper's four figures, and the methods that are their lines.
 
-**Methods.** The lines of the paper's figures, and ours beside them, from one window's sums or rows.
-
-Each takes a ridge (in all, not per record) or None for its public default. All keep the same
+**Methods.** The lines of the figures, and ours beside them, from one window's sums or rows. Each
+takes a ridge (in all, not per record) or None for its public default. All keep the same
 promise, (ε, δ) for neighbours that replace one record (or ε alone), except "input (published)",
 whose promise is the paper's: for zeroing one out, and not proved.
 
-**Figures.** The paper's four figures: error against n for each method, tuned as in the paper, and
-not.
+**Figures.** Error against n for each method, tuned as in the paper, and not.
 
 "With each method we found the best parameter for the largest size of training dataset, then used it
 for other sizes": variant "tuned", which reads the test scores of private data and so is not

@@ -29,10 +29,8 @@ from scipy.special import expit
 from blurfit import Agreement, Categorical, Numeric, PublishedMoments, Schema
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, Progress, silent
-from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import exact_totals, sampler_for
 from blurfit_lab.experiments.lines import measured
-from blurfit_lab.experiments.tables import inside
+from blurfit_lab.experiments.tables import inside, sent
 
 PEOPLE = ("even", "by group", "uneven")
 DESIGNS = ((2, 0.0), (6, 0.0), (6, 0.5))  # groups, and the overlap of their codes
@@ -106,8 +104,7 @@ def _groups_cell(
     for _ in range(trials):
         people = drawn(kind, groups, count, generator)
         for place, agreement in enumerate(agreements):
-            clean = exact_totals(agreement, people)
-            moments = moments_of(agreement, sampler_for(agreement, clean).draw(generator))
+            moments = sent(agreement, people, generator)
             for name, holds in _asked_of_groups(moments, groups).items():
                 hits[place].setdefault(name, []).extend(holds)
     names = ("coefficients", "differences", "explained", "unexplained", "told")
@@ -190,8 +187,7 @@ def _weights_cell(count: int, epsilon: float, trials: int) -> dict[str, float]:
     for _ in range(trials):
         people = selected(count, generator)
         plain.append(people["y"].mean())
-        clean = exact_totals(agreement, people)
-        moments = moments_of(agreement, sampler_for(agreement, clean).draw(generator))
+        moments = sent(agreement, people, generator)
         found = moments.mean("y")
         means.append(float(found.answer.values[0]))
         hits += inside(found, np.array([MEAN]))

@@ -249,11 +249,16 @@ def exits(
     v = generator.uniform(-1, 1, (people, FEATURES))
     v[:, 4] = np.sign(v[:, 4])
     hazard = 0.45 + v @ slopes / np.sqrt(FEATURES)
-    time = generator.exponential(size=people) / hazard
+    return v, _observed(generator.exponential(size=people) / hazard, generator), hazard
+
+
+def _observed(time: FloatArray, generator: np.random.Generator) -> Any:
+    """Return scikit-survival's y of people of whom a fifth stops being observed."""
+    people = len(time)
     until = np.where(generator.random(people) < 0.8, 1.0, generator.uniform(0, 1, people))
     y = np.zeros(people, dtype=[("event", bool), ("time", float)])
     y["event"], y["time"] = time <= until, np.minimum(time, until)
-    return v, y, hazard
+    return y
 
 
 def survival(
@@ -314,11 +319,8 @@ def leavers(people: int, seed: int, *, bent: bool = False) -> tuple[FloatArray, 
     p = expit(score[:, None] - 2.6 + 0.1 * np.arange(PERIODS))
     happened = generator.random(p.shape) < p
     event, band = happened.any(axis=1), happened.argmax(axis=1)
-    time = np.where(event, (band + generator.random(people)) / PERIODS, 1.0)
-    until = np.where(generator.random(people) < 0.8, 1.0, generator.uniform(0, 1, people))
-    y = np.zeros(people, dtype=[("event", bool), ("time", float)])
-    y["event"], y["time"] = event & (time <= until), np.minimum(time, until)
-    return v, y
+    time = np.where(event, (band + generator.random(people)) / PERIODS, np.inf)
+    return v, _observed(time, generator)
 
 
 def hazards(

@@ -35,8 +35,7 @@ from blurfit.data import AnyArray
 from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
-from blurfit.schema.schema import values
-from blurfit.simulation.sampler import sampler_for, totals_of_products
+from blurfit.simulation.sampler import exact_totals, sampler_for
 from blurfit_lab.experiments.lines import measured
 
 PEOPLE = ("even", "uneven", "skewed")
@@ -159,9 +158,9 @@ def _cell(
     shown: dict[str, list[float]] = {name: [] for name in (*true, *REJECTED)}
     told = 0
     for _ in range(trials):
-        release = _sent(models, drawn(kind, count, generator), generator)
+        release = sent(models, drawn(kind, count, generator), generator)
         told += _ask_models(release, rows, shown, true)
-        moments = _sent(agreement, drawn(kind, count, generator), generator)
+        moments = sent(agreement, drawn(kind, count, generator), generator)
         for name, ask in QUESTIONS.items():
             with suppress(InfeasibleError):
                 shown[name] += inside(ask(moments), true[name])
@@ -172,11 +171,9 @@ def _cell(
     return means | {"models told": told / (3 * trials)}
 
 
-def _sent(agreement: Agreement, people: Table, generator: np.random.Generator) -> PublishedMoments:
+def sent(agreement: Agreement, people: Table, generator: np.random.Generator) -> PublishedMoments:
     """Return the release of these people, all noise drawn at once."""
-    v = values(agreement.schema, people)
-    rows = np.column_stack([np.ones(len(v)), v])
-    clean = totals_of_products(agreement, len(v), rows.T @ rows)
+    clean = exact_totals(agreement, people)
     return moments_of(agreement, sampler_for(agreement, clean).draw(generator))
 
 

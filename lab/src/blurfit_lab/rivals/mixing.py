@@ -49,8 +49,7 @@ eigenvalue at any ε; at ε = 10 the whole keeps 6.5, and 7.1 without the repair
 
 The authors' relation zeroes a record out.
 
-**Iterative Hessian Mixing.** IHM, Iterative Hessian Mixing: Newton's steps with sketched Hessians
-and noisy clipped gradients.
+**Iterative Hessian Mixing**: Newton's steps with sketched Hessians and noisy clipped gradients.
 
 Lev, Shenfeld, Srinivasan, Ligett and Wilson 2026 (arXiv 2601.07545). For ‖x‖ ≤ 1 and |y| ≤ 1, ν
 from the noisy smallest eigenvalue of G = Σxxᵀ, then T = 3 times

@@ -1,7 +1,6 @@
 """What all rivals share: what they minimise, what they draw from, and how they fit.
 
-**The risk.** What a rival minimises: Σℓ(w; x, y) over records in the unit ball, with the bounds
-that it needs.
+**The risk.** Σℓ(w; x, y) over records in the unit ball, with the bounds that a rival needs.
 
     argmin over ‖w‖ ≤ η of  Σℓ(w; x, y) + ½·ridge·‖w‖² + linear·w,      ‖x‖ ≤ 1, |y| ≤ 1
 
@@ -17,10 +16,7 @@ many problems at once, because all the rivals of a comparison share the pass.
 
 η + 2 and not 2η + 2, because ‖xxᵀ − x'x'ᵀ‖ ≤ 1. Both losses have a Hessian of rank one.
 
-**Distributions.** The distributions that rivals draw from, beyond the normal one.
-
-**The estimators.** What all rivals share: columns → the unit ball → a risk → weights in the user's
-own units.
+**The estimators.** Columns → the unit ball → a risk → weights in the user's own units.
 
     X, y ─ public bounds ─► x, y ─ sums or rows ─► Risk ─ the rival ─► w ─► coef_, intercept_
 
@@ -321,13 +317,16 @@ class Rival(BaseEstimator):  # type: ignore[misc]
         """From encoded rows; most rivals need only what a risk tells."""
         return self.release(self._risk(x, y), generator)
 
-    def _columns(self) -> tuple[Numeric, ...]:
+    def _target(self, name: str, /) -> Numeric | Binary:
+        raise NotImplementedError  # pragma: no cover
+
+    def _fit(self, named: Any, values: AnyArray, target: AnyArray) -> tuple[FloatArray, float]:
+        """Effects and intercept in the user's units; `named` may have the target's name."""
         unnamed = [f"x{place}" for place in range(self.n_features_in_)]
         names = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
-        return bounded_columns("bounds", self.bounds, names)
-
-    def _fit(self, schema: Schema, values: AnyArray, target: AnyArray) -> tuple[FloatArray, float]:
-        """Effects and intercept in the user's units."""
+        features = bounded_columns("bounds", self.bounds, names)
+        column = self._target(free_name(getattr(named, "name", None), names))
+        schema = Schema(features, column, self.fit_intercept)
         promise = self.promise()  # refuses what cannot be promised before any record is read
         columns = {column.name: values[:, k] for k, column in enumerate(schema.features)}
         x, y = schema.encode({**columns, schema.target.name: target})
@@ -356,11 +355,7 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
         values, target = validate_data(self, X, y, dtype="numeric", y_numeric=True)
-        columns = self._columns()
-        name = free_name(getattr(y, "name", None), [column.name for column in columns])
-        (column,) = bounded_columns("target_bounds", self.target_bounds, [name])
-        schema = Schema(columns, column, self.fit_intercept)
-        self.coef_, self.intercept_ = self._fit(schema, values, target)
+        self.coef_, self.intercept_ = self._fit(y, values, target)
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -368,6 +363,10 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
         check_is_fitted(self)
         values = validate_data(self, X, reset=False, dtype="numeric")
         return np.asarray(values @ self.coef_ + self.intercept_)
+
+    def _target(self, name: str, /) -> Numeric | Binary:
+        (column,) = bounded_columns("target_bounds", self.target_bounds, [name])
+        return column
 
     def _risk(self, x: FloatArray, y: FloatArray) -> Risk:
         statistics = Statistics(len(y), x.T @ x, x.T @ y)
@@ -403,10 +402,7 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
                 f"{len(classes)} {'class' if len(classes) == 1 else 'classes'}: "
                 "MomentPerturbationClassifier takes several."
             )
-        columns = self._columns()
-        name = free_name(getattr(y, "name", None), [column.name for column in columns])
-        schema = Schema(columns, Binary(name), self.fit_intercept)
-        effects, intercept = self._fit(schema, values, codes == 1)
+        effects, intercept = self._fit(y, values, codes == 1)
         self.classes_ = classes
         self.coef_, self.intercept_ = effects[None, :], np.array([intercept])
         return self
@@ -421,6 +417,9 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
         """The likelier label."""
         positive_scores = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive_scores.astype(np.intp)])
+
+    def _target(self, name: str, /) -> Numeric | Binary:
+        return Binary(name)
 
     def _risk(self, x: FloatArray, y: FloatArray) -> Risk:
         return LogisticRisk([(x, y)])
