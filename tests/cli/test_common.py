@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.cli import REFUSED, UNREACHABLE, Commands, as_exit
-from blurfit.cli._common import Answer, command, load_agreement
+from blurfit.cli._common import Answer, command
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError, ServiceError
 
 # 2: change what you typed; 3: try the same again; 4: it is not to be had as things stand.
@@ -101,19 +101,19 @@ def test_an_answer_is_a_sentence_or_json() -> None:
 def test_an_agreement_is_verified_when_it_is_read(propose, tmp_path) -> None:
     path, agreement = tmp_path / "agreement.json", propose()
     agreement.save(path)
-    assert load_agreement(path) == agreement
+    assert Agreement.load(path) == agreement
     document = agreement.to_dict()
     document["calibration"]["sigma"] *= 0.9
     weak = Agreement.from_dict(document)
     weak.save(path)
     with pytest.raises(NotCertifiedError):
-        load_agreement(path)
+        Agreement.load(path)
     path.write_text(agreement.to_json().replace('"upper":100', '"upper":101'))
     with pytest.raises(InvalidValueError, match="was changed after it was written"):
-        load_agreement(path)
+        Agreement.load(path)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(BlurfitError):
-        load_agreement(path)
+        Agreement.load(path)
 
 
 # ---- real processes

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from blurfit.agreement.waves import map_from_dict
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import next_map, on_curve
-from blurfit.theory.announced import map_from_dict
 from support.beliefs import belief_of, features, labels
 from support.waves_by_hand import score
 

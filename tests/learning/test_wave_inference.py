@@ -113,3 +113,20 @@ def test_one_step_from_afar_is_put_right_by_its_second_order(task) -> None:
     g, h = loss.slopes(rows @ best, y)
     exact = np.sqrt(np.diagonal(np.linalg.inv((rows * h[:, None]).T @ rows)))
     assert (short > 0.95 * exact).all()
+
+
+def test_what_the_cut_takes_from_dispersed_counts_is_put_back() -> None:
+    """Counts of variance m + 0.7m², cut at G = 15, which few of Poisson's would reach."""
+    generator = np.random.default_rng(5)
+    v, beta = generator.normal(size=(60_000, 3)), np.array([0.5, 0.0, -0.2])
+    rate = np.exp(1.4 + v @ beta)
+    y = np.minimum(generator.poisson(rate * generator.gamma(1 / 0.7, 0.7, len(v))), 200.0)
+    white = Whitening(np.zeros(3), np.eye(3), beta, 1.4)
+    chart = NewtonMap(white, PoissonNewton.of(200.0, 15.0, 15.0), radius=4.0, robust=True)
+    matrix, linear, squares = chart.sums(v, y)
+    sums = WaveSums(len(v), matrix, linear, 1e-6, squares)
+    found, cut = (newton_estimates(chart, replace(sums, squares=one)) for one in (squares, None))
+    off, before = (np.abs(one.coefficients - [1.4, *beta]) for one in (found, cut))
+    assert before[1] > 4 * np.sqrt(cut.covariance[1, 1])
+    assert off[1] < before[1] / 3
+    assert (off < 2 * np.sqrt(np.diagonal(found.covariance))).all()

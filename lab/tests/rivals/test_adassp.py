@@ -69,24 +69,13 @@ def test_the_noise_on_the_gram_matrix_and_the_ridge() -> None:
     generator = np.random.default_rng(2)
     k, d = noise_multiplier(1.0, 0.01), 1
     sums = Statistics(10, [[1e4]], [1e9])
-    drawn = [
-        1e9
-        / AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out").from_sums(
-            sums, generator
-        )[0]
-        for _ in range(4000)
-    ]
+    model = AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out")
+    drawn = [1e9 / model.from_sums(sums, generator)[0] for _ in range(4000)]
     assert kstest(drawn, norm(1e4, k).cdf).pvalue > 1e-3
     # G = 0: the noisy eigenvalue is cut to zero, and the ridge is the forecast, most of the time
     ridge = k * math.sqrt(d * math.log(2 * d * d / 0.05))
     empty = Statistics(10, [[0.0]], [1e9])
-    drawn = [
-        1e9
-        / AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out").from_sums(
-            empty, generator
-        )[0]
-        for _ in range(4000)
-    ]
+    drawn = [1e9 / model.from_sums(empty, generator)[0] for _ in range(4000)]
     assert np.median(drawn) == pytest.approx(ridge, abs=0.2 * k)
 
 

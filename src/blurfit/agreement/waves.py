@@ -39,7 +39,7 @@ invited as are waited for, colluders who are quick weigh twice as much, in waves
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -47,14 +47,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from blurfit.errors import InvalidValueError, OtherGroupError, whole
+from blurfit.errors import InvalidValueError, OtherGroupError, one_of, whole
 from blurfit.schema.columns import Categorical, Numeric, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import independent
-from blurfit.theory.announced import Announced, map_from_dict, wave_form
-from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import HazardMap
-from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton
+from blurfit.theory.forms import GaugeForm, WaveForm
+from blurfit.theory.hazards import Announced, HazardForm, HazardMap
+from blurfit.theory.maps import (
+    GaugeMap,
+    LogisticNewton,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    Whitening,
+)
 from blurfit.theory.planning import StageKind, Task
 
 _BITS = 64  # of u: a group's probability is right to within 2⁻⁶⁴
@@ -309,3 +315,64 @@ def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
             f"Expected count_bound={chart.loss.count_bound!r} to be {target.upper!r}, the schema's "
             f"largest {target.name!r}."
         )
+
+
+# ---- the maps that a wave can announce, read from an agreement, and the form of each
+
+_COMMON = {"kind", "mean", "whitening", "coefficients", "intercept"}
+_NEWTON = {"constant", "radius", "robust", "balance"}
+_OWN = {
+    "residual": {"radius", "scale", "bound", "weights", "robust", "stride"},
+    "gauge": {"scale", "features", "errors", "joint"},
+    "logistic": _NEWTON,
+    "poisson": {*_NEWTON, "count_bound", "curvature_bound", "gradient_bound"},
+    "hazard": {"bands", "events", "radius"},
+}
+
+
+def map_from_dict(entry: Mapping[str, Any]) -> Announced:
+    """Read the map of an agreement, and check it before any record is read."""
+    if not isinstance(entry, Mapping):
+        raise InvalidValueError(f"Expected a map to be a dict, got {type(entry).__name__}.")
+    kind = entry.get("kind")
+    one_of(tuple(_OWN), kind=kind)
+    expected = _COMMON | _OWN[str(kind)]
+    if set(entry) != expected:
+        raise InvalidValueError(
+            f"Expected a {kind} map to have {sorted(expected)}, got {sorted(entry)}."
+        )
+    if kind == "hazard":
+        return HazardMap.from_dict(entry)
+    whitening = Whitening.from_dict(entry)
+    if kind == "residual":
+        weights = entry["weights"]
+        if not isinstance(weights, list) or len(weights) != 3:
+            raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
+        c, a, b = weights
+        reach = entry["radius"], entry["scale"], entry["bound"]
+        return ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
+    if kind == "gauge":
+        ends = entry["features"], entry["errors"]
+        return GaugeMap(whitening, entry["scale"], *ends, entry["joint"])
+    loss: LogisticNewton | PoissonNewton
+    if kind == "logistic":
+        loss = LogisticNewton(entry["balance"])
+    else:
+        count, curvature, gradient = (
+            entry[f"{one}_bound"] for one in ("count", "curvature", "gradient")
+        )
+        loss = PoissonNewton(count, curvature, gradient, entry["balance"])
+    return NewtonMap(whitening, loss, entry["constant"], entry["radius"], entry["robust"])
+
+
+def wave_form(
+    chart: Announced, columns: tuple[str, ...], kept: tuple[int, ...], time: int | None = None
+) -> WaveForm:
+    """Return the form of a map; `time` is the column of a time until an event, if there is one."""
+    if isinstance(chart, HazardMap):
+        if time is None:
+            raise InvalidValueError("Expected a time to an event as the target of a hazard map.")
+        return HazardForm(chart, columns, kept, time)
+    if isinstance(chart, GaugeMap):
+        return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
+    return WaveForm(chart, columns, kept)

@@ -270,11 +270,6 @@ def steps(watch: Progress, total: int) -> Progress:
     return lambda *_: watch(next(done), total)
 
 
-def load_agreement(path: Path) -> "bf.Agreement":
-    """Read the agreement in a file, and verify it."""
-    return bf.Agreement.load(path)
-
-
 def load_agreed(path: Path) -> "Agreed":
     """Read the agreement in a file, or the plan of waves, and verify it."""
     from blurfit.agreement.plan import load_agreed

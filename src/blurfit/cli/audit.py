@@ -100,7 +100,7 @@ def audit_command(
     tried: Any = {"trials": trials, "confidence": confidence, "seed": seed}
     if where is None:
         assert file is not None
-        agreement = common.load_agreement(file)
+        agreement = bf.Agreement.load(file)
         with common.watched("attack") as watch:
             findings = audit_agreement(
                 agreement,

@@ -383,21 +383,19 @@ def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int) -> Answe
     """Forecast what liars could do to a plan's model: its errors are not forecast."""
     from blurfit.cli import _reports as reports
     from blurfit.forecast.choices import moved_in_waves
+    from blurfit.forecast.sweep import plain
     from blurfit.schema.schema import titles
 
     refuse_for_an_agreement(options, advising=False)
     population = population_of(ProposalFile(plan.schema), options)
-    moved = _finite(moved_in_waves(plan, population, seed))
+    moved = plain(moved_in_waves(plan, population, seed))
     return Answer({"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)))
-
-
-def _finite(moved: dict[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in moved.items()}
 
 
 def _moved_by_liars(proposal: ProposalFile, population: "People") -> dict[str, float | None] | None:
     """Return by how much 1 % of liars could move each coefficient, where that can be told."""
     from blurfit.forecast.choices import moved_by_liars
+    from blurfit.forecast.sweep import plain
 
     if proposal.agreement is None:
         return None
@@ -405,7 +403,7 @@ def _moved_by_liars(proposal: ProposalFile, population: "People") -> dict[str, f
         found = moved_by_liars(proposal.agreement, population)
     except bf.InfeasibleError:
         return None
-    return _finite(found)
+    return plain(found)
 
 
 def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | None":

@@ -413,8 +413,6 @@ def token(
     This takes effect at once, without restarting any service. To rotate a token, grant another
     under a new name, and revoke the first one when nobody uses it any more.
     """
-    from blurfit.protocol import tokens
-
     with bf.Store(place) as store:
         if name is None:
             found = store.granted()
@@ -548,7 +546,7 @@ def export(agreement: Path, place: str, out: Path) -> Answer:
     """
     from blurfit.files.learn import export as write
 
-    agreed = common.load_agreement(agreement)
+    agreed = bf.Agreement.load(agreement)
     with bf.Store(place) as store, common.watched("export") as watch:
         rows = write(store, agreed.fingerprint, out, watch)
     return Answer(

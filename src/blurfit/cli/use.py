@@ -78,7 +78,7 @@ def learn(
 
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
-    agreed = common.load_agreement(agreement)
+    agreed = bf.Agreement.load(agreement)
     refuse_moments_of_input(agreed, moments)
     if agreed.sums_alone and moments is None:
         raise InvalidValueError(
@@ -209,15 +209,11 @@ def _drawn(
     return Answer({"out": str(out), "rows": count}, words)
 
 
-def model_questions(command: Any) -> Any:
-    """Give a command the options by which a model is asked more."""
-    for option in (
-        common.picture_file,
-        click.option("--effect", help="Tell, and draw, the mean along this QUESTION."),
-        click.option("--test", "hypotheses", help='Test hypotheses: "age = 0, hours = 2*age".'),
-    ):
-        command = option(command)
-    return command
+model_questions = common.options(  # by which a model is asked more
+    click.option("--test", "hypotheses", help='Test hypotheses: "age = 0, hours = 2*age".'),
+    click.option("--effect", help="Tell, and draw, the mean along this QUESTION."),
+    common.picture_file,
+)
 
 
 def ask_model(

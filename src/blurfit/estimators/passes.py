@@ -69,8 +69,8 @@ from blurfit.estimators.whitened import (
     symmetric,
 )
 from blurfit.schema.columns import Feature
-from blurfit.theory.announced import Announced
 from blurfit.theory.forms import WaveForm
+from blurfit.theory.hazards import Announced
 from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")

@@ -26,8 +26,8 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrmm, strmm
 
 from blurfit.data import FloatArray, IntArray
-from blurfit.theory.announced import Announced
 from blurfit.theory.forms import WaveForm
+from blurfit.theory.hazards import Announced
 from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 if TYPE_CHECKING:

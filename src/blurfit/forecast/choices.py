@@ -23,7 +23,7 @@ themselves.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -264,27 +264,18 @@ def forecast_beside(
     population: People,
     rows: FloatArray,
     *,
-    contributors: Sequence[int],
-    epsilons: Sequence[float] = (1.0,),
-    local_epsilons: Sequence[float | None] = (None,),
     terms: Mapping[str, Any] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
     progress: Progress = silent,
+    **asked: Any,
 ) -> PublicForecast:
-    """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`."""
+    """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`; what else
+    is asked for as in `forecast`.
+    """
     rest = dict(terms or {})
     named = {"public_rows": ANY_FILE, "sends": rest.pop("sends", "everything")}
     rest.pop("public_rows", None)
-    asked: dict[str, Any] = {
-        "contributors": contributors,
-        "epsilons": epsilons,
-        "mechanisms": ["moment"],
-        "local_epsilons": local_epsilons,
-        "draws": draws,
-        "seed": seed,
-    }
     read = rows[:MOST_ROWS]
+    asked |= {"mechanisms": ["moment"], "draws": asked.get("draws", DRAWS)}
     alone = forecast(schema, population, terms=rest, **asked)
     more: dict[str, Any] = {"terms": rest | named, "public": read, "progress": progress}
     return _beside(alone, forecast(schema, population, **asked, **more), len(read))

@@ -214,17 +214,7 @@ class Forecast:
             )
             for one in self.cases
         ]
-        return {
-            "population": self.population,
-            "measure": self.measure,
-            "rows_each": self.rows_each,
-            "alike": self.alike,
-            "is_label": self.is_label,
-            "constant": self.constant,
-            "best": self.best,
-            "level": LEVEL,
-            "cases": rows,
-        }
+        return asdict(self) | {"level": LEVEL, "cases": rows}
 
 
 def plain(facts: dict[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,13 @@ For counts h' = h, and a quarter of d² is taken; for labels h' has two signs, a
 square of that is added, shared among all directions; d² is that of the step less what its own error
 adds.
 
+**Counts that were cut.** Slopes of counts are cut to ±G, and of counts more widely dispersed than
+Poisson's that takes away c = E[(y − e^t − G)₊ | t], most where rates are high: Σp lacks Σc·x, and
+the step A⁻¹Σc·x. For counts of a negative binomial law, of variance m + αm² at the rate m = e^t,
+partial moments are incomplete beta functions, and α is told by φ, with slopes cut alike in it
+(`_cut_counts`). The step that is lacking is put on. Another law, or φ's noise, may make it a half
+of that or one and a half times: the square of its half is added to the error.
+
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
 where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3: what (Â + G)⁻¹
 leaves of its bias is of the order κ², a tenth of the step.
@@ -97,6 +104,7 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import expm
+from scipy.special import betainc
 
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
@@ -127,7 +135,16 @@ from blurfit.learning.waves import (
 )
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.forms import JointColumn
-from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap
+from blurfit.theory.maps import (
+    LARGEST_LOG_RATE,
+    NORMAL_NODES,
+    NORMAL_WEIGHTS,
+    LogisticNewton,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    WaveMap,
+)
 from blurfit.theory.numerics import root_of_increasing
 
 MOST_NOISE = 0.3  # κ
@@ -138,6 +155,7 @@ SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far
 MOST_CUT = 0.5  # of R², Σ(s·g)² for each person: more where most are cut, whom the gauge missed
 FEW, CLEAR = 0.01, 2.5  # a share of people at the bounds, and the deviations that they must be
 LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
+DISPERSIONS = np.geomspace(1e-3, 8.0, 40)  # α, from nearly Poisson's to wider than counts are
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
 
@@ -433,6 +451,10 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     kept = max(0.0, 1 - float(np.diagonal(privacy) @ squares) / float(theta**2 @ squares))
     more = kept * (bend @ bend / 3 - bend / 2) @ theta
     short += np.outer(more, more) / 4
+    if isinstance(chart.loss, PoissonNewton) and sums.squares is not None:
+        dispersion = float(np.trace(np.linalg.solve(read.gram, middle))) / len(theta)
+        lost = sums.count * inverse @ (_cut_counts(chart, chart.loss, dispersion) * scale)
+        more, short = more + lost, short + np.outer(lost, lost) / 4
     turn = expm(-kept * bend)
     classical, privacy = turn @ classical, turn @ privacy @ turn.T
     sampling = classical if sums.squares is None else turn @ sampling @ turn.T
@@ -449,6 +471,37 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         condition=condition,
         uneven=False,
     )
+
+
+def _cut_counts(chart: NewtonMap, loss: PoissonNewton, dispersion: float) -> FloatArray:
+    """Return E[c·x] of x = (1, f), f white and Gaussian: what the cut takes away for each record,
+    of counts that are dispersed as this.
+    """
+    z, weights = NORMAL_NODES, NORMAL_WEIGHTS
+    mean, deviation = chart.whitening.scores
+    rate = np.exp(np.minimum(mean + deviation * z, LARGEST_LOG_RATE))
+    end = np.minimum(rate + loss.gradient_bound, loss.count_bound)
+    size = 1 / DISPERSIONS[:, None]  # of the negative binomial law
+    odds = rate / (rate + size)
+
+    def beyond(end: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """P(y > end), E[y; y > end] and E[y(y − 1); y > end]."""
+        last = np.maximum(end - 1, 1e-9)
+        squares = rate**2 * (1 + 1 / size) * betainc(last, size + 2, odds)
+        share = np.asarray(betainc(end + 1, size, odds), dtype=np.float64)
+        return share, rate * betainc(end, size + 1, odds), squares
+
+    share, first, second = beyond(end)
+    square = second + (1 - 2 * rate) * first + (rate**2 - loss.gradient_bound**2) * share
+    seen = (
+        (rate + rate**2 / size - square) @ weights / (loss.slopes(np.log(rate), 0.0)[1] @ weights)
+    )
+    above, most = beyond(loss.count_bound)[:2]
+    lost = np.maximum(first - end * share - (most - loss.count_bound * above), 0.0)
+    found = np.array([np.interp(dispersion, np.maximum.accumulate(seen), one) for one in lost.T])
+    slope = np.linalg.solve(chart.whitening.matrix.T, chart.whitening.coefficients)
+    along = slope / max(float(np.linalg.norm(slope)), 1e-12)
+    return np.append(found @ weights, (found * z) @ weights * along)
 
 
 def _bend(chart: NewtonMap, q: FloatArray) -> FloatArray:

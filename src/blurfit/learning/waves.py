@@ -86,9 +86,8 @@ from blurfit.learning.gauge import (
 )
 from blurfit.learning.shrinkage import Shrunk, read_linearly
 from blurfit.learning.sums import Noise, Submodel
-from blurfit.theory.announced import Announced
 from blurfit.theory.forms import ColumnKind
-from blurfit.theory.hazards import BAND, HazardMap
+from blurfit.theory.hazards import BAND, Announced, HazardMap
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
     LARGEST_RADIUS,

@@ -43,10 +43,9 @@ from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.survival import LogisticSurvivalModel
 from blurfit.schema.vectors import units
-from blurfit.theory.announced import Announced
 from blurfit.theory.events import EventForm
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import HazardMap
+from blurfit.theory.hazards import Announced, HazardMap
 from blurfit.theory.maps import GaugeMap
 from blurfit.theory.planning import information, mean_alone, stride_of_squares
 

@@ -31,9 +31,8 @@ from blurfit.learning.sums import JointSums
 from blurfit.learning.tables import Answer
 from blurfit.model.answers import Answers
 from blurfit.model.model import PublishedModel
-from blurfit.model.tables import EVEN, Asked, levels_of, promise_of
-from blurfit.schema.columns import Categorical, Numeric
-from blurfit.schema.derived import Bands
+from blurfit.model.tables import EVEN, Asked, bands_of, levels_of, limits_of, promise_of
+from blurfit.schema.columns import Categorical
 from blurfit.schema.formulas import Formula
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import Units, units
@@ -118,7 +117,6 @@ class ByGroup:
         """Return the mean of a number, or the share of a yes, in each group."""
         one, by = self._target(name), self.question.name
         models = self._models(Formula(name, ()), confidence)
-        limits = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
         test = None
         if len(models.models) > 1:
             test = reading.equal(models.answer, f"{name} is equal in all groups of {by}")
@@ -127,7 +125,7 @@ class ByGroup:
             title=f"Mean of {name} by {by}",
             keys=(by,),
             rows=tuple((group,) for group in models.models),
-            limits=limits,
+            limits=limits_of(one),
             hypothesis=test,
         )
 
@@ -395,16 +393,7 @@ def _pay_figures(groups: ByGroup, pay: str, one: str, other: str, confidence: fl
     All of them are functions of the numbers of people in each band of each group, whose noises go
     together as those of the groups' sums do; errors follow to first order.
     """
-    schema = groups.moments.agreement.schema
-    source = schema.question(pay)
-    declared = (each for each in schema.features if isinstance(each, Bands) and each.of == (pay,))
-    bands = next(declared, None)
-    if bands is None or not isinstance(source, Numeric):
-        raise InvalidValueError(
-            f"Expected bands of {pay!r} in the schema: declare Bands({pay!r}, edges=…) before "
-            "anything is collected."
-        )
-    edges = np.array([source.lower, *bands.edges, source.upper])
+    bands, edges = bands_of(groups.moments.agreement.schema, pay)
     places = [groups._place(name) for name in (one, other)]
     found = []
     for place in places:

@@ -236,16 +236,17 @@ def _cells(one: Estimate | None, name: str, moved: str) -> tuple[str, ...]:
     """A row but its last cell; nothing can be said of a level that hardly anybody has."""
     if one is None:
         return name, *("–",) * 7
+    return name, *cells(one), moved, f"{one.statistic:.2f}", probability(one.p_value)
+
+
+def cells(one: Estimate) -> tuple[str, ...]:
+    """An estimate, its error, how much of that is privacy's, and its interval."""
     error = one.standard_error
     return (
-        name,
         number(one.value, error),
         number(error),
         number(one.privacy_error),
         f"{number(one.lower, error)} to {number(one.upper, error)}",
-        moved,
-        f"{one.statistic:.2f}",
-        probability(one.p_value),
     )
 
 

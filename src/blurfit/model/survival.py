@@ -27,7 +27,7 @@ from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, axes
 from blurfit.learning.hazards import Curve, EventSums, LogRank
 from blurfit.learning.inference import Estimate, Inference
-from blurfit.model.summary import Section, Summary, number, probability
+from blurfit.model.summary import Section, Summary, cells, probability
 from blurfit.schema.columns import Binary, Categorical, Question, TimeToEvent
 from blurfit.schema.schema import titles, values
 from blurfit.theory.events import EventForm
@@ -183,15 +183,7 @@ class SurvivalModel:
         sections = []
         try:
             rows = tuple(
-                (
-                    called.get(one.name, one.name),
-                    number(one.value, one.standard_error),
-                    number(one.standard_error),
-                    number(one.privacy_error),
-                    f"{number(one.lower, one.standard_error)} to "
-                    f"{number(one.upper, one.standard_error)}",
-                    probability(one.p_value),
-                )
+                (called.get(one.name, one.name), *cells(one), probability(one.p_value))
                 for one in self.estimates(confidence)
             )
             told = self.COEFFICIENT

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.linalg import block_diag
 
+from blurfit.data import FloatArray
 from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
@@ -46,6 +47,7 @@ from blurfit.model.answers import Answers
 from blurfit.model.fitting import in_units
 from blurfit.schema.columns import Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
+from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
 from blurfit.schema.vectors import units
 
@@ -136,16 +138,15 @@ class Asked:
             found = (
                 _overall(sums, one) if isinstance(one, Numeric) else _share_of_yes(sums, one, None)
             )
-            within = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
-            return Answers(title, ("question",), rows, found, promise_of(self), confidence, within)
+            told = title, ("question",), rows, found, promise_of(self), confidence
+            return Answers(*told, limits_of(one))
         levels = levels_of(sums, schema.question(by))
         rows = tuple((level,) for level in levels.names)
         if not isinstance(one, Numeric):
-            found, limits, notes = _share_of_yes(sums, one, levels), (0.0, 1.0), []
+            found, notes = _share_of_yes(sums, one, levels), []
         else:
             found = _means(sums, one, levels, bounded=spread == "bounded")
             notes = [POOLED if spread == "pooled" else BOUNDED]
-            limits = (one.lower, one.upper)
         hidden = [
             level
             for level, value in zip(levels.names, found.values, strict=True)
@@ -164,7 +165,7 @@ class Asked:
             found,
             promise_of(self),
             confidence,
-            limits=limits,
+            limits=limits_of(one),
             assumes=tuple(notes),
             hypothesis=test,
         )
@@ -245,16 +246,8 @@ class Asked:
         """
         inside_unit_interval(share=share)
         schema, sums = self.agreement.schema, self.joint
-        source = schema.question(name)
-        declared = (one for one in schema.features if isinstance(one, Bands) and one.of == (name,))
-        bands = next(declared, None)
-        if bands is None or not isinstance(source, Numeric):
-            raise InvalidValueError(
-                f"Expected bands of {name!r} in the schema: declare Bands({name!r}, edges=…) "
-                "before anything is collected."
-            )
+        bands, edges = bands_of(schema, name)
         own = levels_of(sums, bands)
-        edges = np.array([source.lower, *bands.edges, source.upper])
         if by is None:
             rows: tuple[tuple[str, ...], ...] = ((name,),)
             groups = [tables.shares(tables.counts(sums, own))]
@@ -274,7 +267,7 @@ class Asked:
             _stacked([one for one, _ in found]),
             promise_of(self),
             confidence,
-            limits=(source.lower, source.upper),
+            limits=limits_of(schema.question(name)),
             beyond=np.array([wide for _, wide in found]),
             assumes=(EVEN,),
         )
@@ -410,7 +403,6 @@ class Calibrated:
             )
             for each in found
         ]
-        limits = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
         answer = _stacked(parts)
         levels = isinstance(one, Categorical)
         return Answers(
@@ -420,7 +412,7 @@ class Calibrated:
             answer,
             promise_of(self.moments),
             confidence,
-            limits=limits,
+            limits=limits_of(one),
             shown=tables.on_simplex(answer.values) if levels else None,
             assumes=(LINEAR,),
         )
@@ -502,7 +494,7 @@ def _known_of(one: Question, given: Any) -> dict[str, float]:
         if not np.isfinite(parts).all() or (parts < 0).any() or parts.sum() <= 0:
             raise InvalidValueError(f"Expected counts or shares of {one.name!r} of at least 0.")
         return dict(zip(one.columns, (parts / parts.sum()).tolist(), strict=True))
-    lower, upper = (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
+    lower, upper = limits_of(one)
     if isinstance(given, bool) or not isinstance(given, int | float) or not lower <= given <= upper:
         raise InvalidValueError(
             f"Expected the population's mean of {one.name!r} between {lower:g} and {upper:g}."
@@ -510,10 +502,25 @@ def _known_of(one: Question, given: Any) -> dict[str, float]:
     return {one.name: float(given)}
 
 
-# ---- rows
-
-
 # ---- reading
+
+
+def limits_of(one: Question) -> tuple[float, float]:
+    """Return between what a number's mean lies, or a share."""
+    return (one.lower, one.upper) if isinstance(one, Numeric) else (0.0, 1.0)
+
+
+def bands_of(schema: Schema, name: str) -> tuple[Bands, FloatArray]:
+    """Return the bands of a number, and all their edges; refuse one without."""
+    source = schema.question(name)
+    declared = (one for one in schema.features if isinstance(one, Bands) and one.of == (name,))
+    bands = next(declared, None)
+    if bands is None or not isinstance(source, Numeric):
+        raise InvalidValueError(
+            f"Expected bands of {name!r} in the schema: declare Bands({name!r}, edges=…) before "
+            "anything is collected."
+        )
+    return bands, np.array([source.lower, *bands.edges, source.upper])
 
 
 def levels_of(sums: JointSums, one: Question) -> Levels:

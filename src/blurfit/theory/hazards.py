@@ -96,6 +96,8 @@ from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.maps import (
     LARGEST_RADIUS,
     LARGEST_SCORE,
+    GaugeMap,
+    WaveMap,
     Whitening,
     gaussian_mean,
     into_ball,
@@ -206,6 +208,9 @@ class HazardMap:
         """Read what `to_dict` wrote."""
         whitening = Whitening.from_dict(entry)
         return cls(whitening, entry["bands"], entry["events"], entry["radius"])
+
+
+Announced = WaveMap | GaugeMap | HazardMap  # what a wave can announce
 
 
 @dataclass(frozen=True, eq=False)

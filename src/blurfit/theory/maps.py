@@ -198,8 +198,8 @@ FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ 
 FREE_SQUARES = 4.5  # τ, up to which it is so with the squared slopes as well
 LARGEST_LOG_RATE = 30.0  # rates are from 1e-13 to 1e13
 LARGEST_SLOPE = 1e13
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+NORMAL_NODES, NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+NORMAL_WEIGHTS = NORMAL_WEIGHTS / NORMAL_WEIGHTS.sum()
 _HUGE = 1e300  # stands for infinity, where a mean of squares follows
 LOG_RATES = (-LARGEST_LOG_RATE, LARGEST_LOG_RATE)
 LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1, 1]
@@ -511,7 +511,7 @@ def numbers(most: float, **named: ArrayLike) -> FloatArray:
 
 def gaussian_mean(function: Callable[[FloatArray], FloatArray], mean: float, sd: float) -> float:
     """E[f(t)] for t ~ N(mean, sd²), by 21 points of Gauss and Hermite."""
-    return float(_WEIGHTS @ function(mean + sd * _NODES))
+    return float(NORMAL_WEIGHTS @ function(mean + sd * NORMAL_NODES))
 
 
 def within(low: float, high: float, **values: float) -> None:
@@ -685,7 +685,9 @@ class NewtonMap:
             g, h = self.loss.slopes(mean + deviation * z, -1.0)
             return h if isinstance(self.loss, PoissonNewton) else h * (1 - 2 * g)
 
-        return np.array([float(_WEIGHTS @ (third(_NODES) * _NODES**k)) for k in range(4)])
+        return np.array(
+            [float(NORMAL_WEIGHTS @ (third(NORMAL_NODES) * NORMAL_NODES**k)) for k in range(4)]
+        )
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of (ΣM, Σp), with Σppᵀ if it is sent, whatever the map is: the loss's own."""
