@@ -274,7 +274,9 @@ class InputPerturbationRegressor(InputPerturbation, PerturbationRegressor):
     Args:
         epsilon: ε of the model.
         delta: δ of the model.
-        bounds: of the features, public, as for `MomentPerturbationRegressor`.
+        bounds: what is publicly known of the features: {"age": (18, 90), "region": ["north",
+            "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
+            each column. Needed: never take them from the data. Values outside are clipped.
         target_bounds: (lower, upper) of the target, public likewise; a `Schema` has its own.
         neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
@@ -287,8 +289,10 @@ class InputPerturbationRegressor(InputPerturbation, PerturbationRegressor):
         rule: "certified" is proved, "published" is what the paper prints.
         split: the share of ε that pays for the curvature; None takes 0.2, which does better on
             public data than what minimises the bound on the excess risk for the worst of data.
-        per_record: blur each row by itself: the same distribution, for more time.
-        random_state: None for noise from the operating system; a seed is for experiments only.
+        per_record: blur each row by itself, as its own contributor would. The same distribution,
+            for more time.
+        random_state: None for noise from the operating system. A seed, or a NumPy generator, is
+            for experiments only: a `NotPrivateWarning`, `guarantee_` and the model say so.
 
     Attributes:
         coef_: what predictions multiply each feature by, in your own units; of a categorical, each
