@@ -14,8 +14,8 @@ from blurfit.estimators import blocks, passes, whitened
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People
 from blurfit.estimators.whitened import reaches_all
-from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit.schema.schema import values as encoded_values
 from blurfit.theory.maps import (
     GaugeMap,
     LogisticNewton,
@@ -30,7 +30,7 @@ def reference(values, targets, columns):
     """v of the schema, row by row."""
     schema = Schema(columns, Numeric("y", -1, 1))
     table = {column.name: values[:, place] for place, column in enumerate(columns)}
-    v = vectors.values(schema, table, [column.name for column in columns])
+    v = encoded_values(schema, table, [column.name for column in columns])
     whole = np.column_stack([np.ones(len(v)), v, targets])
     return whole.T @ whole
 
@@ -104,7 +104,7 @@ def test_levels_and_signs_in_any_order(order) -> None:
     found = Rows(np.asarray(values, order=order), targets, columns).joint.matrix(1000)
     table = {"a": np.array(["x", "y", "z"])[values[:, 0].astype(int)], "b": values[:, 1]}
     table |= {"c": values[:, 2], "d": values[:, 3]}
-    v = vectors.values(Schema(columns, Numeric("t", 0, 1)), table, ["a", "b", "c", "d"])
+    v = encoded_values(Schema(columns, Numeric("t", 0, 1)), table, ["a", "b", "c", "d"])
     whole = np.column_stack([np.ones(1000), v, targets])
     np.testing.assert_allclose(found, whole.T @ whole, atol=1e-9)
 
@@ -155,7 +155,7 @@ def sent(chart, rows: Rows) -> np.ndarray:
     columns = rows.columns
     table = {column.name: rows.values[:, place] for place, column in enumerate(columns)}
     names = [column.name for column in columns]
-    v = vectors.values(Schema(columns, Numeric("y", -1, 1)), table, names)
+    v = encoded_values(Schema(columns, Numeric("y", -1, 1)), table, names)
     kept = tuple(range(v.shape[1]))[: chart.whitening.dimension]
     form = wave_form(chart, tuple(f"v{i}" for i in range(v.shape[1] + 1)), kept)
     return form, form.products(np.column_stack([v, rows.targets[:, 0]])).sum(axis=0)
@@ -201,7 +201,7 @@ def test_levels_are_whitened_where_they_are() -> None:
     rows = Rows(values, target, columns)
     table = {"a": np.array(["x", "y", "z"])[values[:, 0].astype(int)]}
     table |= {"b": values[:, 1], "c": values[:, 2]}
-    v = vectors.values(Schema(columns, Numeric("y", -1, 1)), table, ["a", "b", "c"])
+    v = encoded_values(Schema(columns, Numeric("y", -1, 1)), table, ["a", "b", "c"])
     for radius in (1.2, 50.0):
         form = wave_form(a_map("residual", 4, radius), tuple("xyzbct"), (0, 1, 3, 4))
         assert len(rows.joint.total) == 5
@@ -333,7 +333,7 @@ def test_known_products_give_what_each_row_sends(radius, outside, robust) -> Non
     assert radius == 40 or (about.sizes > radius * np.sqrt(p)).any() == (radius == 1.05)
     columns = [Numeric(one.name, one.lower, one.upper) for one in table.columns]
     names = {one.name: table.values[:, at] for at, one in enumerate(columns)}
-    v = vectors.values(Schema(columns, Numeric("y", -1, 1)), names, list(names))
+    v = encoded_values(Schema(columns, Numeric("y", -1, 1)), names, list(names))
     expected = form.sums(np.column_stack([v, table.targets]))
     np.testing.assert_allclose(
         table.sums(form), expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max()
