@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from blurfit import Binary, Categorical, Numeric, Schema
 from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.schema.schema import values
 from blurfit.schema.vectors import (
     coefficients,
     joint_form,
     kind_of,
     units,
     user_units_matrix,
-    values,
 )
 from support.schemas import moderate, schemas, tables, weights_for
 

@@ -222,7 +222,6 @@ def release_plan(
         raise InvalidValueError("Expected the agreement and the files of the first wave at least.")
     course = Course.of(plan, ())
     for agreement, words in collected:
-        agreement.verify()
         course.require(agreement)
         found = release_files(agreement, words, engine, **options)
         if found.moments is None:

@@ -166,7 +166,7 @@ class Metrics:
         yield refusals
 
     def text(self, statuses: list[Status], *, exact: bool) -> bytes:
-        """Everything, in Prometheus's text format; rounded as `shown_counts` does unless exact."""
+        """Everything, in Prometheus's text format; rounded as `shown` does unless exact."""
         self._exact = exact
         registry = CollectorRegistry()
         registry.register(self)

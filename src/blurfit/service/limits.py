@@ -131,9 +131,6 @@ class InProgress(Generic[_Found]):
             ended.exception()  # seen, even if nobody waits any more
 
 
-# ---- how much anyone may take
-
-
 # ---- addresses
 
 

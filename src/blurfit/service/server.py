@@ -89,7 +89,7 @@ class Bounds:
     head_lines: int = 100
     waiting_requests: int = 8
     head_seconds: float = 10.0
-    body_seconds: float = 35.0  # a little more than `bodies.SECONDS_FOR_A_BODY`, which says more
+    body_seconds: float = 35.0  # a little more than `limits.SECONDS_FOR_A_BODY`, which says more
     answer_seconds: float = 120.0
     connections_of_an_address: int = 256
     connections: int = 2**15

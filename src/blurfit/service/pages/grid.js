@@ -90,22 +90,22 @@ export function verifyMoment(calibration, reach) {
   return logDelta(calibration.mu, model.epsilon) <= Math.log(model.delta);
 }
 
-// ---- The numbers that a contributor sends, in runs that share a grid: mirrors
-// `blurfit.agreement.numbers`.
+// ---- How the numbers that a contributor sends are blurred: mirrors `blurfit.agreement.numbers`.
 
 // deviation/step, as in Python: below, noise would hardly show; above, sums would not be exact
 export const LEAST_RATIO = 2 ** -10;
 export const MOST_RATIO = 2 ** 45;
 
-/** The numbers that a contributor sends, in runs that share a grid: where each begins and ends, its
- * step, the deviation of each number's noise, and a bound on the norm of the exact numbers. */
-export function partsOf(agreement) {
-  const { calibration, grid } = agreement;
+/** The step of the grid, whether numbers are rounded to it at random, the deviation of each number's
+ * noise, and a bound on the norm of the exact numbers. */
+export function noiseFor(agreement) {
+  const { calibration, grid, proofs } = agreement;
+  const { counts, reach } = formOf(agreement);
   const diagonal = noiseOf(calibration);
-  const form = formOf(agreement);
-  const deviations = form.counts.map((count) => diagonal / Math.sqrt(count));
-  const [step, bound] = [grid.quadratic, form.reach("zero-out")];
-  const [start, end] = [0, deviations.length];
-  const atRandom = agreement.proofs === true; // how numbers are rounded to the grid
-  return [{ start, end, step, atRandom, deviations, bound }];
+  return {
+    step: grid.quadratic,
+    atRandom: proofs === true,
+    deviations: counts.map((count) => diagonal / Math.sqrt(count)),
+    bound: reach("zero-out"),
+  };
 }

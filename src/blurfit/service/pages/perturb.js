@@ -4,7 +4,7 @@
 //   wave, what its map makes of the record
 
 import { formOf, valuesOf } from "./forms.js";
-import { inSteps, LEAST_RATIO, MOST_RATIO, partsOf } from "./grid.js";
+import { inSteps, LEAST_RATIO, MOST_RATIO, noiseFor } from "./grid.js";
 import { discreteGaussian, fractionOf, newIdentifier, uniformBits } from "./noise.js";
 
 /** A function from records to the numbers that each would send without any noise: of several entries
@@ -23,23 +23,16 @@ export function exactly(agreement) {
 
 /** What will be blurred, in whole steps of the grid. */
 export function onGrid(agreement, record) {
-  const exact = exactly(agreement)(record);
-  return partsOf(agreement).flatMap(({ start, end, step, atRandom }) =>
-    inSteps(exact.slice(start, end), step, atRandom ? uniform : null),
-  );
+  const { step, atRandom } = noiseFor(agreement);
+  return inSteps(exactly(agreement)(record), step, atRandom ? uniform : null);
 }
 
 /** {identifier, numbers, exact}: what is sent, and for the page alone what it was. */
 export function perturb(agreement, record) {
   const whole = onGrid(agreement, record);
-  const parts = partsOf(agreement);
-  const numbers = parts.flatMap(({ start, end, step, deviations }) =>
-    blurred(whole.slice(start, end), deviations, step),
-  );
-  const exact = parts.flatMap(({ start, end, step }) =>
-    whole.slice(start, end).map((steps) => steps * step),
-  );
-  return { identifier: newIdentifier(), numbers, exact };
+  const { step, deviations } = noiseFor(agreement);
+  const exact = whole.map((steps) => steps * step);
+  return { identifier: newIdentifier(), numbers: blurred(whole, deviations, step), exact };
 }
 
 /** A multiple of 2⁻⁵³ from 0 to 1, each as likely as the others. */

@@ -1,7 +1,7 @@
 // What would leave this device, and what could be read from it, before anything does.
 
 import { formOf } from "./forms.js";
-import { partsOf } from "./grid.js";
+import { noiseFor } from "./grid.js";
 import { number, percent, t } from "./language.js";
 import { h, show, svg } from "./page.js";
 import { exactly } from "./perturb.js";
@@ -86,7 +86,7 @@ const SAID = Symbol("said"); // some answer, whatever it is
 /** [{column, candidates, probabilities}] for each question that was asked. */
 function beliefs(agreement, record, sent) {
   const exact = exactly(agreement);
-  const deviations = partsOf(agreement).flatMap((part) => part.deviations);
+  const { deviations } = noiseFor(agreement);
   const misfit = (numbers) =>
     numbers.reduce((sum, one, i) => sum + ((sent.numbers[i] - one) / deviations[i]) ** 2, 0) / 2;
   return askedOf(agreement.schema).map((column) => {
@@ -139,7 +139,7 @@ function isRead(belief) {
  * them as well as two answers that are 2.6 deviations apart, which tells them apart 9 times in 10. */
 export function mostCouldBeRead(agreement) {
   const exact = exactly(agreement);
-  const deviations = partsOf(agreement).flatMap((part) => part.deviations);
+  const { deviations } = noiseFor(agreement);
   const asked = askedOf(agreement.schema);
   const middle = (some) => some[Math.floor(some.length / 2)];
   const record = Object.fromEntries(asked.map((one) => [one.name, middle(candidatesOf({ ...one, optional: false }))]));

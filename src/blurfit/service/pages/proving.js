@@ -5,7 +5,7 @@ import { fromHexadecimal } from "./bytes.js";
 import { demand } from "./checks.js";
 import { formOf } from "./forms.js";
 import { logUpperTail } from "./gaussian.js";
-import { DISCRETE_SHARE, partsOf } from "./grid.js";
+import { DISCRETE_SHARE, noiseFor } from "./grid.js";
 import { errorOf, provesSomething, shard, shortVector } from "./prio3.js";
 
 const PROOFS = 3;
@@ -15,7 +15,7 @@ const [LOG_HASHES, LEAST_WEIGHT, DIGITS, DOUBT] = [80, 2 ** 8, 8, 1e-7]; // doub
 
 /** What is proved under an agreement; refused (NotCertified) where it could prove nothing. */
 export function provingOf(agreement) {
-  const [part] = partsOf(agreement);
+  const part = noiseFor(agreement);
   const { counts } = formOf(agreement);
   const radius = radiusOf(agreement, part, counts);
   demand(Number.isFinite(radius), "epsilon", agreement.calibration.model.epsilon);

@@ -10,7 +10,7 @@ import {
 import { formOf, isLater, multiplied, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import {
-  LEAST_RATIO, MOST_RATIO, noiseOf, partsOf, roundingOf, submissionMu as momentMu, verifyGrid, verifyMoment,
+  LEAST_RATIO, MOST_RATIO, noiseFor, noiseOf, roundingOf, submissionMu as momentMu, verifyGrid, verifyMoment,
 } from "./grid.js";
 import { t } from "./language.js";
 import {
@@ -286,11 +286,10 @@ function verifyLocal({ local }, mu) {
 /** Noise that can be drawn exactly, and numbers that can be added so: whether a record can be sent
  * must not depend on its answers. Mirrors `blurfit.agreement.agreement.refuse_unless_blurrable`. */
 function verifyNoise(agreement) {
-  for (const { step, deviations, bound } of partsOf(agreement)) {
-    demand(bound < 2 ** 51 * step, "numbers in steps", bound / step);
-    const isFine = deviations.every((one) => one >= LEAST_RATIO * step && one <= MOST_RATIO * step);
-    demand(isFine, "noise in steps", `${deviations[0] / step}, …`);
-  }
+  const { step, deviations, bound } = noiseFor(agreement);
+  demand(bound < 2 ** 51 * step, "numbers in steps", bound / step);
+  const isFine = deviations.every((one) => one >= LEAST_RATIO * step && one <= MOST_RATIO * step);
+  demand(isFine, "noise in steps", `${deviations[0] / step}, …`);
 }
 
 function whole(name, value) {
