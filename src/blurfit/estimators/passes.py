@@ -9,8 +9,8 @@ fraction of the time.
                      └── `sums` ──► (f | score) = Kv + k ─► weights ─► Σ of what a map sends
 
 **A later wave** turns a block into columns of features, one product whitening it and giving its
-scores. W is triangular, so where there are many columns it is multiplied by parts, and zeros are
-left out. What was found in the first wave need not be found again:
+scores. W is triangular, and where there are many columns its zeros are left out.
+What was found in the first wave need not be found again:
 
 * If no value lay outside its bounds, nothing is cut: x ↦ v is folded into K and k, and blocks are
   multiplied as they lie in memory (`Rows.folded`).

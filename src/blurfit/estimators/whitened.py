@@ -23,7 +23,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, strmm
+from scipy.linalg.blas import dsyrk, dtrmm, strmm
 
 from blurfit.data import FloatArray, IntArray
 from blurfit.theory.forms import WaveForm
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from blurfit.estimators.passes import Rows
 
 MOST_COLUMNS = 64  # which a thread takes; rows of more are left to BLAS and its own threads
-COLUMNS_AT_ONCE = 104  # of a triangular matrix that is multiplied by parts
 
 
 def squares_beside(chart: Announced, rows: "Rows") -> bool:
@@ -98,17 +97,20 @@ class Linear:
             self.matrix *= encoder.slope
             shift -= self.matrix @ encoder.centre
         self.shift = shift
-        self.parts = [(0, p + 1, self.matrix.shape[1])]  # rows of K, and where their columns end
+        # W without its zeros, where that is faster: columns of many features, in their order
+        self.triangle: FloatArray | None = None
         if p > MOST_COLUMNS and np.array_equal(kept, np.arange(p)):
-            starts = range(0, p, COLUMNS_AT_ONCE)
-            ends = [min(start + COLUMNS_AT_ONCE, p) for start in starts]
-            self.parts = [(*one, one[1]) for one in zip(starts, ends, strict=True)]
-            self.parts.append((p, p + 1, p))
+            self.triangle = np.asfortranarray(self.matrix[:p, :p].T)
 
     def __call__(self, block: FloatArray, out: FloatArray) -> None:
         """Write the features, and the score, of a block's rows into columns."""
-        for start, stop, end in self.parts:
-            np.dot(self.matrix[start:stop, :end], block[:, :end].T, out=out[start:stop])
+        p = self.p
+        if self.triangle is None:
+            np.dot(self.matrix, block.T, out=out[: p + 1])
+            return
+        out[:p] = block[:, :p].T
+        dtrmm(1.0, self.triangle, out[:p].T, side=1, overwrite_b=1)  # in place: out has no gaps
+        np.dot(block, self.matrix[p], out=out[p])
 
     def scores(self, block: FloatArray) -> FloatArray:
         """The score alone of a block's rows."""
