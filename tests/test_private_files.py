@@ -18,7 +18,7 @@ WRITERS = {
     "cli/use.py": "published moments",
     "demo.py": "made-up people",
     "files/scan.py": "in a temporary folder, which has mode 0700",
-    "model/answers.py": "tables of what is published",
+    "model/tables.py": "tables of what is published",
     "model/model.py": "published models and moments",
     "service/administration.py": "a survey, in a temporary folder, which has mode 0700",
 }

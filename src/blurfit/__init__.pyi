@@ -40,7 +40,7 @@ from blurfit.forecast.sweep import forecast_agreement as forecast_agreement
 from blurfit.messages.submissions import Submission as Submission
 from blurfit.messages.submissions import Submissions as Submissions
 from blurfit.model.model import PublishedModel as PublishedModel
-from blurfit.model.moments import PublishedMoments as PublishedMoments
+from blurfit.model.release import PublishedMoments as PublishedMoments
 from blurfit.model.release import learn as learn
 from blurfit.schema.columns import About as About
 from blurfit.schema.columns import TimeToEvent as TimeToEvent

@@ -38,8 +38,8 @@ from blurfit.protocol import tokens
 from blurfit.protocol.http import RemoteDatabase
 from blurfit.randomness.noise import new_groups
 from blurfit.schema.columns import Numeric
+from blurfit.schema.formulas import Units, units
 from blurfit.schema.schema import Schema, values
-from blurfit.schema.vectors import Units, units
 from blurfit.service.app import Limits, Service
 from blurfit.service.server import in_a_thread
 from blurfit.simulation import Census, make_census

@@ -21,8 +21,7 @@ from blurfit.errors import BlurfitError
 from blurfit.learning.sums import Totals
 from blurfit.model.course import follows, learn_plan, next_agreement
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import Release, alike, learn, moments_of
+from blurfit.model.release import PublishedMoments, Release, alike, learn, moments_of
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 NARROW = "AVX512_SPR AVX512_ICL X86_V4 X86_V3"  # NumPy's names of its wider instructions

@@ -10,7 +10,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.errors import NotCertifiedError
 from blurfit.model.course import follows, learn_plan, next_agreement
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.model.statement import as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import epsilon_of

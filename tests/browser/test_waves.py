@@ -15,7 +15,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.agreement.waves import Wave, kept_columns
 from blurfit.model.course import follows, learn_plan
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import Schema
 from blurfit.theory.maps import (
     LogisticNewton,

@@ -11,7 +11,7 @@ from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.messages.submissions import ROLES
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.protocol import tokens
 
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}

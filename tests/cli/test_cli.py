@@ -14,7 +14,7 @@ from blurfit import __version__, cli
 from blurfit.agreement.agreement import Agreement
 from blurfit.cli import agree
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from cli.conftest import Blurfit, environment
 from support import processes
 

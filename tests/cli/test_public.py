@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement
-from blurfit.model.fitting import fit_public
+from blurfit.model.course import fit_public
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.joint_release import SCHEMA, people, release

@@ -11,8 +11,7 @@ from blurfit.budget import BudgetExceededError
 from blurfit.errors import InfeasibleError, NotCertifiedError, NotPrivateWarning
 from blurfit.estimators import MomentPerturbationSurvival
 from blurfit.learning.hazards import Curve
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import Release
+from blurfit.model.release import PublishedMoments, Release
 from blurfit.model.statement import as_markdown
 from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.derived import Curve as DerivedCurve

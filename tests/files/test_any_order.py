@@ -19,7 +19,7 @@ from blurfit import BlurfitError, Store, Submissions, perturb_table
 from blurfit.files.engines import Threads
 from blurfit.files.learn import export, release_files
 from blurfit.messages.files import Writer
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.store.store import backup, restore
 from support.stores import PEOPLE, propose, totals_of
 

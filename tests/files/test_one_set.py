@@ -25,7 +25,7 @@ from blurfit.files.engines import Threads
 from blurfit.files.learn import Work, export, learn_files, totals
 from blurfit.files.receipts import ReleaseReceipt
 from blurfit.messages.files import Writer
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.service.server import in_a_thread
 from blurfit.store.store import backup, restore
 from blurfit.theory.forms import pack

@@ -10,8 +10,8 @@ from blurfit.agreement.numbers import push_of_liars, radii
 from blurfit.agreement.plan import Plan
 from blurfit.forecast.choices import moved_by_liars, moved_in_waves
 from blurfit.forecast.population import Population
+from blurfit.schema.formulas import units
 from blurfit.schema.schema import Binary, Numeric, Schema, values
-from blurfit.schema.vectors import units
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 200_000))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}

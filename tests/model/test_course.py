@@ -20,8 +20,7 @@ from blurfit.learning.sums import Totals
 from blurfit.learning.waves import learn_wave, next_map
 from blurfit.model.course import Course, follows, learn_plan, next_agreement, wave_sums
 from blurfit.model.model import WaveShare
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import Release, examine, moments_of
+from blurfit.model.release import PublishedMoments, Release, examine, moments_of
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.theory.guarantees import local_guarantee
 from blurfit.theory.maps import ResidualMap, Whitening

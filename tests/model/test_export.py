@@ -11,8 +11,8 @@ from blurfit import InfeasibleError
 from blurfit.agreement.agreement import Agreement
 from blurfit.model.model import PublishedModel, predicted, probabilities
 from blurfit.model.release import published
+from blurfit.schema.formulas import units
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema, values
-from blurfit.schema.vectors import units
 
 PEOPLE = pd.DataFrame(
     {"sex": ["f", "m", "x"], "age": [10.0, 50.0, 120.0], "married": [0, 1, 1]}  # 120 is clipped

@@ -6,9 +6,8 @@ import pytest
 from blurfit import Categorical, Numeric, PublishedModel, PublishedMoments, Schema
 from blurfit.errors import InvalidValueError
 from blurfit.learning.inference import infer
-from blurfit.model.fitting import fit, in_units, path
-from blurfit.schema.formulas import Formula
-from blurfit.schema.vectors import units
+from blurfit.model.course import fit, path
+from blurfit.schema.formulas import Formula, units
 from support.joint_release import SCHEMA, TRUTH, people, release
 
 COUNT = 20_000
@@ -102,7 +101,7 @@ def test_units_are_an_affine_map_that_covariances_follow() -> None:
     """Predictions in units are those on the encoded scale; an error is that of a contrast."""
     told = units(SCHEMA, "income", ("age",))
     raw = infer(CLEAR.joint.submodel("income", ["age"]))
-    found = in_units(raw, told)
+    found = raw.in_units(told)
     age = np.array([18.0, 40.0, 90.0])
     v = SCHEMA.features[0].scale(age)
     scaled = raw.coefficients[0] + raw.coefficients[1] * v  # of the target in [-1, 1]

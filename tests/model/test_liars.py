@@ -10,8 +10,7 @@ from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.course import Course, learn_plan
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import learn, moments_of
+from blurfit.model.release import PublishedMoments, learn, moments_of
 from blurfit.model.statement import as_markdown, lies_in_words
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema, values
 from blurfit.simulation.sampler import exact_totals, sampler_for

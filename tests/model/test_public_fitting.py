@@ -20,7 +20,7 @@ from blurfit import (
     perturb_table,
 )
 from blurfit.agreement.terms import Terms
-from blurfit.model.fitting import fit_public
+from blurfit.model.course import fit_public
 from blurfit.model.release import Release
 from support.joint_release import SCHEMA, people, release
 

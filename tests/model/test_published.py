@@ -12,8 +12,7 @@ from blurfit.data import software
 from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signature, Signer, about_release, new_key
 from blurfit.model.model import PublishedFile, PublishedModel, as_text, with_signatures
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import examine, signers
+from blurfit.model.release import PublishedMoments, examine, signers
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from support.sharing import propose as propose_two
 from support.stores import PEOPLE, propose

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from blurfit import Agreement, Categorical, Numeric, PublishedModel, Schema
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.model.statement import Statement, as_card, as_html, as_markdown, as_yaml
 from blurfit.schema.columns import About, Wording
 from blurfit.theory.guarantees import at_most

@@ -14,9 +14,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.derived import Bands, Condition, Cross, Curve, Poly, Product
 from blurfit.schema.imports import to_table_schema
-from blurfit.schema.schema import INTERCEPT, to_toml, values
+from blurfit.schema.schema import INTERCEPT, joint_form, to_toml, values
 from blurfit.schema.table_files import TableFile
-from blurfit.schema.vectors import joint_form
 
 SCHEMA = Schema(
     [

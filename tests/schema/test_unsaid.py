@@ -21,9 +21,8 @@ from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationReg
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.rows import _table
 from blurfit.model.release import moments_of
-from blurfit.schema.schema import values
+from blurfit.schema.schema import kind_of, values
 from blurfit.schema.table_files import TableFile
-from blurfit.schema.vectors import kind_of
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.moments import sensitivity
 

@@ -13,7 +13,7 @@ from blurfit.contributor.client import Client
 from blurfit.errors import WaveClosedError
 from blurfit.messages.submissions import expand
 from blurfit.model.course import learn_plan
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.store import blocks
 from blurfit.store.store import Store
 from support.joint_plans import joint_plan

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from blurfit.model.course import Course, learn_plan
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.store.store import Store
 from support import processes, wave_sender
 from support.plans import plan

@@ -5,7 +5,7 @@ import pytest
 
 from blurfit import Agreement, InfeasibleError, Store, perturb_table
 from blurfit.messages.submissions import Submissions
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import Numeric, Schema
 from support.lying import climbing
 from support.sharing import new_agreement

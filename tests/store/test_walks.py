@@ -36,7 +36,7 @@ from blurfit.errors import (
 )
 from blurfit.messages.submissions import Submissions
 from blurfit.model.course import Course
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.store import release
 from blurfit.store.store import Store

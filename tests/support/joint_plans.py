@@ -11,7 +11,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import SharedRecords, share
 from blurfit.messages.submissions import expand
 from blurfit.model.course import Course
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import Schema
 from blurfit.store import blocks
 from blurfit.store.joint import Peer

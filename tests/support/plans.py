@@ -10,8 +10,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb_table
 from blurfit.model.course import next_agreement
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import moments_of
+from blurfit.model.release import PublishedMoments, moments_of
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, sampler_for
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 
 
 def published(agreement: Agreement, count: int) -> PublishedModel:

@@ -9,9 +9,8 @@ import pytest
 
 from blurfit import Binary, Numeric, Schema
 from blurfit.audit.agreements import audit
-from blurfit.schema.vectors import coefficients
 from blurfit_lab import rivals
-from blurfit_lab.rivals.rival import PureRival
+from blurfit_lab.rivals.rival import PureRival, coefficients
 
 EPSILON, DELTA, ROWS = 1.0, 1e-3, 12
 STEPS = 16  # of gradient descent and of boosting; `test_gradient` attacks all 512

@@ -5,13 +5,14 @@ import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from blurfit import InvalidValueError
+from blurfit import Binary, Categorical, InvalidValueError, Numeric, Schema
 from blurfit_lab import rivals
 from blurfit_lab.rivals import (
     AdaSSPRegressor,
     NonPrivateRegressor,
     OutputPerturbationRegressor,
 )
+from blurfit_lab.rivals.rival import coefficients
 
 QUICK = {"steps": 20, "epsilon": 1e3}
 PARAMETERS = {
@@ -107,3 +108,15 @@ def test_defaults_are_conventional() -> None:
         assert parameters["epsilon"] == 1.0
         assert parameters["neighbours"] == "replace"
         assert parameters["bounds"] is None
+
+
+@pytest.mark.parametrize(("label", "unit", "middle"), [(False, 1e5, 1e5), (True, 1.0, 0.0)])
+def test_weights_in_the_users_units_by_hand(label, unit, middle) -> None:
+    # m = 4, so x = z/2: age (v − 50)/100, married (2v − 1)/2, each level ½, intercept ½
+    income = Numeric("income", 0, 200_000)
+    features = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
+    schema = Schema(features, income.above(37_000) if label else income)
+    found = coefficients(schema, np.array([0.4, 0.1, -0.2, 0.3, 0.6]))
+    effects = {"age": 0.004, "married": 0.1, "sex=f": -0.1, "sex=m": 0.15}
+    assert found.effects == pytest.approx({name: unit * one for name, one in effects.items()})
+    assert found.intercept == pytest.approx(middle + unit * (-0.2 - 0.05 + 0.3))

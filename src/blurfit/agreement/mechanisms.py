@@ -44,9 +44,8 @@ from blurfit.data import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.schema.columns import Numeric, TimeToEvent
 from blurfit.schema.derived import Curve
-from blurfit.schema.schema import Categorical, Schema, values
+from blurfit.schema.schema import Categorical, Schema, joint_form, values
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import joint_form
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
 from blurfit.theory.events import EventForm
 from blurfit.theory.forms import Form, JointForm, TargetForm

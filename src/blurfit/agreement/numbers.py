@@ -150,9 +150,8 @@ from blurfit.proofs.field import MODULUS
 from blurfit.proofs.flp import ShortVector
 from blurfit.proofs.prio3 import Prio3, Xof
 from blurfit.schema.columns import Numeric, Question, TimeToEvent
-from blurfit.schema.schema import INTERCEPT, Schema
+from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import kind_of
 from blurfit.theory.certified import spectrum_floor
 from blurfit.theory.forms import TargetForm
 from blurfit.theory.gaussian import mu_of

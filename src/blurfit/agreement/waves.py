@@ -49,8 +49,8 @@ from msgspec import Struct
 
 from blurfit.errors import InvalidValueError, OtherGroupError, one_of, whole
 from blurfit.schema.columns import Categorical, Numeric, TimeToEvent
+from blurfit.schema.formulas import independent
 from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import independent
 from blurfit.theory.forms import GaugeForm, WaveForm
 from blurfit.theory.hazards import Announced, HazardForm, HazardMap
 from blurfit.theory.maps import (

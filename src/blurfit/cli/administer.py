@@ -206,7 +206,7 @@ def publish(
 
 def _publish_sums(database: Any, agreement: "bf.Agreement", place: Path) -> Answer:
     """Publish sums from which a model is asked for afterwards."""
-    from blurfit.model.moments import without_a_model
+    from blurfit.model.release import without_a_model
 
     moments = database.publish_sums(agreement)
     moments.save(place)

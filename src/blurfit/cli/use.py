@@ -74,7 +74,7 @@ def learn(
     """
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
-    from blurfit.model.moments import without_a_model
+    from blurfit.model.release import without_a_model
 
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
@@ -199,7 +199,7 @@ def _drawn(
     release: "bf.PublishedMoments", count: int, questions: list[str], out: Path | None
 ) -> Answer:
     """Write rows that nobody is in."""
-    from blurfit.model.answers import save_frame
+    from blurfit.model.tables import save_frame
 
     if out is None:
         raise InvalidValueError("Expected --out FILE with --draw: rows are for other tools.")
@@ -338,7 +338,7 @@ def fit(
             "shrinkage follows from the noise, and errors from the curve."
         )
     from blurfit.agreement.statement import PUBLIC_ROWS_ASSUMED
-    from blurfit.model.fitting import fit_public
+    from blurfit.model.course import fit_public
 
     common.require_agreed(public, release.agreement)
     asked = release.formula(formula, None, None)

@@ -71,7 +71,7 @@ from blurfit.errors import (
 )
 from blurfit.messages.submissions import Submission, Submissions, seal
 from blurfit.model.course import follows
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, path_of, texts_in
 from blurfit.randomness.noise import new_secret
 

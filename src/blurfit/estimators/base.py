@@ -44,7 +44,7 @@ from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import Results, Summary
 from blurfit.randomness import noise
 from blurfit.schema.columns import Categorical, Feature, Numeric, Question

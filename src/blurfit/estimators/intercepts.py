@@ -39,7 +39,7 @@ from blurfit.estimators.people import Effects, People, arranged
 from blurfit.learning.components import VarianceComponents, components, one_over_rows
 from blurfit.learning.sums import Submodel
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import number
 from blurfit.schema.columns import Feature, Numeric
 from blurfit.schema.schema import Schema

@@ -54,15 +54,12 @@ from blurfit.estimators.rows import (
 )
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import Statistics, Totals
-from blurfit.model.course import Course
-from blurfit.model.fitting import fit_public
+from blurfit.model.course import Course, fit_public
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import learn, moments_of
+from blurfit.model.release import PublishedMoments, learn, moments_of
 from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.formulas import declared, parsed
-from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import kind_of
+from blurfit.schema.schema import Schema, kind_of
 from blurfit.simulation.sampler import input_totals
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm

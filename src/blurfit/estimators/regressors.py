@@ -30,7 +30,7 @@ from blurfit.learning.components import choose_kept
 from blurfit.learning.public_features import Family
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel, predicted
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.schema.columns import Feature, Numeric
 from blurfit.schema.schema import Schema
 

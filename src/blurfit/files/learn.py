@@ -47,8 +47,7 @@ from blurfit.learning.sums import Totals, total
 from blurfit.messages.files import SubmissionFile, Writer, rows_at_once
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import Release
+from blurfit.model.release import PublishedMoments, Release
 from blurfit.randomness.noise import with_database_noise
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ class People(ABC):
 class Population(People):
     """Public rows (1, v), v the columns of every question, the target's last, and their moments.
 
-    The columns are those that joint moments blur (`blurfit.schema.vectors`), and all that either
+    The columns are those that joint moments blur (`blurfit.schema.schema`), and all that either
     mechanism sends follows from them. `unit` is what 1 of the target's column is in its own units
     (half its range), or 1 for labels and classes. The last `outputs` columns are the target's: one,
     or one for each class. `used` are the places in (1, v) of what the schema's own model is of.

@@ -94,6 +94,7 @@ from scipy.special import stdtr, stdtrit
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, inside_unit_interval, one_of
 from blurfit.learning.sums import Submodel
+from blurfit.schema.formulas import Units
 from blurfit.schema.schema import INTERCEPT
 
 Errors = Literal["robust", "classical"]
@@ -191,6 +192,31 @@ class Inference:
         if errors == "robust" or self.classical is None:
             return self
         return replace(self, sampling=self.classical, classical=None)
+
+    def through(
+        self, matrix: FloatArray, offset: FloatArray | float = 0.0, names: Sequence[str] = ()
+    ) -> "Inference":
+        """Return it after an affine map of the coefficients, which covariances follow."""
+        return replace(
+            self,
+            names=tuple(names) or self.names,
+            coefficients=matrix @ self.coefficients + offset,
+            **{
+                name: matrix @ part @ matrix.T
+                for name in ("sampling", "privacy", "classical")
+                if (part := getattr(self, name)) is not None
+            },
+        )
+
+    def in_units(self, told: Units, places: Sequence[int] | None = None) -> "Inference":
+        """Return it in the user's units; `places` says which of (1, v) it is about, if not those
+        that the units tell of.
+        """
+        matrix = told.matrix[:, told.places if places is None else places]
+        found = self.through(matrix, told.offset, told.names)
+        if self.residual_variance is None:
+            return found
+        return replace(found, residual_variance=self.residual_variance / told.scale**2)
 
     @property
     def covariance(self) -> FloatArray:

@@ -51,13 +51,12 @@ from blurfit.learning import tables
 from blurfit.learning.denoise import spreads
 from blurfit.learning.inference import Inference, infer
 from blurfit.learning.tables import Answer, Test
-from blurfit.model.answers import Answers, Bend
+from blurfit.model.tables import Answers, Bend
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.derived import Curve
-from blurfit.schema.formulas import Formula
+from blurfit.schema.formulas import Formula, units
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import units
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

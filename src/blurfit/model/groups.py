@@ -29,17 +29,15 @@ from blurfit.learning.groups import Fitted, GroupSums, decomposed, fit_groups
 from blurfit.learning.inference import Inference
 from blurfit.learning.sums import JointSums
 from blurfit.learning.tables import Answer
-from blurfit.model.answers import Answers
 from blurfit.model.model import PublishedModel
-from blurfit.model.tables import EVEN, Asked, bands_of, levels_of, limits_of, promise_of
+from blurfit.model.tables import EVEN, Answers, Asked, bands_of, levels_of, limits_of, promise_of
 from blurfit.schema.columns import Categorical
-from blurfit.schema.formulas import Formula
+from blurfit.schema.formulas import Formula, Units, units
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import Units, units
 from blurfit.theory.coded import CodedForm
 
 if TYPE_CHECKING:
-    from blurfit.model.moments import PublishedMoments
+    from blurfit.model.release import PublishedMoments
 
 OWN = "Each group has its own spread around its own model, within which people spread evenly."
 QUARTERS = ("lowest", "second", "third", "highest")

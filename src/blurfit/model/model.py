@@ -5,7 +5,7 @@ predict from raw records and can compute again what was promised to whom. Readin
 agreement inside; one text belongs to one release or model, byte by byte.
 
 **Scores.** Weights are those of (1, v), for the encoded target, where v are the encoded columns of
-the features (`blurfit.schema.vectors`). The score of a record is w₀ + Σ wⱼvⱼ, with the encoded
+the features (`blurfit.schema.formulas`). The score of a record is w₀ + Σ wⱼvⱼ, with the encoded
 columns v of its features:
 
     a number is (score − b)/a in its own units, with the a and b of its column;
@@ -43,8 +43,8 @@ from blurfit.learning.inference import Errors, Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
 from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.formulas import Units, units
 from blurfit.schema.schema import INTERCEPT, Coefficients, values
-from blurfit.schema.vectors import Units, units
 from blurfit.theory.guarantees import LocalGuarantee, require_local
 
 if TYPE_CHECKING:
@@ -629,14 +629,14 @@ class PublishedModel(PublishedFile, ModelQuestions):
     # ---- files
 
     def to_sklearn(self) -> Any:
-        """Return a fitted scikit-learn pipeline on raw records: see `blurfit.model.export`."""
-        from blurfit.model.export import to_sklearn
+        """Return a fitted scikit-learn pipeline on raw records: see `blurfit.model.summary`."""
+        from blurfit.model.summary import to_sklearn
 
         return to_sklearn(self)
 
     def to_onnx(self) -> bytes:
-        """Return an ONNX graph on raw records: see `blurfit.model.export`."""
-        from blurfit.model.export import to_onnx
+        """Return an ONNX graph on raw records: see `blurfit.model.summary`."""
+        from blurfit.model.summary import to_onnx
 
         return to_onnx(self)
 

@@ -44,7 +44,7 @@ from blurfit.agreement.statement import (
     together_in_words,
 )
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import number, plain
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import title_of, titles

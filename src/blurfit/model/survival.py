@@ -33,7 +33,7 @@ from blurfit.schema.schema import titles, values
 from blurfit.theory.events import EventForm
 
 if TYPE_CHECKING:
-    from blurfit.model.moments import PublishedMoments
+    from blurfit.model.release import PublishedMoments
 
 
 @dataclass(frozen=True, eq=False)

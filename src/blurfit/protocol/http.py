@@ -36,7 +36,7 @@ from blurfit.data import read_json
 from blurfit.errors import TRY_AGAIN, BlurfitError, ConflictError, InvalidValueError, ServiceError
 from blurfit.messages.submissions import KIND_OF, Role
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.release import PublishedMoments
 from blurfit.protocol import tokens
 from blurfit.protocol.problems import as_error
 from blurfit.randomness import bits

@@ -65,6 +65,8 @@ from blurfit.schema.columns import (
 )
 from blurfit.schema.derived import KINDS, Curve, derived_from_dict
 from blurfit.schema.table import Table, listed, read, refuse_keys
+from blurfit.theory.forms import ColumnKind, JointColumn, JointForm
+from blurfit.theory.planning import Kind
 
 __all__ = ["Binary", "Categorical", "Coefficients", "Encoded", "Label", "Numeric", "Schema"]
 
@@ -414,6 +416,47 @@ def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> 
     parts = [np.asarray(one.scale(table.columns[one.name])) for one in chosen]
     found = np.column_stack([part.reshape(table.rows, -1) for part in parts])
     return found[0] if table.single else found
+
+
+def kind_of(one: Question) -> Kind:
+    """Return what public weights are chosen by: a number, a sign, or how many levels there are."""
+    if isinstance(one, Categorical):
+        return len(one.columns)
+    if one.optional:
+        return 3  # low, high and not said: two coefficients, as of three levels
+    return "numeric" if isinstance(one, Numeric) else "sign"
+
+
+def joint_form(
+    asked: Sequence[Question], constant: float, weights: Sequence[float], *, counted: bool = True
+) -> JointForm:
+    """Return the form of the answers to some questions, with a public weight for each; `counted`
+    as in `JointForm`.
+    """
+    if len(weights) != len(asked):
+        raise InvalidValueError(
+            f"Expected {len(asked)} weights, one for each of {listed(q.name for q in asked)}, and "
+            f"got {len(weights)}."
+        )
+    columns: list[JointColumn] = []
+    for one, weight in zip(asked, weights, strict=True):
+        group = one.name if len(one.columns) > 1 or isinstance(one, Categorical) else None
+        columns += [
+            JointColumn(name, weight, kind, group)
+            for name, kind in zip(one.columns, _kinds(one), strict=True)
+        ]
+    return JointForm(constant, tuple(columns), counted=counted)
+
+
+def _kinds(one: Question) -> tuple[ColumnKind, ...]:
+    """Return the kind of each of a question's columns; an optional yes/no may be 0, so no sign."""
+    if isinstance(one, Curve):
+        return tuple("hat" for _ in one.columns)
+    if isinstance(one, Categorical):
+        return tuple("level" for _ in one.columns)
+    if one.optional:
+        return ("numeric", "level")
+    return tuple("numeric" if isinstance(one, Numeric) else "sign" for _ in one.columns)
 
 
 def _has_classes(one: Question) -> bool:

@@ -24,7 +24,7 @@ from blurfit.agreement.plan import PlanDocument
 from blurfit.errors import BlurfitError, InfeasibleError, StorageError, one_of
 from blurfit.messages.submissions import identifiers_of
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import MomentsDocument, PublishedMoments
+from blurfit.model.release import MomentsDocument, PublishedMoments
 from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.http import (

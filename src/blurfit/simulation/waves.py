@@ -17,8 +17,7 @@ from blurfit.errors import BelowQuorumError
 from blurfit.learning.sums import Totals
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import moments_of
+from blurfit.model.release import PublishedMoments, moments_of
 from blurfit.simulation.sampler import sampler_for
 from blurfit.theory.forms import WaveForm
 

@@ -72,8 +72,13 @@ from blurfit.messages.signing import Signature
 from blurfit.model.course import WRONG_SUMS, follows
 from blurfit.model.course import Course as Followed
 from blurfit.model.model import PublishedModel
-from blurfit.model.moments import PublishedMoments
-from blurfit.model.release import Release, is_model, moments_of, refuse_below_quorum
+from blurfit.model.release import (
+    PublishedMoments,
+    Release,
+    is_model,
+    moments_of,
+    refuse_below_quorum,
+)
 from blurfit.randomness.noise import database_words, with_database_noise
 from blurfit.store import blocks, joint, tables
 from blurfit.store.blocks import Comparison, compared

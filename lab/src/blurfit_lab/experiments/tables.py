@@ -33,8 +33,8 @@ from blurfit import (
 )
 from blurfit.data import AnyArray
 from blurfit.errors import InfeasibleError, Progress, silent
-from blurfit.model.answers import Answers
 from blurfit.model.release import moments_of
+from blurfit.model.tables import Answers
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from blurfit_lab.experiments.lines import measured
 

@@ -59,8 +59,7 @@ from blurfit.estimators.base import FitGuarantee, free_name
 from blurfit.estimators.rows import bounded_columns
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
-from blurfit.schema.schema import Binary, Numeric, Schema
-from blurfit.schema.vectors import coefficients
+from blurfit.schema.schema import Binary, Coefficients, Numeric, Schema
 from blurfit.simulation.sampler import generator_for
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 
@@ -335,6 +334,22 @@ class Rival(BaseEstimator):  # type: ignore[misc]
         self.guarantee_ = promise
         found = coefficients(schema, self.weights_)
         return np.array(list(found.effects.values())), found.intercept
+
+
+def coefficients(schema: Schema, weights: FloatArray) -> Coefficients:
+    """Return the weights of an encoded record in the user's units.
+
+    A column of x is s·(a·value + b), the intercept's is s, and a numeric target is centre + half·y.
+    """
+    affines = [pair for feature in schema.features for pair in feature.affines]
+    slopes, constants = np.array(affines).T
+    own, rest = np.split(weights, [len(slopes)])
+    half, centre = 1.0, 0.0
+    if isinstance(schema.target, Numeric):
+        half, centre = schema.target.width / 2, schema.target.centre
+    unit = schema.scale * half
+    effects = dict(zip(schema.columns, (unit * slopes * own).tolist(), strict=False))
+    return Coefficients(float(unit * (constants @ own + rest.sum()) + centre), effects)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -64,7 +64,7 @@ export function multiplied({ schema, groups }) {
 }
 
 // ---- the one vector z = (c, ω·v) that a record becomes under `moment`, which of its products are
-// sent, and how far they reach: mirrors `blurfit.schema.vectors`, `blurfit.theory.forms` and
+// sent, and how far they reach: mirrors `blurfit.schema.schema`, `blurfit.theory.forms` and
 // `blurfit.theory.moments`, whose proofs it rests upon. Products are made operation by operation as
 // in Python, so that both round alike.
 
