@@ -174,11 +174,11 @@ def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> Non
 def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> None:
     path = opened(http, agreement)
     threads = []
-    read = intake._from_json
+    read = intake._rows
     monkeypatch.setattr(
         intake,
-        "_from_json",
-        lambda body: (threads.append(threading.current_thread().name), read(body))[1],
+        "_rows",
+        lambda *given: (threads.append(threading.current_thread().name), read(*given))[1],
     )
     many = perturb_table(agreement, {name: np.resize(of, 400) for name, of in PEOPLE.items()})
     assert send(http, path, many.to_json(), JSON).json()["new"] == 400

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import pytest
 
-from blurfit.service import server
+from blurfit.service import limits
 from blurfit.service.app import Limits, Service
-from blurfit.service.server import Bounds, in_a_thread, raise_descriptor_limit
+from blurfit.service.limits import Bounds, raise_descriptor_limit
+from blurfit.service.server import in_a_thread
 from blurfit.store.store import Store
 
 PATIENCE = 60.0  # seconds: far longer than anything takes here, and far shorter than LONG
@@ -222,7 +223,7 @@ def test_a_proxy_speaks_for_many() -> None:
 def test_what_is_refused_is_logged_now_and_then(port, caplog) -> None:
     for _ in range(5):
         answer_to(port, b"nonsense\r\n\r\n")
-    told = [one for one in caplog.records if one.name == server.__name__]
+    told = [one for one in caplog.records if one.name == limits.__name__]
     assert len(told) == 1, "and without an address"
     assert "127.0.0.1" not in told[0].getMessage()
 

@@ -262,4 +262,4 @@ def test_signatures_are_asked_for_until_both_have_signed() -> None:
 
 def shown(store: Store, name: str) -> str:
     """The model with the signatures that are kept."""
-    return Signatory(store).signed(name, "model", store.model(name)).text
+    return Signatory(store).signed(name, "model", store.model(name))[0]

@@ -278,8 +278,8 @@ def run(
     """
     import uvicorn
 
+    from blurfit.service.limits import Bounds, raise_descriptor_limit
     from blurfit.service.server import (
-        Bounds,
         Server,
         Worker,
         Workers,
@@ -287,7 +287,6 @@ def run(
         configured,
         listening,
         prepare_process,
-        raise_descriptor_limit,
     )
 
     prepare_process()

@@ -1,23 +1,14 @@
 """Talk to a service over a bad connection: try again with patience, and turn refusals into errors.
 
-Everything that blurfit sends may be sent twice and counts once (a submission has an identifier, an
-agreement a fingerprint, a model is published once), so whatever got no answer is simply sent again.
+Everything that blurfit sends may be sent twice and counts once, so whatever got no answer is simply
+sent again. Whoever answers is a stranger: an answer is read up to so many bytes and seconds, and a
+compressed one, which may stand for far more, is refused.
 
-Whoever answers is a stranger: an answer is read as it comes, up to so many bytes and so many
-seconds, and a compressed one, which may stand for far more, is refused.
-
-**Names** of addresses, media types and headers, and the acknowledgement, are what both ends must
-spell alike. Whatever has changed its meaning has changed its name: a collection and a plan of waves
-have one set of addresses, behind /collections, two databases meet behind …/peer, and submissions
-have a media type of version 2. Under the old names a service answers nothing but that the other end
-is of another release (`OUTDATED`), so that nobody is misunderstood.
-
-`RemoteDatabase` is a service as its administrator and the model's users see it, for an agreement or
-a plan of waves.
+Whatever has changed its meaning since version 1 has changed its name. Under the old names a service
+answers nothing but that the other end is of another release (`OUTDATED`).
 """
 
 import ipaddress
-import ssl
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -87,25 +78,21 @@ class Acknowledgement(msgspec.Struct, omit_defaults=True):
 
 
 class Withdrawal(msgspec.Struct, omit_defaults=True):
-    """So many submissions are withdrawn, so many of them just now; some were never here, and some
-    stay, because the collection closed before they were reached.
+    """So many submissions are withdrawn, so many of them just now.
 
     The signature is for those that are withdrawn, in the order in which they were asked for.
     """
 
     withdrawn: int
     new: int
-    unknown: list[str] = msgspec.field(default_factory=list)  # identifiers
+    unknown: list[str] = msgspec.field(default_factory=list)  # identifiers that were never here
     signature: str | None = None
-    staying: list[str] = msgspec.field(default_factory=list)  # identifiers
+    # Identifiers of those that stay, because the collection closed before they were reached.
+    staying: list[str] = msgspec.field(default_factory=list)
 
 
 def path_of(fingerprint: str) -> str:
-    """Return where a service keeps what is collected under an agreement or a plan.
-
-    >>> path_of("1f")
-    '/collections/1f'
-    """
+    """Return where a service keeps what is collected under an agreement or a plan."""
     return f"{COLLECTIONS}/{fingerprint}"
 
 
@@ -119,7 +106,6 @@ def media_type(header: str) -> str:
 
 
 # ---- requests
-
 
 PATIENCE = 60.0  # seconds after which a service that does not answer is given up
 MOST_BYTES = 2**28  # of an answer: the moments of thousands of columns
@@ -178,8 +164,12 @@ class Exchange(Closeable):
         verify = False if no_tls else _certificates()
         self._http = httpx.Client(headers=headers, timeout=30.0, transport=transport, verify=verify)
 
+    def close(self) -> None:
+        """Hang up."""
+        self._http.close()
+
     def get(self, path: str) -> bytes:
-        """What is at a path."""
+        """Return what is at a path."""
         return self._ask("GET", path)
 
     def post(
@@ -190,7 +180,7 @@ class Exchange(Closeable):
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The answer to something that is sent, if need be again and again."""
+        """Send something, if need be again and again, and return the answer."""
         return self._ask("POST", path, content, {"content-type": content_type, **(headers or {})})
 
     def submit(
@@ -232,7 +222,7 @@ class Exchange(Closeable):
     def _answer(
         self, method: str, path: str, content: bytes, headers: Mapping[str, str] | None
     ) -> tuple[httpx.Response, bytes]:
-        """An answer and what it holds, within bounds."""
+        """Return an answer and what it holds, within bounds."""
         deadline = time.monotonic() + max(SECONDS_FOR_AN_ANSWER, self._patience)
         parts, size = [], 0
         with self._http.stream(method, self.url + path, content=content, headers=headers) as answer:
@@ -252,24 +242,9 @@ class Exchange(Closeable):
                     raise ServiceError(f"Expected the whole answer from {self.url} in less time.")
         return answer, b"".join(parts)
 
-    def close(self) -> None:
-        """Hang up."""
-        self._http.close()
-
-
-class Caller(Closeable):
-    """Somebody who talks to one service; arguments as for `Exchange`."""
-
-    def __init__(self, url: str, **options: Any) -> None:
-        self._exchange = Exchange(url, **options)
-
-    def close(self) -> None:
-        """Hang up."""
-        self._exchange.close()
-
 
 def decoded(answer: bytes) -> Any:
-    """An answer in JSON as plain values."""
+    """Return an answer in JSON as plain values."""
     try:
         return read_json(answer)
     except ValueError as error:
@@ -279,7 +254,7 @@ def decoded(answer: bytes) -> Any:
 
 
 def texts_in(answer: bytes) -> list[bytes]:
-    """The members of a list in JSON, each as the bytes that were sent.
+    """Return the members of a list in JSON, each as the bytes that were sent.
 
     >>> texts_in(b'[{"b":1.0},{"a":2}]')
     [b'{"b":1.0}', b'{"a":2}']
@@ -291,10 +266,7 @@ def texts_in(answer: bytes) -> list[bytes]:
 
 
 def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
-    """An answer that says that all of so many rows are on disk.
-
-    Anything else with a status of success (a proxy's page, say) is no acknowledgement.
-    """
+    """Read that all of so many rows are on disk; a proxy's page, say, is no acknowledgement."""
     try:
         found: Acknowledgement = read_json(answer, Acknowledgement)
     except ValueError as error:
@@ -311,10 +283,7 @@ def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
 
 
 def refuse_in_the_open(url: str) -> None:
-    """Refuse to send a token to another machine without TLS, where anyone in between reads it.
-
-    >>> refuse_in_the_open("http://127.0.0.1:8000")
-    """
+    """Refuse to send a token to another machine without TLS, where anyone in between reads it."""
     if httpx.URL(url).scheme == "http" and not _is_plain_and_here(url):
         raise InvalidValueError(
             f"Expected https:// for {url!r}: a token is not sent to another machine without TLS, "
@@ -323,7 +292,6 @@ def refuse_in_the_open(url: str) -> None:
 
 
 def _is_plain_and_here(url: str) -> bool:
-    """Whether it is an address on this machine without TLS."""
     parsed = httpx.URL(url)
     host = parsed.host.strip("[]")
     try:
@@ -333,10 +301,7 @@ def _is_plain_and_here(url: str) -> bool:
     return parsed.scheme == "http" and here
 
 
-@cache
-def _certificates() -> ssl.SSLContext:
-    """Whose certificates are believed, read once: it takes longer than a request."""
-    return httpx.create_ssl_context()
+_certificates = cache(httpx.create_ssl_context)  # which takes longer than a request
 
 
 def _is_address(url: str) -> bool:
@@ -351,14 +316,16 @@ def _seconds(text: str | None) -> float:
     return min(float(text), LONGEST_PAUSE) if text and text.isascii() and text.isdigit() else 0.0
 
 
+# ---- a database from afar
+
 HASHES_AT_ONCE = 5000
 _SECONDS_TO_COUNT = 3.0
 _MOST_BYTES = 2**16  # of a state
 State = dict[str, Any]
 
 
-class RemoteDatabase(Caller):
-    """A service; arguments as for `blurfit.protocol.http.Exchange`."""
+class RemoteDatabase(Exchange):
+    """A service as its administrator and the model's users see it; arguments as for `Exchange`."""
 
     def open(self, agreed: Agreed, *, role: Role = "whole", until: str | None = None) -> State:
         """Start collecting, from those whom the agreement admits; the state is returned.
@@ -367,8 +334,7 @@ class RemoteDatabase(Caller):
         """
         given = {"role": role} if until is None else {"role": role, "until": until}
         path = f"{COLLECTIONS}?{urlencode(given)}"
-        found: State = decoded(self._exchange.post(path, agreed.to_json().encode()))
-        return found
+        return State(decoded(self.post(path, agreed.to_json().encode())))
 
     def invite(self, agreed: Agreed, count: int, shares: Sequence[int] = ()) -> list[str]:
         """Make new one-time invitations here; the service gets their hashes alone.
@@ -379,10 +345,8 @@ class RemoteDatabase(Caller):
         """
         made = tokens.new_in_groups(agreed.lot, shares or self.shares(agreed, count))
         for start in range(0, count, HASHES_AT_ONCE):
-            part = made[start : start + HASHES_AT_ONCE]
-            self._post(
-                agreed, "invitations", {"hashes": [tokens.hashed(one).hex() for one in part]}
-            )
+            some = [tokens.hashed(one).hex() for one in made[start : start + HASHES_AT_ONCE]]
+            self._post(agreed, "invitations", {"hashes": some})
         return made
 
     def shares(self, agreed: Agreed, count: int) -> list[int]:
@@ -390,19 +354,17 @@ class RemoteDatabase(Caller):
         lot = agreed.lot
         if len(lot.people) == 1:
             return [count]
-        waves = decoded(self._exchange.get(path_of(lot.plan)))["waves"]
+        waves = decoded(self.get(path_of(lot.plan)))["waves"]
         released = sum(one["state"] == "released" for one in waves)
         return tokens.new_shares(lot, count, min(released + 1, len(lot.people)))
 
     def status(self, agreed: Agreed) -> State:
         """Return state, count and quorum, and those of each wave."""
-        found: State = decoded(self._exchange.get(path_of(agreed.fingerprint)))
-        return found
+        return State(decoded(self.get(path_of(agreed.fingerprint))))
 
     def halves(self, fingerprint: str) -> State:
         """Tell whether those who came first and later send alike: for its administrator alone."""
-        found: State = decoded(self._exchange.get(f"{path_of(fingerprint)}/halves"))
-        return found
+        return State(decoded(self.get(f"{path_of(fingerprint)}/halves")))
 
     def pause(self, agreed: Agreed) -> State:
         """Take nothing until it is resumed, and release nothing by itself."""
@@ -437,26 +399,25 @@ class RemoteDatabase(Caller):
 
     def model(self, agreed: Agreed) -> PublishedModel:
         """Return the published model."""
-        found = self._exchange.get(f"{path_of(agreed.fingerprint)}/model")
+        found = self.get(f"{path_of(agreed.fingerprint)}/model")
         return PublishedModel.from_json(found.decode())
 
     def moments(self, agreement: Agreement) -> PublishedMoments:
         """Return the blurred sums of one wave, from which further models follow."""
         path = f"{path_of(agreement.fingerprint)}/moments"
-        return PublishedMoments.from_json(self._exchange.get(path))
+        return PublishedMoments.from_json(self.get(path))
 
     def releases(self, agreed: Agreed) -> list[PublishedMoments]:
         """Return what the waves have published so far, in their order."""
-        texts = texts_in(self._exchange.get(f"{path_of(agreed.fingerprint)}/releases"))
+        texts = texts_in(self.get(f"{path_of(agreed.fingerprint)}/releases"))
         return [PublishedMoments.from_json(text) for text in texts]
 
     def _post(self, agreed: Agreed, what: str, body: Any = None) -> bytes:
         content = b"" if body is None else msgspec.json.encode(body)
-        return self._exchange.post(f"{path_of(agreed.fingerprint)}/{what}", content)
+        return self.post(f"{path_of(agreed.fingerprint)}/{what}", content)
 
     def _changed(self, agreed: Agreed, what: str, body: Any = None) -> State:
-        found: State = decoded(self._post(agreed, what, body))
-        return found
+        return State(decoded(self._post(agreed, what, body)))
 
 
 # ---- before one of two databases is closed for good: do both hold about the same?

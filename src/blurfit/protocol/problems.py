@@ -1,39 +1,22 @@
 """Refusals as problem documents (RFC 9457): what was wrong, and what to do.
 
-`type` is what a program looks at, `detail` what a person reads: the message of the error, which
-says what is wrong and the remedy. Nothing that was submitted is ever repeated. One table says which
-error is which kind of problem, for the service that writes the document and for the client that
-turns it into the same error again.
+`type` is what a program looks at, `detail` what a person reads. Nothing that was submitted is ever
+repeated. One table says which error is which kind of problem, for the service that writes the
+document and for the client that turns it into the same error again.
 """
 
 from dataclasses import dataclass
 
 import msgspec
 
-from blurfit.errors import (
-    BelowQuorumError,
-    BetweenWavesError,
-    BlurfitError,
-    ClosedError,
-    ConflictError,
-    DateClosedError,
-    InfeasibleError,
-    InvalidValueError,
-    NotInvitedError,
-    NotPublishedError,
-    OtherGroupError,
-    PausedError,
-    ServiceError,
-    StorageError,
-    UnknownCollectionError,
-    WaveClosedError,
-)
+from blurfit import errors
+from blurfit.errors import BlurfitError, ServiceError
 
 _TYPE = "urn:blurfit:problem:"
 
 
 class Problem(msgspec.Struct):
-    """The document."""
+    """A problem document."""
 
     type: str = ""
     title: str = ""
@@ -51,7 +34,7 @@ class Kind:
     retry_after: int | None = None
 
     def problem(self, detail: str) -> Problem:
-        """The document of one such refusal."""
+        """Return the document of one such refusal."""
         return Problem(_TYPE + self.name, self.title, self.status, detail)
 
 
@@ -84,20 +67,20 @@ UNAVAILABLE = Kind("unavailable", 503, "Storage is not available", retry_after=2
 
 # Which error is which kind; the first that fits, so the particular come before the general.
 KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
-    (UnknownCollectionError, UNKNOWN),
-    (NotPublishedError, NOT_PUBLISHED),
-    (NotInvitedError, NOT_INVITED),
-    (ConflictError, CONFLICT),
-    (OtherGroupError, OTHER_GROUP),
-    (WaveClosedError, WAVE_CLOSED),
-    (DateClosedError, DATE_CLOSED),
-    (PausedError, PAUSED),
-    (BetweenWavesError, BETWEEN_WAVES),
-    (ClosedError, CLOSED),
-    (BelowQuorumError, BELOW_QUORUM),
-    (InvalidValueError, INVALID),
-    (InfeasibleError, INFEASIBLE),
-    (StorageError, UNAVAILABLE),
+    (errors.UnknownCollectionError, UNKNOWN),
+    (errors.NotPublishedError, NOT_PUBLISHED),
+    (errors.NotInvitedError, NOT_INVITED),
+    (errors.ConflictError, CONFLICT),
+    (errors.OtherGroupError, OTHER_GROUP),
+    (errors.WaveClosedError, WAVE_CLOSED),
+    (errors.DateClosedError, DATE_CLOSED),
+    (errors.PausedError, PAUSED),
+    (errors.BetweenWavesError, BETWEEN_WAVES),
+    (errors.ClosedError, CLOSED),
+    (errors.BelowQuorumError, BELOW_QUORUM),
+    (errors.InvalidValueError, INVALID),
+    (errors.InfeasibleError, INFEASIBLE),
+    (errors.StorageError, UNAVAILABLE),
     (ServiceError, OTHER_DATABASE),
     (BlurfitError, INVALID),
 )
@@ -112,7 +95,7 @@ class RequestError(Exception):
 
 
 def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
-    """What a service answers when an error was raised."""
+    """Return what a service answers when an error was raised."""
     if isinstance(error, RequestError):
         return error.kind, error.kind.problem(str(error))
     kind = next(kind for cause, kind in KINDS if isinstance(error, cause))
@@ -123,10 +106,7 @@ def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
 
 
 def as_error(document: bytes, status: int) -> BlurfitError:
-    """The error that a refusal with this body and status stands for.
-
-    A refusal of the request itself, or from something else than blurfit, is a ServiceError.
-    """
+    """Return the error that a refusal stands for; of the request itself, a ServiceError."""
     try:
         problem = msgspec.json.decode(document, type=Problem)
     except (msgspec.MsgspecError, UnicodeError):

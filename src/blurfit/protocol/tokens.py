@@ -19,17 +19,17 @@ LEAST_LENGTH = 32
 
 
 def new_token() -> str:
-    """A fresh secret that can be put into a link: 43 letters, digits, - and _."""
+    """Return a fresh secret that can be put into a link: 43 letters, digits, - and _."""
     return urlsafe_b64encode(bits.octets(32)).rstrip(b"=").decode()
 
 
 def new_shares(lot: Lot, count: int, first: int = 1) -> list[int]:
-    """How many of so many invitations are for each wave of a plan, from wave `first` on."""
+    """Draw how many of so many invitations are for each wave of a plan, from wave `first` on."""
     return lot.shares(count, bits.below(lot.in_all(first)), first)
 
 
 def new_in_groups(lot: Lot, shares: Sequence[int]) -> list[str]:
-    """Fresh invitations to a plan, so many for each of its waves, in a random order.
+    """Return fresh invitations to a plan, so many for each of its waves, in a random order.
 
     A token's lot is a hash of it, so tokens that are sorted by their letters are in an order that
     has nothing to do with their groups.
@@ -44,8 +44,8 @@ def new_in_groups(lot: Lot, shares: Sequence[int]) -> list[str]:
 
 
 def joined(made: Sequence[Sequence[str]], lot: Lot | None = None) -> list[tuple[str, ...]]:
-    """Invitations of each database, one of each for every person: for a plan within a group, so
-    that both databases find the same one, and in a random order again.
+    """Pair the invitations of both databases, one of each for every person: for a plan within a
+    group, so that both databases find the same one, and in a random order again.
     """
     if lot is None:
         return list(zip(*made, strict=True))
@@ -54,44 +54,33 @@ def joined(made: Sequence[Sequence[str]], lot: Lot | None = None) -> list[tuple[
 
 
 def hashed(token: str) -> bytes:
-    """What a store keeps of a token.
-
-    >>> hashed("an invitation").hex()[:8]
-    'b18204ff'
-    """
+    """Return what a store keeps of a token."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def matches(token: str, expected: bytes) -> bool:
-    """Whether a token is the one whose hash was kept; it takes the same time whatever differs."""
+    """Tell whether a token's hash was kept; it takes the same time whatever differs."""
     return hmac.compare_digest(hashed(token), expected)
 
 
 def for_agreement(secret: str, fingerprint: str) -> str:
-    """What two databases that share a secret know each other by under one agreement.
+    """Return what two databases that share a secret know each other by under one agreement.
 
     HMAC-SHA256 of the fingerprint, which covers both addresses: whoever is named by an agreement
     learns what is good under that agreement alone, and neither the secret nor anything for another.
-
-    >>> for_agreement("a secret", "00" * 32)[:8]
-    '8de48b3a'
     """
     message = b"blurfit peer " + fingerprint.encode()
     return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
 def verification_key(secret: str, fingerprint: str) -> bytes:
-    """The key with which two databases that share a secret verify proofs under one agreement.
-
-    >>> verification_key("a secret", "00" * 32).hex()[:8]
-    'c9134dc4'
-    """
+    """Return the key with which two databases that share a secret verify proofs."""
     message = b"blurfit proofs " + fingerprint.encode()
     return hmac.new(secret.encode(), message, hashlib.sha256).digest()
 
 
 def read_token(path: Path) -> str:
-    """The token in a file; one that could be guessed is refused."""
+    """Read the token in a file; refuse one that could be guessed."""
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:

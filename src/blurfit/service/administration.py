@@ -1,11 +1,12 @@
 """What administrators may do: propose, open, invite, steer, publish, and read what was done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -16,7 +17,14 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.terms import Terms, require_together
-from blurfit.errors import BlurfitError, ConflictError, InfeasibleError, InvalidValueError, instant
+from blurfit.errors import (
+    BlurfitError,
+    ConflictError,
+    InfeasibleError,
+    InvalidValueError,
+    instant,
+    one_of,
+)
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.submissions import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.protocol import problems
@@ -71,7 +79,6 @@ from blurfit.store.collections import Status
 from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
-_Made = TypeVar("_Made")
 _STATE = answer(Status, "How far it is.")
 _MOST_KEPT = 64  # comparisons
 
@@ -202,7 +209,8 @@ class Administration:
     @guarded("open", "open")
     async def open(self, request: Request) -> Response:
         """Collect under an agreement, or under a plan of waves."""
-        role = _role_in(request)
+        role: Role = cast(Role, request.query_params.get("role", "whole"))
+        one_of(ROLES, role=role)
         given = request.query_params.get("until")
         closes = None if given is None else instant(given)
         body = await body_of(request, JSON)
@@ -301,9 +309,8 @@ class Administration:
     async def compare_sides(self, request: Request) -> Sides:
         """How many shares each of two databases has, before one is closed.
 
-        People who reached one of them alone are left out of the model, and a set that leaves out
-        too many is refused by the database that holds them (`blurfit.store.joint`). While both
-        collect, whoever is missing can send again; once one is closed, nobody can.
+        A set that leaves out too many people, who reached one of them alone, is refused
+        (`blurfit.store.joint`); while both collect, whoever is missing can send again.
         """
         fingerprint = await run_in_threadpool(newest_wave, self.store, fingerprint_in(request))
         collection = await run_in_threadpool(self.store.collection, fingerprint)
@@ -367,10 +374,7 @@ class Administration:
     )
     @guarded("publish", "publish")
     async def publish(self, request: Request) -> Response:
-        """Close the collection, learn its model and publish it, once; a plan ends early.
-
-        Whoever asks meanwhile, perhaps because waiting took too long, waits for what is under way.
-        """
+        """Close the collection, learn its model and publish it, once; a plan ends early."""
         fingerprint = fingerprint_in(request)
         course = await run_in_threadpool(self.store.steered, fingerprint)
         if course.role == "second" and course.by_hand:
@@ -385,9 +389,7 @@ class Administration:
 
     @guarded("publish", "let publish")
     def _let_publish(self, request: Request) -> Status:
-        """Close a second database's side, which is written down by itself: that no model is there
-        yet, which is what the one who asked for it is told, does not undo it.
-        """
+        """Close a second database's side; written down by itself, as it holds without a model."""
         return self._steer(self.store.close_collection, request)
 
 
@@ -399,8 +401,7 @@ def agreed_from(body: bytes) -> Agreed:
     ...     "target": {"name": "smokes", "kind": "binary"}}}''').kinds
     ('joint', 'residual')
     """
-
-    def propose(given: Proposal, schema: Schema) -> Agreed:
+    with _proposed(body, Proposal) as (given, schema):
         require_together(given, served=True)
         if given.waves is None:
             return Agreement.propose(schema, given)
@@ -408,39 +409,35 @@ def agreed_from(body: bytes) -> Agreed:
         require_together(plan.first(), served=True)
         return plan
 
-    return _made(body, Proposal, propose)
-
 
 def expected_from(body: bytes) -> Expected:
     """Return how far off predictions will be, and what it takes to be off by no more than wished.
 
     This is for typical people; `blurfit forecast` simulates people who are publicly known.
     """
-    return _made(body, Wish, _expected)
+    with _proposed(body, Wish) as (wish, schema):
+
+        def propose(**changes: Any) -> Agreement:
+            return Agreement.propose(schema, replace(wish, **changes))
+
+        found = outlook(propose())
+        people = epsilon = None
+        if wish.off is not None:
+            with suppress(InfeasibleError):  # noise that nobody could draw: no such collection
+                people = people_needed(lambda count: propose(quorum=count), wish.off)
+                epsilon = epsilon_needed(lambda one: propose(epsilon=one), wish.off)
+        return Expected(
+            found.count, found.off, found.without_privacy, found.spread, people, epsilon
+        )
 
 
-def _expected(wish: Wish, schema: Schema) -> Expected:
-    def propose(**changes: Any) -> Agreement:
-        return Agreement.propose(schema, replace(wish, **changes))
-
-    found = outlook(propose())
-    people = epsilon = None
-    if wish.off is not None:
-        try:
-            people = people_needed(lambda count: propose(quorum=count), wish.off)
-            epsilon = epsilon_needed(lambda one: propose(epsilon=one), wish.off)
-        except InfeasibleError:  # noise that nobody could draw: there is no such collection
-            pass
-    return Expected(found.count, found.off, found.without_privacy, found.spread, people, epsilon)
-
-
-def _made(body: bytes, kind: type[_Kind], make: Callable[[_Kind, Schema], _Made]) -> _Made:
-    """Make something of a proposal in JSON and of its schema, or refuse."""
+@contextmanager
+def _proposed(body: bytes, kind: type[_Kind]) -> Iterator[tuple[_Kind, Schema]]:
+    """Read a proposal in JSON with its schema; refuse numbers for which there is no noise."""
     expected = "a proposal in JSON, with schema, epsilon, delta and quorum"
     proposal = document_from(body, kind, expected)
-    schema = Schema.from_dict(proposal.schema)
     try:
-        return make(proposal, schema)
+        yield proposal, Schema.from_dict(proposal.schema)
     except BlurfitError:
         raise
     except (ArithmeticError, ValueError) as error:
@@ -458,15 +455,6 @@ def _refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
             f"takes, and each would have {size:,} ({agreement.width:,} numbers): ask fewer "
             "questions, or start it with a larger --body-limit."
         )
-
-
-def _role_in(request: Request) -> Role:
-    """Return which of the databases this is, as whoever opens something says."""
-    given = request.query_params.get("role", "whole")
-    for role in ROLES:
-        if given == role:
-            return role
-    raise InvalidValueError(f"Expected role={given!r} to be one of {list(ROLES)}.")
 
 
 def _survey_in(workbook: bytes, target: str) -> Survey:

@@ -1,43 +1,31 @@
-"""Answers and refusals: their headers, what is kept as it is sent, which pages may read them, and
-how many have come, as strangers and Prometheus are told.
+"""Answers and refusals: their headers, what is kept as it is sent, which pages may read them, how
+many have come, and signatures.
 
-**Refusals** are problem documents (`blurfit.protocol.problems`), in the language that whoever asks
-accepts (`blurfit.service.translation`). An exception that nobody handles
-is answered 500 with a name, under which the log has its traceback. Neither addresses nor anything
-that was submitted is logged.
+An exception that nobody handles is answered 500 with a name, under which the log has its traceback.
+Neither addresses nor anything that was submitted is logged.
 
 **Constant answers.** Agreements, plans, models, moments, statements and pages never change; a model
 that is still to be signed changes when a signature comes. Each is kept plain and compressed, with
 the tag by which browsers ask whether it is still what they have (RFC 9110, `If-None-Match`). A long
-one is made in turn (`blurfit.service.limits`), once for all who wait for it. `Shelf` keeps so
-many bytes, and forgets what was not asked for longest.
+one is made in turn (`blurfit.service.limits`), once for all who wait for it.
 
 **Other origins (CORS).** The page that a contributor sees comes from one database and sends a share
-to the other as well, and tells how many both have. A browser lets it do so only if the other
-service says that it may: for the state, submissions, invitations and withdrawals alone, with the
-headers that they need, and for the two origins that the agreement names.
+to the other as well. A browser lets it do so only if the other service says that it may: for the
+places in `CROSSING` alone, and for the two origins that the agreement names.
 
 **Counts.** Whoever watches an exact count sees when each person sends, to the millisecond, and may
 know who was at their device then. So from a hundred on a count is told in two digits, rounded down:
 it changes with every tenth to hundredth arrival, and then tells that somebody came, and not who.
 Two facts are never rounded away: that a quorum is reached, and how many are in what is published,
-which the model says anyway. (Below a hundred there is no crowd to hide in, and counts are told as
-they are.) Prometheus gets rounded counts, too, unless it sends a token that is good for `read`.
+which the model says anyway. Prometheus gets rounded counts, too, unless it sends a token that is
+good for `read`. Counters stand in memory that forked processes share: each worker adds to a row of
+its own, and whichever is asked tells the sums. A worker that takes the place of one that died goes
+on with its row, so no count ever falls while the service runs.
 
-Counters stand in memory that forked processes share: each worker of a service adds to a row of its
-own, and whichever of them is asked tells the sums (`blurfit.service.server`). A worker that takes
-the place of one that died goes on with its row, so no count ever falls while the service runs.
-
-**Signatures.** Where an agreement names its key, a service signs receipts, withdrawals and
-publications. A receipt is signed when it is given. What was published is signed when it is first
-asked for, at the latest to answer whoever publishes it, and the signature is kept in the store. Of
-two databases each signs for itself, and they hand each other their signatures once the result is at
-both: from then on each serves the file with both. Until then the first asks again
-(`blurfit.service.peers`): no promise depends on it, but a file with one signature has only half of
-what was agreed.
-
-A service that does not have the private key of an agreement refuses to open it; if it has lost the
-key since, it refuses further submissions before any of them is stored, since nobody would take its
+**Signatures.** Where an agreement names its key, a service signs receipts and withdrawals when it
+gives them, and publications when they are first asked for; those are kept in the store. Two
+databases hand each other their signatures once the result is at both. A service that has lost the
+private key refuses further submissions before any of them is stored, since nobody would take its
 acknowledgement for one. What is there can still be published, unsigned.
 """
 
@@ -47,21 +35,20 @@ import json
 import logging
 import mmap
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope, Send
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import (
@@ -82,9 +69,9 @@ from blurfit.messages.signing import (
 )
 from blurfit.messages.submissions import Role
 from blurfit.model.model import with_signatures
-from blurfit.protocol import problems, tokens
+from blurfit.protocol import problems
 from blurfit.protocol.http import COLLECTIONS, INVITATION, JSON, PROBLEM
-from blurfit.protocol.problems import Kind, Problem, RequestError
+from blurfit.protocol.problems import Kind, RequestError
 from blurfit.service.limits import LONG, InProgress, Reserve, Turns, cost_of
 from blurfit.service.translation import told
 from blurfit.store.collections import Collection, Status
@@ -103,9 +90,7 @@ def shown(count: int, quorum: int) -> int:
 
 
 def for_strangers(status: Status) -> Status:
-    """Round the counts of a state, but those of waves that are released; in whose language they
-    ask.
-    """
+    """Round the counts of a state, but those of waves that are released."""
     waves = [
         one if one.state == "released" else replace(one, count=shown(one.count, one.quorum))
         for one in status.waves
@@ -122,9 +107,7 @@ _PLACES = {name: place for place, name in enumerate((*ACCEPTED, *REFUSED))}
 
 @dataclass(eq=False)
 class Metrics:
-    """Counters of a service of so many processes, and gauges that are read from the store when
-    asked for.
-    """
+    """Counters of a service of so many processes, and gauges that are read from the store."""
 
     workers: int = 1
     worker: int = 0  # which of them counts here
@@ -138,16 +121,16 @@ class Metrics:
         self._counts = memoryview(memory).cast("Q")
 
     def accepted(self, count: int, new: int) -> None:
-        """Some submissions are on disk, and some of them are new."""
+        """Count submissions that are on disk, some of them new."""
         self._add("new", new)
         self._add("again", count - new)
 
     def refused(self, kind: str) -> None:
-        """A request was refused."""
+        """Count a request that was refused."""
         self._add(kind, 1)
 
     def collect(self) -> Iterator[Metric]:
-        """The counters, summed over all workers, as Prometheus's library asks for them."""
+        """Yield the counters, summed over all workers, as Prometheus's library asks for them."""
         submissions = CounterMetricFamily(
             "blurfit_submissions",
             "Submissions that are on disk, by whether they had been there before",
@@ -166,7 +149,7 @@ class Metrics:
         yield refusals
 
     def text(self, statuses: list[Status], *, exact: bool) -> bytes:
-        """Everything, in Prometheus's text format; rounded as `shown` does unless exact."""
+        """Return everything in Prometheus's text format, rounded unless exact."""
         self._exact = exact
         registry = CollectorRegistry()
         registry.register(self)
@@ -196,7 +179,6 @@ class Metrics:
 
 # ---- answers
 
-
 _log = logging.getLogger(__name__)
 
 HEADERS = {
@@ -212,7 +194,7 @@ OVER_TLS = [(b"strict-transport-security", b"max-age=31536000")]
 
 
 def as_json(content: object, status: int = 200) -> Response:
-    """An answer in JSON."""
+    """Answer in JSON."""
     return Response(msgspec.json.encode(content), status, media_type=JSON)
 
 
@@ -277,30 +259,24 @@ def adding(send: Send, more: Iterable[tuple[bytes, bytes]]) -> Send:
 
 @dataclass(frozen=True)
 class Refusals:
-    """Errors as answers, each of them counted."""
+    """Errors as problem documents, in the language of whoever asks; each of them is counted."""
 
     metrics: Metrics
 
-    async def answer(self, _request: Request, error: Exception) -> Response:
-        """The answer to a request that went through the router."""
-        assert isinstance(error, BlurfitError | RequestError)
-        kind, problem = self._problem(error)
-        headers = {name.decode(): value.decode() for name, value in _extra_headers(kind)}
-        return Response(msgspec.json.encode(problem), kind.status, headers, media_type=PROBLEM)
-
-    async def send(self, send: Send, error: BlurfitError | RequestError) -> None:
-        """Refuse without the router."""
-        kind, problem = self._problem(error)
-        body = msgspec.json.encode(problem)
-        await send_answer(send, kind.status, PROBLEM, body, _extra_headers(kind))
-
-    def _problem(self, error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
+    async def send(
+        self,
+        send: Send,
+        error: BlurfitError | RequestError,
+        more: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Answer with an error."""
         if isinstance(error, StorageError):
             _log.error("%s", error)
         kind, problem = problems.of_error(error)
         self.metrics.refused(kind.name)
         problem.title, problem.detail = told(problem.title), told(problem.detail)
-        return kind, problem
+        body = msgspec.json.encode(problem)
+        await send_answer(send, kind.status, PROBLEM, body, [*_extra_headers(kind), *more])
 
 
 def _extra_headers(kind: Kind) -> list[tuple[bytes, bytes]]:
@@ -309,8 +285,6 @@ def _extra_headers(kind: Kind) -> list[tuple[bytes, bytes]]:
         extra.append((b"connection", b"close"))
     if kind is problems.UNAUTHORISED:
         extra.append((b"www-authenticate", b"Bearer"))
-    if kind is problems.NOT_ALLOWED:
-        extra.append((b"allow", b"POST"))
     return extra
 
 
@@ -324,9 +298,7 @@ _LEVEL = 4  # of compression: numbers get as small as at 9, in a tenth of the ti
 
 @dataclass(frozen=True)
 class Kept:
-    """An answer as it is sent; `version` is what must be asked about before it is sent again, and
-    None for what never changes.
-    """
+    """An answer as it is sent; what may change has a `version`, which is looked at each time."""
 
     plain: bytes = field(repr=False)
     compressed: bytes = field(repr=False)
@@ -343,7 +315,7 @@ class Kept:
         headers: Mapping[str, str] = ASKED_AFTER,
         version: Hashable = None,
     ) -> "Kept":
-        """The answer with this content."""
+        """Keep the answer with this content."""
         plain = plain.encode() if isinstance(plain, str) else plain
         compressed = gzip.compress(plain, _LEVEL, mtime=0)
         tag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
@@ -352,7 +324,7 @@ class Kept:
     def answer(
         self, request: Request, status: int = 200, more: Mapping[str, str] | None = None
     ) -> Response:
-        """What to send to somebody: nothing but the tag, if that is what they have."""
+        """Send it to somebody; nothing but the tag, if that is what they have."""
         headers = {
             "content-type": self.media_type,
             "etag": self.tag,
@@ -382,9 +354,7 @@ class Shelf:
         make: Callable[[str], Kept],
         version: Callable[[], Hashable] = lambda: None,
     ) -> Kept:
-        """What is kept under a name, if it is of the version that there is now; else made of what
-        `find` finds.
-        """
+        """Return what is kept under a name, if still good; else made of what `find` finds."""
         found = self._kept.get(name)
         if found is not None and found.version is not None:
             found = found if await run_in_threadpool(version) == found.version else None
@@ -446,49 +416,10 @@ async def let_across(scope: Scope, send: Send, origins: Origins) -> Send | None:
     return None
 
 
-# ---- unhandled exceptions
-
-
-class Router(Starlette):
-    """Starlette without its own answer to unhandled exceptions, which names nothing."""
-
-    def build_middleware_stack(self) -> ASGIApp:
-        """Turn refusals into answers, and put nothing else around the routes."""
-        return ExceptionMiddleware(self.router, handlers=self.exception_handlers)
-
-
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-def error_boundary(app: App, refusals: Refusals) -> App:
-    """Return an application that answers 500 with a name where another one raises."""
-
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
-
-        async def noted(message: Any) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        try:
-            await app(scope, receive, noted)
-        except Exception:
-            name = tokens.new_token()[:12]
-            _log.exception("request %s (%s) failed", name, scope["method"])
-            if not started:
-                detail = (
-                    f"Request {name} failed for a reason that is not its own. Whoever runs the "
-                    "service finds it in the log under that name. What was acknowledged is stored."
-                )
-                await refusals.send(send, RequestError(problems.UNEXPECTED, detail))
-
-    return guarded
-
+# ---- signatures
 
 Document = Literal["model", "moments"]
 EXPECTED = "signatures of a model and of moments"
-_DOCUMENTS: tuple[Document, ...] = ("model", "moments")
 
 
 class Signatures(msgspec.Struct):
@@ -496,13 +427,6 @@ class Signatures(msgspec.Struct):
 
     model: list[Signature] = msgspec.field(default_factory=list)
     moments: list[Signature] = msgspec.field(default_factory=list)
-
-
-class Signed(NamedTuple):
-    """A text with the signatures that there are, and how many of those agreed on are missing."""
-
-    text: str
-    missing: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -528,28 +452,31 @@ class Signatory:
             )
 
     def of_submissions(self, deed: Deed, collection: Collection, identifiers: bytes) -> str | None:
-        """The signature that submissions were stored here, or withdrawn; None if none is agreed."""
+        """Sign that submissions were stored here, or withdrawn; None if that is not agreed."""
         if key_of(collection.agreement, collection.role) is None or self.signer is None:
             return None
         message = about_submissions(deed, collection.fingerprint, collection.role, identifiers)
         return self.signer.sign(message).signature
 
     def receipt(self, collection: Collection, rows: bytes | memoryview) -> str | None:
-        """The signature for messages of the collection's layout, one after another."""
+        """Sign for messages of the collection's layout, one after another."""
         if key_of(collection.agreement, collection.role) is None:
             return None
         layout = collection.layout
         table = np.frombuffer(rows, dtype=np.uint8).reshape(-1, layout.size)
         return self.of_submissions("receipt", collection, layout.identifiers(table).tobytes())
 
-    def signed(self, fingerprint: str, document: Document, text: str) -> Signed:
-        """A published text with its signatures; this service's own is made if need be."""
+    def signed(self, fingerprint: str, document: Document, text: str) -> tuple[str, int]:
+        """Return a published text with its signatures, and how many of those agreed on are missing.
+
+        This service's own is made if need be.
+        """
         collection = self.store.collection(fingerprint)
         keys = len(collection.agreement.signing_keys)
         if not keys:
-            return Signed(text, 0)
+            return text, 0
         found = self._signatures(collection, document, text)
-        return Signed(with_signatures(text, found), keys - len(found))
+        return with_signatures(text, found), keys - len(found)
 
     def with_own(self, fingerprint: str, document: dict[str, Any]) -> dict[str, Any]:
         """Return what follows from something published, with this service's signature if agreed."""
@@ -561,7 +488,7 @@ class Signatory:
         return told | {"signatures": [msgspec.to_builtins(made)]}
 
     def missing(self, fingerprint: str, document: Document) -> int:
-        """How many signatures of something published are still to come."""
+        """Return how many signatures of something published are still to come."""
         collection = self.store.collection(fingerprint)
         kept = self.store.signatures(collection, document)
         return len(collection.agreement.signing_keys) - len(kept)
@@ -580,11 +507,11 @@ class Signatory:
     # ---- of two databases
 
     def all_of(self, collection: Collection) -> Signatures:
-        """Every signature that there is of what a collection has published."""
-        found: dict[Document, list[Signature]] = {}
-        for document, text in self._published(collection).items():
-            found[document] = list(self._signatures(collection, document, text))
-        return Signatures(**found)
+        """Return every signature that there is of what a collection has published."""
+        published = self._published(collection).items()
+        return Signatures(
+            **{one: [*self._signatures(collection, one, text)] for one, text in published}
+        )
 
     def take(self, collection: Collection, given: Signatures) -> None:
         """Keep signatures that others made, if they are right."""
@@ -603,21 +530,15 @@ class Signatory:
             self.store.keep_signatures(collection, document, some)
 
     def _published(self, collection: Collection) -> dict[Document, str]:
+        """Return what a wave shows: its sums, and the model of its course if it has that."""
         found: dict[Document, str] = {}
-        for document in _DOCUMENTS:
-            try:
-                found[document] = self._text(collection, document)
-            except NotPublishedError:
-                continue
+        name, store = collection.fingerprint, self.store
+        with suppress(NotPublishedError):
+            if store.shown_at(name) == name:
+                found["model"] = store.model(name)
+        with suppress(NotPublishedError):
+            found["moments"] = store.moments_text(name)
         return found
-
-    def _text(self, collection: Collection, document: Document) -> str:
-        """Return what a wave shows: its sums, or the model of its course."""
-        if document == "moments":
-            return self.store.moments_text(collection.fingerprint)
-        if self.store.shown_at(collection.fingerprint) != collection.fingerprint:
-            raise NotPublishedError("The model is shown with another wave.")
-        return self.store.model(collection.fingerprint)
 
     def require_all(self, collection: Collection) -> None:
         """Refuse while a signature is missing of something that is published."""
@@ -630,7 +551,7 @@ class Signatory:
 
 
 def key_of(agreement: Agreement, role: Role) -> str | None:
-    """The public key with which the database in this role signs, if it does."""
+    """Return the public key with which the database in this role signs, if it does."""
     if not agreement.signing_keys:
         return None
     return agreement.signing_keys[role == "second"]

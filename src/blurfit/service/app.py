@@ -7,28 +7,26 @@ Each endpoint declares where it is and what it answers (`blurfit.service.operati
 | send submissions | contributors | `blurfit.service.intake`, past the router |
 | states, agreements, models, moments; invitations, withdrawals | anyone | `endpoints` |
 | propose, open, invite, steer, publish | administrators | `administration` |
-| publish together | the other database | `peers` |
+| publish together, and what happens by itself | the other database | `peers` |
 | pages for people | anyone | `website` |
-
-What happens by itself, from wave to wave and between two databases, is done by `jobs`.
 """
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signer
-from blurfit.protocol import problems
+from blurfit.protocol import problems, tokens
 from blurfit.protocol.http import JSON, OUTDATED, is_old
 from blurfit.protocol.problems import RequestError
 from blurfit.service import intake, operations, translation, website
@@ -39,12 +37,10 @@ from blurfit.service.answers import (
     Kept,
     Metrics,
     Refusals,
-    Router,
     Shelf,
     Signatory,
     adding,
     charging,
-    error_boundary,
     let_across,
 )
 from blurfit.service.endpoints import Contributing, Papers, Reading
@@ -54,13 +50,14 @@ from blurfit.service.operations import OBJECT, SAME, answer
 from blurfit.service.peers import LOOK_EVERY, Jobs, Peering
 from blurfit.store.store import Store
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, one address, one collection, and all bodies together may take. A rate of 0
-    means no limit.
+    """What one request, one address, one collection, and all bodies together may take.
 
-    A batch counts as several requests: `blurfit.service.limits`.
+    A rate of 0 means no limit; a batch counts as several requests (`blurfit.service.limits`).
     """
 
     body_bytes: int = 32 * 2**20
@@ -70,11 +67,11 @@ class Limits:
     submissions_per_second: float = 0.0  # to one collection; ten times as many at once
 
     def limiter(self) -> Limiter:
-        """What holds each address to its rate."""
+        """Hold each address to its rate."""
         return Limiter(self.requests_per_second, self.burst)
 
     def collection_limiter(self) -> Limiter:
-        """What holds each collection to its rate, whoever sends to it."""
+        """Hold each collection to its rate, whoever sends to it."""
         rate = self.submissions_per_second
         return Limiter(rate, 10 * rate, counted_as=str)
 
@@ -85,10 +82,9 @@ class Service:
 
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peers.RemotePeer`. `share_key` is the private key to
-    which agreements seal this database's shares (`blurfit.messages.submissions`), `signing_key` the
-    one with which it signs where agreements name it (`blurfit.service.answers`). `limiter`,
-    `collection_limiter` and `metrics` are given where several processes have them in common
-    (`blurfit.service.server`).
+    which agreements seal this database's shares, `signing_key` the one with which it signs where
+    agreements name it. `limiter`, `collection_limiter` and `metrics` are given where several
+    processes have them in common (`blurfit.service.server`).
     """
 
     store: Store
@@ -122,24 +118,15 @@ class Service:
             self.store,
             self._collector,
             metrics,
-            self._refusals,
             self.collection_limiter or self.limits.collection_limiter(),
             self.limits.body_bytes,
             self._signing,
             self.share_key,
         )
-        self._router = Router(
-            routes=self._routes(metrics),
-            exception_handlers={
-                BlurfitError: self._refusals.answer,
-                RequestError: self._refusals.answer,
-                HTTPException: self._answer_unrouted,
-            },
-            lifespan=self._lifespan,
-        )
         # A redirect to the path without a slash would name whatever host the request does.
-        self._router.router.redirect_slashes = False
-        self._answer = error_boundary(self._dispatch, self._refusals)
+        self._router = Router(
+            self._routes(metrics), redirect_slashes=False, lifespan=self._lifespan
+        )
 
     def _routes(self, metrics: Metrics) -> list[Route]:
         store, signing = self.store, self._signing
@@ -162,17 +149,35 @@ class Service:
         return self._description.answer(request)
 
     def may_ask(self, address: str) -> bool:
-        """Whether an address has requests left."""
+        """Tell whether an address has requests left."""
         return self._allowance.limiter.has_left(address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer a request; with 500 and a name for the log where nobody foresaw an error."""
+        scope["app"] = self  # so that the router raises where it finds nothing
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
         if scope.get("scheme") == "https":
             send = adding(send, OVER_TLS)
-        await self._answer(scope, receive, send)
+        started = False
+
+        async def noted(message: Any) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._dispatch(scope, receive, noted)
+        except Exception:
+            name = tokens.new_token()[:12]
+            _log.exception("request %s (%s) failed", name, scope["method"])
+            if not started:
+                detail = (
+                    f"Request {name} failed for a reason that is not its own. Whoever runs the "
+                    "service finds it in the log under that name. What was acknowledged is stored."
+                )
+                await self._refusals.send(send, RequestError(problems.UNEXPECTED, detail))
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
@@ -190,31 +195,38 @@ class Service:
             across = await let_across(scope, send, self._submissions.origins)
             if across is None:
                 return
-            send = across
-            if is_for_submissions(scope["path"]):
-                await self._submissions(scope, receive, send)
-            else:
-                send = charging(adding(send, RAW_HEADERS), held)
-                await self._router(scope, receive, send)
-                if scope["method"] == "POST":
-                    self._collector.tidy()
+            try:
+                if is_for_submissions(scope["path"]):
+                    await self._submissions(scope, receive, across)
+                else:
+                    framed = charging(adding(across, RAW_HEADERS), held)
+                    await self._router(scope, receive, framed)
+                    if scope["method"] == "POST":
+                        self._collector.tidy()
+            except (BlurfitError, RequestError) as error:
+                await self._refusals.send(across, error)
+            except HTTPException as error:
+                await self._answer_unrouted(Request(scope, receive), error, across)
 
-    async def _answer_unrouted(self, request: Request, error: Exception) -> Response:
+    async def _answer_unrouted(self, request: Request, error: HTTPException, send: Send) -> None:
         """Answer a request for which there is no route, with a page where a person asks."""
-        assert isinstance(error, HTTPException)
         if error.status_code == 404 and website.wants_page(request):
             self.metrics.refused(problems.NOT_FOUND.name)
-            return website.missing_page(request)
+            page = website.missing_page(request)
+            await page(request.scope, request.receive, adding(send, RAW_HEADERS))
+            return
         if is_old(request.url.path):
-            return await self._refusals.answer(request, RequestError(problems.OUTDATED, OUTDATED))
+            await self._refusals.send(send, RequestError(problems.OUTDATED, OUTDATED))
+            return
         kind = problems.NOT_ALLOWED if error.status_code == 405 else problems.NOT_FOUND
         detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
-        response = await self._refusals.answer(request, RequestError(kind, detail))
-        response.headers.update(error.headers or {})
-        return response
+        more = [
+            (name.lower().encode(), one.encode()) for name, one in (error.headers or {}).items()
+        ]
+        await self._refusals.send(send, RequestError(kind, detail), more)
 
     @asynccontextmanager
-    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, _app: object) -> AsyncIterator[None]:
         self._jobs.start()
         yield
         await self._jobs.close()

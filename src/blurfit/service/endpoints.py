@@ -1,8 +1,7 @@
 """What anyone may read and contributors may do, and how it is told who may do more.
 
-One set of addresses is for everything that is collected: an agreement by itself is the course of
-one wave, a plan is one of several. `{fingerprint}` is that of a course, or of one of its waves.
-Pages compute no statistics: estimates and tables are told to them.
+`{fingerprint}` is that of a course, or of one of its waves. Pages compute no statistics: estimates
+and tables are told to them.
 """
 
 import asyncio
@@ -253,6 +252,21 @@ class Papers:
         """Return the model of a course."""
         return await self.published(request, await self.shown_at(fingerprint), "model")
 
+    async def computed(
+        self,
+        request: Request,
+        name: tuple[str | None, ...],
+        find: Callable[[], str],
+        make: Callable[[str], dict[str, Any]],
+    ) -> Response:
+        """Answer what follows from something published, computed once and signed."""
+
+        def write(text: str) -> Kept:
+            signed = self.signing.with_own(str(name[1]), make(text))
+            return Kept.made(msgspec.json.encode(signed), JSON)
+
+        return (await self.shelf.get(name, find, write)).answer(request)
+
 
 # ---- what anyone may read
 
@@ -380,7 +394,7 @@ class Reading:
 
         wave = await self.papers.shown_at(fingerprint_in(request))
         find = partial(self.store.model, wave)
-        return await self._computed(request, ("estimates", wave, language), find, make)
+        return await self.papers.computed(request, ("estimates", wave, language), find, make)
 
     @get(
         f"{ONE_COLLECTION}/tables",
@@ -389,18 +403,14 @@ class Reading:
         parameters=[query("of", TEXT), query("by", TEXT), LANG],
     )
     async def tables(self, request: Request) -> Response:
-        """The mean or the shares of a question, by the levels of another; without one, of all.
-
-        Anyone may ask for as many as there are pairs of questions, so each is paid for by how many
-        numbers it is computed from, and nothing is read for a question that there is not.
-        """
+        """The mean or the shares of a question, by the levels of another; without one, of all."""
         of = request.query_params.get("of")
         by = None if of is None else request.query_params.get("by")
         wave = await run_in_threadpool(self.store.collection, fingerprint_in(request))
         for name in filter(None, (of, by)):
             wave.agreement.schema.question(name)
+        # Anyone may ask for as many as there are pairs of questions.
         held_by(request).pay(wave.agreement.width / NUMBERS_OF_A_REQUEST)
-
         language = _language_in(request)
 
         def make(text: str) -> dict[str, Any]:
@@ -415,22 +425,7 @@ class Reading:
 
         key = ("tables", wave.fingerprint, of, by, language)
         find = partial(self.store.moments_text, wave.fingerprint)
-        return await self._computed(request, key, find, make)
-
-    async def _computed(
-        self,
-        request: Request,
-        name: tuple[str | None, ...],
-        find: Callable[[], str],
-        make: Callable[[str], dict[str, Any]],
-    ) -> Response:
-        """Answer what follows from something published, computed once and signed."""
-
-        def write(text: str) -> Kept:
-            signed = self.papers.signing.with_own(str(name[1]), make(text))
-            return Kept.made(msgspec.json.encode(signed), JSON)
-
-        return (await self.papers.shelf.get(name, find, write)).answer(request)
+        return await self.papers.computed(request, key, find, make)
 
     @get(f"{ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
     def history(self, request: Request) -> list[Hour]:
@@ -471,16 +466,9 @@ _SECRETS = (
 class Contributing:
     """Endpoints for people with an invitation, or with a receipt.
 
-    Only the invitation itself is asked about, in the header in which it would be sent, so nobody
-    learns more than its holder knows or would learn by sending. It is 256 random bits: nothing can
-    be guessed. Of one that is not good nobody can tell whether it was used or never given out, as
-    using one removes it.
-
     The blocks of a collection are searched for what is withdrawn, so a withdrawal costs as much as
-    a hundred requests of the same address, or as one for each block where there are more, whether
-    it is of one submission or of ten thousand; that is paid before its body is read. One is looked
-    after at a time, beside whoever writes, and others write between any few of its blocks: so
-    however many withdraw, and wherever their rows are, nobody else waits for long.
+    a hundred requests of the same address, or as one for each block where there are more; that is
+    paid before its body is read. One is looked after at a time, beside whoever writes.
     """
 
     store: Store

@@ -1,18 +1,16 @@
 """Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
 
 **The short way.** Most requests are these, so they go past the router. How long a body may be
-follows from the agreement, and how much may come from an address, or to a collection, counts
-submissions. Long JSON is read in turn, one body at a time, and so is found out whether a large
-batch is known already: such requests wait for each other, and nobody else waits for them.
+follows from the agreement. Long JSON is read in turn, one body at a time, and so is found out
+whether a large batch is known already: such requests wait for each other, and nobody else waits.
 
 **Group commit.** A durable commit costs about the same for one submission as for a thousand, so
 arrivals wait a moment for each other, whoever arrives while one commit is under way goes into the
-next, and each is answered once the commit that holds it has returned. Threads write; meanwhile the
-event loop reads the next requests. Each collection has a lane of its own, in which one commit
-follows another. SQLite takes one writer at a time, and so there is one thread for all lanes: they
-take turns, a group each, so that however much comes to one collection, the others wait for no more
-than one group of it. PostgreSQL takes several: there a collection whose row somebody holds locked
-keeps one thread, and the others write meanwhile.
+next, and each is answered once the commit that holds it has returned. Each collection has a lane of
+its own, in which one commit follows another. SQLite takes one writer at a time, and so there is one
+thread for all lanes: they take turns, a group each, so that however much comes to one collection,
+the others wait for no more than one group of it. PostgreSQL takes several: there a collection whose
+row somebody holds locked keeps one thread, and the others write meanwhile.
 """
 
 import asyncio
@@ -20,10 +18,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from blurfit.agreement.agreement import Agreement
@@ -54,7 +53,7 @@ from blurfit.protocol.http import (
 )
 from blurfit.protocol.problems import RequestError
 from blurfit.service import operations
-from blurfit.service.answers import Metrics, Refusals, Signatory, send_answer
+from blurfit.service.answers import Metrics, Signatory, send_answer
 from blurfit.service.limits import LONG, Limiter, Reserve, cost_of, read_body
 from blurfit.service.operations import BYTES, answer, array, header, reference
 from blurfit.store.arrivals import Arrival, Outcome
@@ -81,16 +80,7 @@ WAITING_BYTES = 2**28  # beyond this much in memory, newcomers are sent away for
 SECONDS_TO_STORE = 20.0  # after which somebody is told that it is not known
 
 
-class Waiting(NamedTuple):
-    """An arrival, and who waits for its outcome."""
-
-    arrival: Arrival
-    answer: "asyncio.Future[int]"
-
-    @property
-    def size(self) -> int:
-        """How many bytes it holds in memory."""
-        return self.arrival.size
+Waiting = tuple[Arrival, "asyncio.Future[int]"]  # and who waits for its outcome
 
 
 @dataclass
@@ -115,11 +105,11 @@ class Collector:
         self._closing = False
 
     async def submit(self, collection: Collection, arrival: Arrival) -> int:
-        """How many of its rows were new, when they are on disk; else the reason is raised."""
+        """Return how many of its rows were new, when they are on disk; else raise why not."""
         if self._bytes > WAITING_BYTES or self._closing:
             raise StorageError("Too much is waiting to be stored.")
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(collection, []).append(Waiting(arrival, answer))
+        self._queues.setdefault(collection, []).append((arrival, answer))
         self._bytes += arrival.size
         if collection not in self._lanes:
             self._lanes[collection] = asyncio.create_task(self._run(collection))
@@ -151,11 +141,18 @@ class Collector:
                     outcomes = await loop.run_in_executor(
                         self._writer, self._commit, collection, group
                     )
-                    self.tidy(sum(waiting.size for waiting in group))
+                    self.tidy(sum(arrival.size for arrival, _ in group))
                     stored = None if collection.course.by_hand else self.stored
-                    if stored and isinstance(outcomes, list) and any(map(_is_new, outcomes)):
+                    if stored and any(isinstance(one, int) and one for one in outcomes):
                         await stored(collection)
-                    self._answer(group, outcomes)
+                    for (arrival, answer), outcome in zip(group, outcomes, strict=True):
+                        self._bytes -= arrival.size
+                        if answer.done():  # whoever asked has gone away
+                            continue
+                        if isinstance(outcome, BlurfitError):
+                            answer.set_exception(outcome)
+                        else:
+                            answer.set_result(outcome)
         finally:
             del self._lanes[collection]
 
@@ -184,47 +181,31 @@ class Collector:
         except Exception:  # nothing depends on it, and the writer does it in the end
             _log.exception("The store could not be tidied.")
 
-    def _answer(self, group: list[Waiting], outcomes: list[Outcome] | BlurfitError) -> None:
-        for place, waiting in enumerate(group):
-            self._bytes -= waiting.size
-            if waiting.answer.done():  # whoever asked has gone away
-                continue
-            outcome = outcomes if isinstance(outcomes, BlurfitError) else outcomes[place]
-            if isinstance(outcome, BlurfitError):
-                waiting.answer.set_exception(outcome)
-            else:
-                waiting.answer.set_result(outcome)
-
-    def _commit(self, collection: Collection, group: list[Waiting]) -> list[Outcome] | BlurfitError:
+    def _commit(self, collection: Collection, group: list[Waiting]) -> list[Outcome]:
         try:
-            outcomes = self.store.receive(collection, [waiting.arrival for waiting in group])
+            return self.store.receive(collection, [arrival for arrival, _ in group])
         except BlurfitError as error:
             _log.error("A group of %d arrivals was not stored: %s", len(group), error)
-            return error
+            return [error] * len(group)
         except Exception as error:
             # Whatever it is, someone waits for an answer, and the others are not to blame for it.
             if len(group) > 1:
-                apart = [self._commit(collection, [waiting]) for waiting in group]
-                return [one if isinstance(one, BlurfitError) else one[0] for one in apart]
+                return [outcome for one in group for outcome in self._commit(collection, [one])]
             _log.exception("An arrival was not stored.")
-            return StorageError(type(error).__name__)
-        return outcomes
-
-
-def _is_new(outcome: Outcome) -> bool:
-    return isinstance(outcome, int) and outcome > 0
+            return [StorageError(type(error).__name__)]
 
 
 def _groups(queue: list[Waiting]) -> list[list[Waiting]]:
-    """The queue in parts of bounded size, in order."""
+    """Return the queue in parts of bounded size, in order."""
     groups: list[list[Waiting]] = [[]]
     size = 0
     for waiting in queue:
-        if groups[-1] and size + waiting.size > GROUP_BYTES:
+        more = waiting[0].size
+        if groups[-1] and size + more > GROUP_BYTES:
             groups.append([])
             size = 0
         groups[-1].append(waiting)
-        size += waiting.size
+        size += more
     return groups
 
 
@@ -242,7 +223,7 @@ class SubmissionDocument(Struct, forbid_unknown_fields=True):
 
 
 def is_for_submissions(path: str) -> bool:
-    """Whether a request goes where submissions are sent."""
+    """Tell whether a request goes where submissions are sent."""
     return path.endswith(SUBMISSIONS) and path.startswith(f"{COLLECTIONS}/")
 
 
@@ -253,74 +234,54 @@ class SubmissionPath:
     store: Store
     collector: Collector
     metrics: Metrics
-    refusals: Refusals
     collection_limiter: Limiter
     body_bytes: int
     signing: Signatory
     share_key: str | None = field(default=None, repr=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        fingerprint = scope["path"][_BEFORE:-_AFTER]
-        if scope["method"] == "POST":
-            await self._take(fingerprint, dict(scope["headers"]), receive, send, scope["held"])
+        """Answer a request, or raise why not."""
+        if scope["method"] != "POST":
+            raise HTTPException(405, headers={"allow": "POST"})
+        fingerprint, headers = scope["path"][_BEFORE:-_AFTER], dict(scope["headers"])
+        held: Reserve = scope["held"]
+        if (collection := self.store.known(fingerprint)) is None:
+            collection = await run_in_threadpool(self.store.collection, fingerprint)
+        agreement, role = collection.agreement, collection.role
+        self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
+        self.signing.refuse_another_key(agreement, role)
+        limit = min(self.body_bytes, largest_body(collection, headers))
+        json, one = _kind(headers) == JSON, collection.layout.size
+
+        def cost(size: int) -> float:
+            """Each submission has `one` bytes, unless it is in JSON."""
+            return cost_of(size, 0.0 if json else size / one, json=json)
+
+        body = await read_body(headers, receive, limit, held, cost)
+        if (private := unsealing_key(agreement, role, self.share_key)) is not None:
+            body = unseal(body, private, fingerprint, role)
+        turns = held.allowance.turns
+        if json and len(body) > LONG:
+            rows = await turns.take(_rows, collection, headers, body)
         else:
-            refusal = RequestError(problems.NOT_ALLOWED, "Submissions are sent by POST.")
-            await self.refusals.send(send, refusal)
-
-    async def origins(self, fingerprint: str) -> tuple[str, ...]:
-        """Return whose pages may send shares, and where the page of a collection may send them."""
-        return await run_in_threadpool(origins_in, self.store, fingerprint)
-
-    async def _collection(self, fingerprint: str) -> Collection:
-        if (known := self.store.known(fingerprint)) is not None:
-            return known
-        return await run_in_threadpool(self.store.collection, fingerprint)
-
-    async def _take(
-        self,
-        fingerprint: str,
-        headers: dict[bytes, bytes],
-        receive: Receive,
-        send: Send,
-        held: Reserve,
-    ) -> None:
-        try:
-            collection = await self._collection(fingerprint)
-            self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
-            self.signing.refuse_another_key(collection.agreement, collection.role)
-            limit = min(self.body_bytes, largest_body(collection, headers))
-            json, one = _kind(headers) == JSON, collection.layout.size
-
-            def cost(size: int) -> float:
-                """Each submission has `one` bytes, unless it is in JSON."""
-                return cost_of(size, 0.0 if json else size / one, json=json)
-
-            body = await read_body(headers, receive, limit, held, cost)
-            agreement, role = collection.agreement, collection.role
-            if (private := unsealing_key(agreement, role, self.share_key)) is not None:
-                body = unseal(body, private, fingerprint, role)
-            turns = held.allowance.turns
-            if json and len(body) > LONG:
-                rows = await turns.take(_rows, collection, headers, body)
-            else:
-                rows = _rows(collection, headers, body)
-            arrival = Arrival(rows, _invitations(headers))
-            count = arrival.size // one
-            held.owe(cost_of(len(body), count, json=json))
-            self._refuse_if_crowded(fingerprint, count - 1)
-            new = 0  # if every row of a batch came before, there is nothing to write
-            if count < _A_BATCH or not await turns.take(self.store.is_known, collection, arrival):
-                new = await self.collector.submit(collection, arrival)
-        except (BlurfitError, RequestError) as error:
-            await self.refusals.send(send, error)
-            return
+            rows = _rows(collection, headers, body)
+        arrival = Arrival(rows, _invitations(headers))
+        count = arrival.size // one
+        held.owe(cost_of(len(body), count, json=json))
+        self._refuse_if_crowded(fingerprint, count - 1)
+        new = 0  # if every row of a batch came before, there is nothing to write
+        if count < _A_BATCH or not await turns.take(self.store.is_known, collection, arrival):
+            new = await self.collector.submit(collection, arrival)
         self.metrics.accepted(count, new)
         signature = self.signing.receipt(collection, arrival.rows)
         answer = b'{"accepted":%d,"new":%d' % (count, new)
         if signature is not None:
             answer += b',"signature":"%s"' % signature.encode()
         await send_answer(send, 200, JSON, answer + b"}")
+
+    async def origins(self, fingerprint: str) -> tuple[str, ...]:
+        """Return whose pages may send shares, and where the page of a collection may send them."""
+        return await run_in_threadpool(origins_in, self.store, fingerprint)
 
     def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
         if more and not self.collection_limiter.allows(fingerprint, more):
@@ -348,7 +309,7 @@ def operation() -> operations.Operation:
 
 
 def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
-    """How many bytes an honest body may have: as many rows as may come at once, and no more."""
+    """Return how many bytes an honest body may have: as many rows as may come at once."""
     one = collection.layout.size
     if _kind(headers) == JSON:  # at most 25 characters for the 8 bytes of a number
         return max(JSON_BYTES, 4 * one)
@@ -359,9 +320,9 @@ def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
 
 
 def unsealing_key(agreement: Agreement, role: Role, private: str | None) -> str | None:
-    """The private key for shares that are sealed to this database; None if they are not sealed.
+    """Return the private key of shares that are sealed to this database; None if they are not.
 
-    Refuses an agreement that seals them to a key which is not this service's.
+    Refuse an agreement that seals them to a key which is not this service's.
     """
     key = agreement.databases[role == "second"].key if agreement.databases else None
     if role == "whole" or key is None:
@@ -380,7 +341,7 @@ def _kind(headers: dict[bytes, bytes]) -> str:
 
 
 def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
-    """The messages that a body holds, one after the other."""
+    """Return the messages that a body holds, one after the other."""
     layout = collection.layout
     kind = _kind(headers)
     if kind == BINARY:
@@ -388,7 +349,11 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
             return body
         rows = layout.rows(body) if isinstance(layout, ShareLayout) else rows_of(layout, body)
     elif kind == JSON and not isinstance(layout, ShareLayout):
-        rows = _from_json(body).rows(layout)
+        if body.lstrip()[:1] == b"[":
+            some = Submissions.from_json(body)
+        else:
+            some = Submissions.gather([Submission.from_json(body)])
+        rows = some.rows(layout)
     else:
         if kind == OLD_BINARY:
             raise RequestError(problems.OUTDATED, OUTDATED)
@@ -402,12 +367,6 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
             f"{len(rows)}; send them in parts.",
         )
     return rows.data
-
-
-def _from_json(body: bytes) -> Submissions:
-    if body.lstrip()[:1] == b"[":
-        return Submissions.from_json(body)
-    return Submissions.gather([Submission.from_json(body)])
 
 
 def _invitations(headers: dict[bytes, bytes]) -> tuple[bytes, ...]:

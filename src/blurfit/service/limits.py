@@ -1,4 +1,20 @@
-"""How much anyone may take: requests of an address, memory for bodies, and time for long work.
+"""How much anyone may take: connections, requests of an address, memory for bodies, and time.
+
+**Connections** cost little before any request of them reaches the service. uvicorn's protocol has
+no bound for a head, nor for how many connections somebody holds; the subclass here has:
+
+| bound | beyond it |
+| --- | --- |
+| bytes and lines of a head, trailers included | 431, and the connection is closed |
+| requests that wait behind another one on a connection | 400, closed |
+| seconds for a head, and for a body | 408, closed |
+| seconds in which nobody takes the answer | cut |
+| connections of one address, and of all | 503, closed |
+| requests of one address | 429, closed before any of it is read |
+
+Deadlines are checked by one sweep over all connections, so that a request costs two readings of the
+clock and no timer. Connections between two requests are uvicorn's, which closes them after five
+seconds.
 
 **Rates.** A bucket fills at a steady rate and holds a burst. What is counted is work and not
 requests: a batch costs as much as the requests that it stands for (`ROWS_OF_A_REQUEST`), and so do
@@ -10,26 +26,18 @@ bucket is when it will be full again:
 and what costs c moves it to max(now, full) + c/rate. These times stand in two rows of a table, at
 places given by a keyed hash of the address. Somebody whose places are taken in both rows by others
 who ask for much would have to wait with them; two rows of 2¹⁹ places make that rare, and since the
-hash has a key nobody can bring it about. So no address is kept anywhere, nothing has to be
-forgotten, and however many there are, each takes the same time. The table is in memory that all
-processes forked from this one share: the workers of a service (`blurfit.service.server`) keep to
-one limit. Two that look at the same moment may let one request too many pass.
-
-**Addresses.** Whoever has an IPv6 address has at least the 2⁶⁴ of its network, so these count as
-one; an IPv4 address that is written as an IPv6 one is itself.
+hash has a key nobody can bring it about. So no address is kept anywhere, and nothing has to be
+forgotten. The table is in memory that all processes forked from this one share: the workers of a
+service keep to one limit.
 
 **Bodies** are read within bounds of size, time and kind. Whatever the path, a body is held in one
 `Allowance` of memory from its first byte to the answer, and paid for by the size that is stated,
 before any of it is read. Long JSON is read in turn.
-
-**Work that takes long**, or waits for somebody else, does not keep a service from stopping. A
-thread of a pool is joined when the process ends, so one that hangs on another machine's answer
-would keep it from ending. A daemon thread is not; so it may do only what can be broken off
-anywhere, as publishing together can (`blurfit.store.joint`).
 """
 
 import asyncio
 import hashlib
+import logging
 import mmap
 import threading
 import time
@@ -42,8 +50,10 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from itertools import islice
 from typing import Any, Generic, ParamSpec, TypeVar
 
+import httptools
 from starlette.requests import Request
 from starlette.types import Receive
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from blurfit.data import read_json
 from blurfit.errors import InvalidValueError, nonnegative
@@ -52,14 +62,20 @@ from blurfit.protocol.http import JSON, media_type
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.tokens import hashed, new_token
 
+_log = logging.getLogger(__name__)
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
+_Kind = TypeVar("_Kind")
 LONG = 2**14  # bytes of a text: up to here it is read at once, and beyond in turn
 _PAUSE = 2.0  # as long as the work before took
 
 
 async def run_in_daemon_thread(work: Callable[[], _Found]) -> _Found:
-    """Return the result of some work, done in a thread of its own that ends with the process."""
+    """Return the result of some work, done in a thread of its own that ends with the process.
+
+    A thread of a pool is joined at the end, so one that hangs on another machine's answer would
+    keep a service from stopping. What is done here may be broken off anywhere.
+    """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[_Found] = loop.create_future()
 
@@ -110,9 +126,7 @@ class Turns:
 
 
 class InProgress(Generic[_Found]):
-    """Work that takes long, once at a time under each name: whoever asks for it meanwhile, perhaps
-    because waiting took too long, waits for what is under way.
-    """
+    """Work that takes long, once at a time under each name: whoever asks meanwhile waits for it."""
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, asyncio.Task[_Found]] = {}
@@ -136,7 +150,7 @@ class InProgress(Generic[_Found]):
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """What an address is counted as.
+    """Return what an address is counted as: of IPv6 its /64, which whoever has one has at least.
 
     >>> network_of("192.0.2.7"), network_of("::ffff:192.0.2.7"), network_of("2001:db8::1:2:3:4")
     ('192.0.2.7', '192.0.2.7', '2001:db8::/64')
@@ -153,12 +167,7 @@ def network_of(address: str) -> str:
 
 
 def proxies_in(text: str) -> frozenset[str]:
-    """What the addresses of trusted proxies, separated by commas, are counted as: for an IPv6 one
-    its /64, which its operator has to herself.
-
-    >>> sorted(proxies_in("10.0.0.1, 2001:db8::1"))
-    ['10.0.0.1', '2001:db8::/64']
-    """
+    """Return what the addresses of trusted proxies, separated by commas, are counted as."""
     given = [one.strip() for one in text.split(",") if one.strip()]
     for one in given:
         try:
@@ -204,7 +213,7 @@ class Limiter:
         nonnegative(rate=self.rate, burst=self.burst)
 
     def allows(self, address: str, cost: float = 1.0) -> bool:
-        """Whether one more request is fine now, or something that costs as much as several."""
+        """Tell whether so much is fine now, and charge it."""
         if not self.rate:
             return True
         now, places = self.clock(), self._places(address)
@@ -214,7 +223,7 @@ class Limiter:
         return True
 
     def has_left(self, address: str) -> bool:
-        """Whether a request would be fine now; nothing is charged."""
+        """Tell whether a request would be fine now; nothing is charged."""
         left = self._left(self._places(address), self.clock())
         return not self.rate or left + _TOLERANCE >= min(1.0, self._enough)
 
@@ -250,14 +259,260 @@ class Limiter:
 
 
 def cost_of(size: int, rows: float = 0.0, *, json: bool) -> float:
-    """How many requests a body stands for, or an answer."""
+    """Return how many requests a body stands for, or an answer."""
     free = JSON_OF_A_REQUEST if json else BYTES_OF_A_REQUEST
     return max(rows / ROWS_OF_A_REQUEST, size / free)
 
 
+# ---- connections
+
+_DESCRIPTORS = 2**16
+_KEPT_BACK = 128  # descriptors for the store, for its pool of connections, and for other databases
+_SECONDS_BETWEEN_WARNINGS = 60.0
+_SECONDS_TO_TAKE_A_REFUSAL = 1.0
+_TOO_LONG = "The head of the request is too long."
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one connection, one address and all of them may take."""
+
+    head_bytes: int = 2**16
+    head_lines: int = 100
+    waiting_requests: int = 8
+    head_seconds: float = 10.0
+    body_seconds: float = 35.0  # a little more than `limits.SECONDS_FOR_A_BODY`, which says more
+    answer_seconds: float = 120.0
+    connections_of_an_address: int = 256
+    connections: int = 2**15
+
+
+@dataclass(eq=False)
+class Gate:
+    """All connections of a server, counted by address, and the sweep that ends the late ones.
+
+    `proxies` are addresses that speak for others, and may hold as many connections as there are.
+    `may_ask` tells whether an address has requests left; else it is sent away unread.
+    """
+
+    bounds: Bounds = field(default_factory=Bounds)
+    proxies: frozenset[str] = frozenset()
+    may_ask: Callable[[str], bool] = lambda _address: True
+
+    def __post_init__(self) -> None:
+        self._inside: dict[_Guarded, str] = {}
+        self._counts: Counter[str] = Counter()
+        self._sweeping = False
+        self._turned_away = 0
+        self._warned = float("-inf")
+
+    def protocol(self, **given: Any) -> "_Guarded":
+        """Make a protocol for a new connection: what uvicorn calls."""
+        return _Guarded(self, **given)
+
+    def admits(self, one: "_Guarded", address: str) -> bool:
+        """Count a connection in, unless there are too many."""
+        network, bounds = network_of(address), self.bounds
+        crowded = network not in self.proxies and (
+            self._counts[network] >= bounds.connections_of_an_address
+        )
+        if crowded or len(self._inside) >= bounds.connections:
+            return False
+        self._inside[one] = network
+        self._counts[network] += 1
+        if not self._sweeping:
+            self._sweeping = True
+            self._sweep_later()
+        return True
+
+    def forget(self, one: "_Guarded") -> None:
+        """Count a connection out."""
+        network = self._inside.pop(one, None)
+        if network is not None:
+            self._counts[network] -= 1
+            if not self._counts[network]:
+                del self._counts[network]
+
+    def turned_away(self) -> None:
+        """Remember that something was refused, and log now and then how often."""
+        self._turned_away += 1
+        now = asyncio.get_running_loop().time()
+        if now - self._warned >= _SECONDS_BETWEEN_WARNINGS:
+            _log.warning(
+                "Connections refused or cut since the last report: %d; %d are open.",
+                *(self._turned_away, len(self._inside)),
+            )
+            self._turned_away, self._warned = 0, now
+
+    def _sweep_later(self) -> None:
+        bounds = self.bounds
+        shortest = min(bounds.head_seconds, bounds.body_seconds, bounds.answer_seconds)
+        asyncio.get_running_loop().call_later(min(1.0, shortest / 4), self._sweep)
+
+    def _sweep(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for one in list(self._inside):
+            one.end_if_late(now)
+        if self._inside:
+            self._sweep_later()
+        else:
+            self._sweeping = False
+
+
+class _Guarded(HttpToolsProtocol):
+    """uvicorn's protocol, with bounds."""
+
+    def __init__(self, gate: Gate, **given: Any) -> None:
+        super().__init__(**given)
+        self._gate, self._bounds = gate, gate.bounds
+        self._admitted = True
+        self._unread = 0  # bytes since the parser last made something of them
+        self._of_head = 0  # bytes of the lines that it made of them
+        self._status = 400  # what to answer if the parser gives up
+        self._due = float("inf")  # when what is coming must be here
+        self._writable_by = float("inf")
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._due = self.loop.time() + self._bounds.head_seconds
+        address = self.client[0] if self.client else ""
+        self._admitted = self._gate.admits(self, address)
+        if not self._admitted:
+            self._cut(503, "Too many connections. Try again later.")
+        elif not self._gate.may_ask(address):
+            # Closed at once, what is still on its way would take the answer with it.
+            self._admitted = False
+            self._gate.turned_away()
+            self._say(429, "Too many requests. Try again later.")
+            self._due = self.loop.time() + _SECONDS_TO_TAKE_A_REFUSAL
+            self.flow.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._gate.forget(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._admitted or self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        if self._due == float("inf") and not self._is_reading_a_body:
+            self._due = self.loop.time() + self._bounds.head_seconds
+        self._unread += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._cut(400, "Nothing but HTTP/1.1 is spoken here.")
+        except httptools.HttpParserError:
+            words = _TOO_LONG if self._status == 431 else "This is not an HTTP request."
+            self._cut(self._status, words)
+        else:
+            if self._unread > self._bounds.head_bytes:
+                self._cut(431, _TOO_LONG)
+
+    @property
+    def _is_reading_a_body(self) -> bool:
+        return self.cycle is not None and self.cycle.more_body
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._of_head = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value) + 4)
+        super().on_header(name, value)
+        if len(self.headers) > self._bounds.head_lines:
+            self._give_up(431)
+
+    def _count(self, length: int) -> None:
+        self._of_head += length
+        if self._of_head > self._bounds.head_bytes:
+            self._give_up(431)
+
+    def _give_up(self, status: int) -> None:
+        """Stop the parser, in the middle of what it was given."""
+        self._status = status
+        raise ValueError(status)
+
+    def on_headers_complete(self) -> None:
+        if len(self.pipeline) >= self._bounds.waiting_requests:
+            self._give_up(400)
+        self._unread = 0
+        self._due = self.loop.time() + self._bounds.body_seconds
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unread = 0
+        self._due = float("inf")
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        self._writable_by = self.loop.time() + self._bounds.answer_seconds
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._writable_by = float("inf")
+        super().resume_writing()
+
+    def end_if_late(self, now: float) -> None:
+        """Close the connection if something has not come, or has not been taken, in time."""
+        if now > self._due and not self._admitted:
+            self.transport.abort()
+        elif now > self._writable_by:
+            self._gate.turned_away()
+            self.transport.abort()
+        elif now > self._due and not self.pipeline:  # those wait for us
+            if self.transport.is_closing():
+                self.transport.abort()
+            else:
+                self._cut(408, "The request did not arrive in time.")
+
+    def _cut(self, status: int, words: str) -> None:
+        """Say why, and hang up."""
+        self._gate.turned_away()
+        self._say(status, words)
+        self.transport.close()
+
+    def _say(self, status: int, words: str) -> None:
+        """Answer, unless an answer is under way."""
+        if self.cycle is None or self.cycle.response_complete:
+            again = b"retry-after: 2\r\n" if status in (429, 503) else b""
+            self.transport.write(
+                b"%scontent-type: text/plain\r\ncontent-length: %d\r\n%sconnection: close\r\n\r\n%s"
+                % (STATUS_LINE[status], len(words), again, words.encode("ascii"))
+            )
+
+
+def raise_descriptor_limit() -> int:
+    """Allow as many descriptors as this process may have, 65,536 at most, and return how many
+    connections they serve; the limit that a shell gives is often 1,024.
+    """
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return Bounds.connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        except (OSError, ValueError):  # not allowed here: then with fewer
+            pass
+    if soft == resource.RLIM_INFINITY:
+        return Bounds.connections
+    return max(16, min(Bounds.connections, soft - _KEPT_BACK))
+
+
 # ---- bodies
 
-_Kind = TypeVar("_Kind")
 _LOOKED_AT = 64  # unfinished bodies, where one must be given up
 SMALL = 2**20  # bytes: enough for whatever is no submission
 SECONDS_FOR_A_BODY, SECONDS_FOR_A_SMALL_ONE = 30.0, 10.0
@@ -292,11 +547,8 @@ class Reserve:
     def owe(self, cost: float) -> None:
         """Pay what a request turned out to cost, late: the next ones of this address wait for it.
 
-        How many submissions there are in JSON is seen once it is read, and how long an answer is
-        once it is there. To ask for the rest then, of a bucket that has just paid for the request,
-        would refuse for ever what costs more than a bucket holds. Names and fingerprint alone take
-        more than a hundredth of `JSON_OF_A_REQUEST` for each submission, so what those owe is never
-        more than was paid before.
+        To ask for the rest then, of a bucket that has just paid for the request, would refuse for
+        ever what costs more than a bucket holds.
         """
         if cost > self.paid:
             self.allowance.limiter.charge(self.address, cost - self.paid)
@@ -354,7 +606,7 @@ class Allowance:
 
     @contextmanager
     def reserve(self, address: str, collection: str) -> Iterator[Reserve]:
-        """What one request holds, until it has been answered."""
+        """Yield what one request holds, until it has been answered."""
         held = Reserve(self, address, network_of(address), f"collection {collection}")
         try:
             yield held
@@ -388,7 +640,7 @@ async def read_body(
     held: Reserve,
     cost: Callable[[int], float],
 ) -> bytes:
-    """The whole body, unless it is too large or too slow; `cost` is what so many bytes cost.
+    """Read the whole body, unless it is too large or too slow; `cost` is what so many bytes cost.
 
     What is stated is paid before any of it is read; in chunks, of which nobody says how long they
     are, it is the most that it may be.
@@ -427,7 +679,7 @@ async def read_body(
 
 
 def held_by(request: Request) -> Reserve:
-    """What a request holds, and has paid."""
+    """Return what a request holds, and has paid."""
     found: Reserve = request.scope["held"]
     return found
 
@@ -439,7 +691,7 @@ def _busy() -> RequestError:
 
 
 async def body_of(request: Request, kind: str, limit: int = SMALL) -> bytes:
-    """The body of a request, which must be of this media type."""
+    """Read the body of a request, which must be of this media type."""
     given = media_type(request.headers.get("content-type", ""))
     if given != kind:
         raise RequestError(problems.WRONG_TYPE, f"Expected content-type {given!r} to be {kind}.")
@@ -455,7 +707,7 @@ async def body_of(request: Request, kind: str, limit: int = SMALL) -> bytes:
 async def document_in(
     request: Request, kind: type[_Kind], expected: str, limit: int = SMALL
 ) -> _Kind:
-    """What a request says in JSON; `expected` is what it should be, in words."""
+    """Read what a request says in JSON; `expected` is what it should be, in words."""
     text = await body_of(request, JSON, limit)
     if len(text) <= LONG:
         return document_from(text, kind, expected)
@@ -463,7 +715,7 @@ async def document_in(
 
 
 def document_from(text: bytes, kind: type[_Kind], expected: str) -> _Kind:
-    """What a text in JSON says; `expected` is what it should be, in words."""
+    """Read what a text in JSON says; `expected` is what it should be, in words."""
     try:
         found: _Kind = read_json(text, kind)
     except ValueError as error:

@@ -6,10 +6,9 @@
 
 The routes of the service and its OpenAPI document (3.1, at /openapi.json) are both made from these
 declarations. An endpoint that is a plain function runs in a thread, and what it returns is told in
-JSON. The summary of an operation is that of its docstring. Some refusals follow from the
-rest: that of an unknown fingerprint from the path, those of a bad body from there being a body, and
-that of a wrong token from `security`. A test sends thousands of requests that it makes from the
-document, and compares the answers with it.
+JSON. The summary of an operation is that of its docstring. Some refusals follow from the rest: that
+of an unknown fingerprint from the path, of a bad body from there being one, of a token from
+`security`.
 '''
 
 from collections.abc import Callable, Iterable, Iterator

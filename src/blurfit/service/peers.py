@@ -3,31 +3,24 @@ of whatever is still to be done.
 
 What each of them may do, and writes down, is in `blurfit.store.joint`, with why that is safe; here
 is the wire, which may break at any step. Whatever gets no answer is asked again, and whoever drives
-(`Jobs`) may be killed anywhere, and drive again. What the second answers is behind
-/collections/{…}/peer, in the order in which it is asked.
-
-The wire has a token for this course, HMAC of its fingerprint with a secret that both services were
-started with (`blurfit.protocol.tokens.for_agreement`), compared in constant time, and TLS where it
-leaves the machine (the agreement allows no other address). The other database is a stranger: what
-it answers has a bound in bytes, in pages and in seconds.
+(`Jobs`) may be killed anywhere, and drive again. The wire has a token for this course
+(`blurfit.protocol.tokens.for_agreement`), compared in constant time, and TLS where it leaves the
+machine. The other database is a stranger: what it answers has a bound in bytes, pages and seconds.
 
 **Proofs** are verified by the draft's ping-pong topology (section 5.7.1), `BATCH` contributors at a
 time, before the set is fixed. What is answered follows from the shares, the key and the half that
-was sent, and a verdict is written once: so a batch may be asked again, by whoever was killed in
-between, and no verdict changes. Whoever sends another half afterwards learns whether it fits, which
-it does by chance once in 2⁶⁴. A contributor whose proof fails is left out of the set, and nobody
-else is. The key follows from the secret that both services share, which no contributor knows
-(section 9.1); it is written down before the first proof is looked at.
+was sent, and a verdict is written once: so a batch may be asked again, and no verdict changes.
+Whoever sends another half afterwards learns whether it fits, which it does by chance once in 2⁶⁴.
+The key follows from the secret that both services share, which no contributor knows (section 9.1);
+it is written down before the first proof is looked at.
 
 **Jobs.** One driver does what the store's outbox says is still to be done (`blurfit.store.tables`).
 Every service on the store may drive: to do something twice changes nothing. Each course has a
 thread of its own while there is something to do, so a database that hangs keeps nobody else
-waiting, and neither does learning keep those who write. What fails is tried again, soon and then
-less often. Each outcome is a line of the log.
+waiting. What fails is tried again, soon and then less often. Each outcome is a line of the log.
 
 Where a course has one database, those whose arrival filled a wave are answered when the next one is
-open: whoever has been answered finds the course where it is now, so nobody who sends one part after
-the other blurs for a wave that is full.
+open, so nobody who sends one part after the other blurs for a wave that is full.
 """
 
 import asyncio
@@ -102,24 +95,11 @@ class Sums(Struct, forbid_unknown_fields=True):
     sums: list[Annotated[str, Meta(pattern="^[0-9]{1,20}$")]]
 
 
-def shared_secret(token: str | None) -> str:
-    """Return what both services were started with; refuse if this one was not."""
-    if token is None:
-        raise InfeasibleError(
-            "Expected a token that both databases share: start both services with "
-            "`blurfit serve --peer-token-file peer.txt`, and the same token in the file."
-        )
-    return token
-
-
 # ---- what the first asks
 
 
 class RemotePeer:
-    """The second database of a course: `blurfit.store.joint.Peer` over HTTP, until a `with` ends.
-
-    Options are those of `blurfit.protocol.http.Exchange`.
-    """
+    """`blurfit.store.joint.Peer` over HTTP, until a `with` ends; options are `Exchange`'s."""
 
     def __init__(
         self, store: Store, course: Course, secret: str, signing: Signatory, **options: Any
@@ -331,7 +311,9 @@ class Peering:
     def _admit(self, request: Request) -> None:
         """Refuse a request that does not come from the other database of this course."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        course = self._course_of(fingerprint_in(request))
+        course = fingerprint_in(request)
+        with suppress(UnknownCollectionError):
+            course = self.store.course(course).fingerprint
         # Something is compared in any case, so that one cannot tell by time whether there is one.
         expected = tokens.for_agreement(self.secret or tokens.new_token(), course)
         right = tokens.matches(token, tokens.hashed(expected))
@@ -342,12 +324,6 @@ class Peering:
                 "`blurfit serve --peer-token-file`, and the same token.",
             )
         held_by(request).is_peer = True
-
-    def _course_of(self, fingerprint: str) -> str:
-        try:
-            return self.store.course(fingerprint).fingerprint
-        except UnknownCollectionError:
-            return fingerprint
 
 
 def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes:
@@ -393,24 +369,11 @@ def verify(
                     "is done twice.",
                 )
             some = slice(start, start + BATCH)
-            _verify(store, wave, ask, names[some], words[some], key)
-            left -= len(names[some])
-
-
-def _verify(
-    store: Store,
-    wave: Collection,
-    ask: Callable[[ByteArray, WordArray], WordArray],
-    names: ByteArray,
-    words: WordArray,
-    key: bytes,
-) -> None:
-    prio3 = wave.agreement.proving.prio3
-    prepared, canonical = _prepared(wave, names, words, key)
-    answers = ask(names, prepared.words())
-    if answers.shape != (len(names), SEED_WORDS):
-        raise InvalidValueError(f"Expected {len(names)} answers, and got {answers.shape}.")
-    store.record_verdicts(wave, names, canonical & prio3.confirm(prepared, answers))
+            prepared, canonical = _prepared(wave, names[some], words[some], key)
+            answers = ask(names[some], prepared.words())
+            good = canonical & wave.agreement.proving.prio3.confirm(prepared, answers)
+            store.record_verdicts(wave, names[some], good)
+            left -= len(good)
 
 
 def judge(
@@ -455,6 +418,8 @@ def _prepared(
     fields = zip(*(vars(part).values() for part in parts), strict=True)
     return Prepared(*map(np.concatenate, fields)), np.concatenate(good)
 
+
+# ---- jobs
 
 _log = logging.getLogger(__name__)
 
@@ -610,8 +575,13 @@ class Jobs:
         if course.role != "first":
             yield None
             return
-        secret, options = shared_secret(self.secret), {"patience": patience} | self.options
-        with RemotePeer(self.store, course, secret, self.signing, **options) as peer:
+        if self.secret is None:
+            raise InfeasibleError(
+                "Expected a token that both databases share: start both services with "
+                "`blurfit serve --peer-token-file peer.txt`, and the same token in the file."
+            )
+        options = {"patience": patience} | self.options
+        with RemotePeer(self.store, course, self.secret, self.signing, **options) as peer:
             yield peer
 
 

@@ -5,12 +5,8 @@ templates in gettext's format, in which {1}, {2} … stand for what is put in. A
 into instances of these templates, and put together again in the other language: numbers as they are
 written there, parts that are templates themselves translated too, and all else as it is.
 
-That is faithful whatever somebody has called things: a text becomes German only as a whole, and
-each part of it reads, in English, as an instance of the template whose German stands in its place.
-A text that has no German stays English, and tests fail if there is one.
-
-The words of the pages are English in `pages/*.en.js`; those of other languages are made of these
-and of `pages.de.po` (`words_in`).
+A text becomes German only as a whole; one that has no German stays English. The words of the pages
+are English in `pages/*.en.js`; those of other languages are made of these and of `pages.de.po`.
 """
 
 import json
@@ -65,9 +61,7 @@ def translated(text: str, language: str, depth: int = 0) -> str | None:
 
 @cache
 def catalogue(language: str, name: str = "sentences") -> Mapping[str, str]:
-    """Return the templates of a language by the English ones: of the service's sentences, or of the
-    words of its pages.
-    """
+    """Return the templates of a language by the English ones: of sentences, or of pages' words."""
     path = files("blurfit.service").joinpath(f"{name}.{language}.po")
     pairs = _PAIR.findall(path.read_text(encoding="utf-8"))
     return {json.loads(english): json.loads(other) for english, other in pairs}

@@ -1,20 +1,10 @@
 """The pages: static files, read once, served with headers under which they can ask nobody else.
 
-| page | address |
-| --- | --- |
-| all collections | / |
-| contribute | /c/{fingerprint}, an invitation after # |
-| a collection | /collections/{fingerprint}, where a browser asks for a page |
-| a model | /m/{fingerprint} |
-| what words mean | /glossary |
-| administration | /admin |
-| nothing here | any other, where a browser asks for a page |
-
 There is no build step. A page is a title and what is within its frame, which all share, with the
-scripts that it imports named at once, so that they come together and not each after the one that
-needs it. It reads its address and asks the service for the rest, as any other program would. Its
-policy allows scripts, styles and requests of
-this service alone, none of them inline, and no text may become HTML.
+scripts that it imports named at once, so that they come together. It reads its address (an
+invitation is after #) and asks the service for the rest, as any other program would. Its policy
+allows scripts, styles and requests of this service alone, none of them inline, and no text may
+become HTML.
 """
 
 import re
@@ -33,18 +23,10 @@ from blurfit.service.answers import ASKED_AFTER, Kept, Origins
 from blurfit.service.operations import SAME, TEXT, Operation, content, operation
 from blurfit.service.translation import LANGUAGES, words_in
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
 )
 PAGE_HEADERS = {
     "content-security-policy": POLICY,
@@ -52,11 +34,11 @@ PAGE_HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 PAGES = {
-    "/": "home.html",
-    "/c/{fingerprint}": "contribute.html",
-    "/m/{fingerprint}": "model.html",
-    "/admin": "administration.html",
-    "/glossary": "glossary.html",
+    "/": ("home.html", "All collections"),
+    "/c/{fingerprint}": ("contribute.html", "Contribute"),
+    "/m/{fingerprint}": ("model.html", "A model"),
+    "/admin": ("administration.html", "Administration"),
+    "/glossary": ("glossary.html", "What words mean"),
 }
 COLLECTION, MISSING, FRAME = "collection.html", "missing.html", "frame.html"
 IMPORT = re.compile(r'^(?:import|export) [^;]*?from "\./(.*?)";', re.M)
@@ -70,9 +52,7 @@ MEDIA_TYPES = {
 
 @cache
 def all_files() -> Mapping[str, Kept]:
-    """Every file of the pages by its name; asked after, so that a page and its scripts are of one
-    age.
-    """
+    """Return every file of the pages; asked after, so that those of a page are of one age."""
     folder = files("blurfit.service").joinpath("pages")
     texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
     for name in [name for name in texts if name.endswith(".en.js")]:
@@ -106,16 +86,19 @@ def _scripts(own: str, texts: Mapping[str, str]) -> str:
     return "\n".join((*links, f'<script type="module" src="/pages/{own}"></script>'))
 
 
-def routes(origins: Origins | None = None) -> list[Route]:
-    """The pages' addresses, for the service to put beside its own.
+def routes(origins: Origins) -> list[Route]:
+    """Return the pages' addresses; `origins` tells to whom the page of a collection may send."""
 
-    `origins` tells which others the page of a collection may send to: those of the agreement's
-    databases, if there are two.
-    """
-    return [
-        *(Route(path, _page_route(name, origins), methods=["GET"]) for path, name in PAGES.items()),
-        Route("/pages/{name}", _file, methods=["GET"]),
-    ]
+    def page(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            sends = name == PAGES["/c/{fingerprint}"][0]
+            others = await origins(request.path_params["fingerprint"]) if sends else ()
+            return _page(request, name, others)
+
+        return endpoint
+
+    found = [Route(path, page(name), methods=["GET"]) for path, (name, _) in PAGES.items()]
+    return [*found, Route("/pages/{name}", _file, methods=["GET"])]
 
 
 def operations() -> Iterator[Operation]:
@@ -124,11 +107,10 @@ def operations() -> Iterator[Operation]:
     lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
     file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | SAME
     name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
-    yield operation("get", "/", "All collections, as a page", page)
-    yield operation("get", "/c/{fingerprint}", "Contribute, as a page", page | lost)
-    yield operation("get", "/m/{fingerprint}", "A model, as a page", page | lost)
-    yield operation("get", "/admin", "Administration, as a page", page)
-    yield operation("get", "/glossary", "What words mean, as a page", page)
+    for path, (_, shown) in PAGES.items():
+        yield operation(
+            "get", path, f"{shown}, as a page", page | lost if "{fingerprint}" in path else page
+        )
     yield operation(
         *("get", "/pages/{name}", "Parts of the pages", file, problems.NOT_FOUND),
         parameters=[name],
@@ -136,41 +118,25 @@ def operations() -> Iterator[Operation]:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a browser asks on behalf of a person; programs ask for JSON, or for anything."""
+    """Tell whether a browser asks on behalf of a person; programs ask for JSON, or for anything."""
     accepted = request.headers.get("accept", "")
     return "text/html" in accepted and "application/json" not in accepted
 
 
 def collection_page(request: Request, others: Sequence[str] = ()) -> Response:
-    """The page of a collection, at the address where programs find its state; it asks its `others`
-    how many they have.
-    """
+    """Return the page of a collection, which asks its `others` how many they have."""
     response = _page(request, COLLECTION, others)
     response.headers["vary"] = "accept, accept-encoding"
     return response
 
 
 def missing_page(request: Request) -> Response:
-    """For a person at an address where there is nothing."""
+    """Return the page for a person at an address where there is nothing."""
     return all_files()[MISSING].answer(request, 404)
 
 
-def _page_route(
-    name: str, origins: Origins | None = None
-) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        others: Sequence[str] = ()
-        if name == PAGES["/c/{fingerprint}"] and origins is not None:
-            others = await origins(request.path_params["fingerprint"])
-        return _page(request, name, others)
-
-    return endpoint
-
-
 def _page(request: Request, name: str, others: Sequence[str] = ()) -> Response:
-    """The page, which says itself what is wrong with its address; for programs it is a 404. It may
-    ask `others`, beside the service that it comes from.
-    """
+    """Return a page, which says itself what is wrong with its address; it may ask `others`."""
     fingerprint = request.path_params.get("fingerprint")
     is_address = fingerprint is None or re.fullmatch("[0-9a-f]{64}", fingerprint)
     response = all_files()[name].answer(request, 200 if is_address else 404)
