@@ -164,7 +164,7 @@ def guarded(right: Right, what: str | None = None) -> Callable[[Endpoint], Endpo
                 return await called(endpoint, self, request)
             try:
                 response = await called(endpoint, self, request)
-            except Exception as error:  # `error_boundary` answers what nobody handles
+            except Exception as error:  # the service answers what nobody foresaw
                 kind = problems.UNEXPECTED
                 if isinstance(error, BlurfitError | RequestError):
                     kind, _ = problems.of_error(error)
