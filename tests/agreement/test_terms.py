@@ -15,9 +15,6 @@ from blurfit.agreement.terms import (
     TERMS,
     Database,
     Terms,
-    require_database_noise,
-    require_delta,
-    require_digest,
 )
 from blurfit.errors import InfeasibleError
 from blurfit.messages.signing import Signer, new_key
@@ -169,26 +166,24 @@ TWO = (Database("A", "https://a.example"), Database("B", "https://b.example"))
 
 
 def test_what_is_in_order_passes() -> None:
-    require_delta(LEAST_DELTA)
-    require_database_noise(True, MOST_EPSILON_BEHIND_NOISE)
-    require_database_noise(False, 10 * MOST_EPSILON_BEHIND_NOISE)
-    require_digest("0a" * 32)
-    require_digest(None)
+    Terms(**PROMISE | {"delta": LEAST_DELTA, "public_rows": ROWS})
+    Terms(**PROMISE | {"epsilon": MOST_EPSILON_BEHIND_NOISE, "database_noise": True})
+    Terms(**PROMISE | {"epsilon": 10 * MOST_EPSILON_BEHIND_NOISE})
 
 
 @pytest.mark.parametrize(
-    ("rule", "arguments", "message"),
+    ("choices", "message"),
     [
-        (require_delta, (1e-31,), "delta=1e-31"),
-        (require_database_noise, (1, 1.0), "database_noise=1"),
-        (require_database_noise, (True, 501.0), r"epsilon=501\.0"),
-        (require_digest, ("0A" * 32,), "lower case"),
-        (require_digest, (b"0a" * 32,), "SHA-256"),
+        ({"delta": 1e-31}, "delta=1e-31"),
+        ({"database_noise": 1}, "database_noise=1"),
+        ({"database_noise": True, "epsilon": 501.0}, r"epsilon=501\.0"),
+        ({"public_rows": "0A" * 32}, "lower case"),
+        ({"public_rows": b"0a" * 32}, "SHA-256"),
     ],
 )
-def test_everything_else_is_refused(rule, arguments, message) -> None:
+def test_everything_else_is_refused(choices, message) -> None:
     with pytest.raises(InvalidValueError, match=message):
-        rule(*arguments)
+        Terms(**PROMISE | choices)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ SPOKEN = (
 )
 # Of these modules only what is named here: databases, and the words of a survey.
 SPOKEN_IN_PART = {
-    "agreement/terms.py": ("Database", "databases_of", "require_two", "refuse_unless_shareable"),
+    "agreement/terms.py": ("Database", "require_two", "refuse_unless_shareable"),
     "schema/columns.py": (
         "Text",
         "About",

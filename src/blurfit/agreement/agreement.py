@@ -6,14 +6,11 @@ and used for another. `to_dict` leaves the fingerprint out, `to_document` carrie
 refuses a text whose fingerprint is not its own, or that writes the same values differently: others
 could take them for something else.
 
-**Changing the format.** `version` is part of the fingerprint. A reader refuses versions that it
-does not know; a field is never given a new meaning, nor removed, without a new version.
-
 **Verifying.** A contributor need not trust the database that sent the agreement: `verify` finds
-that everything it states follows. How far records of the schema reach, what the noise guarantees,
-the grid from its budget, and that the parts of the contract belong together. Nothing that the
-document says of itself is believed, and nothing is compared for equality with what this machine
-computes: what is stated has to be enough (`blurfit.theory.guarantees`).
+that everything it states follows: how far records of the schema reach, what the noise guarantees,
+the grid from its budget, and that the parts of the contract belong together. Nothing is compared
+for equality with what this machine computes: what is stated has to be enough
+(`blurfit.theory.guarantees`).
 """
 
 import hashlib
@@ -32,9 +29,10 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from blurfit.agreement.mechanisms import MOMENT, PERTURBATIONS, Perturbation
+from blurfit.agreement.mechanisms import MOMENT, PERTURBATIONS, Perturbation, form_of
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
+    LATTICE_SHARE,
     LEAST_RATIO,
     MOST_RATIO,
     Grid,
@@ -47,7 +45,6 @@ from blurfit.agreement.numbers import (
 )
 from blurfit.agreement.statement import caveats_of
 from blurfit.agreement.terms import (
-    ADMISSIONS,
     Admission,
     Database,
     Factors,
@@ -58,7 +55,6 @@ from blurfit.agreement.terms import (
     Trust,
     require_rules,
     require_together,
-    require_two,
 )
 from blurfit.agreement.waves import Lot, Wave, WaveDocument
 from blurfit.data import FloatArray, IntArray, canonical, read_json
@@ -67,7 +63,6 @@ from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
-    one_of,
 )
 from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
@@ -109,7 +104,7 @@ class Fingerprinted(ABC):
         """The document in canonical JSON, without its fingerprint; neither ever changes."""
         text = canonical(self.to_dict())
         if _WHOLE_BEYOND.search(text):
-            _refuse_beyond(json.loads(text))
+            json.loads(text, parse_int=_refuse_beyond)  # also floats that are written as such
         return text
 
     @cached_property
@@ -152,21 +147,19 @@ class Fingerprinted(ABC):
                 )
         except BlurfitError:
             raise
-        except msgspec.ValidationError as error:
+        except (
+            *(ArithmeticError, AttributeError, KeyError, TypeError, ValueError),
+            msgspec.ValidationError,
+        ) as error:
+            why = error if isinstance(error, msgspec.ValidationError) else repr(error)
             raise InvalidValueError(
-                f"Expected {cls.CALLED} as blurfit writes it: {error}."
-            ) from error
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidValueError(
-                f"Expected {cls.CALLED} as blurfit writes it: {error!r}."
+                f"Expected {cls.CALLED} as blurfit writes it: {why}."
             ) from error
         return found
 
     def to_document(self) -> dict[str, Any]:
-        """Plain values with the fingerprint: for what carries the document.
-
-        The values are those of the canonical text, where 10.0 is 10: so whatever carries the
-        document has the same bytes, whether it was made here or read from a file.
+        """Return plain values with the fingerprint, as in the canonical text, where 10.0 is 10: so
+        whatever carries the document has the same bytes, wherever it was made.
         """
         canonical: dict[str, Any] = json.loads(self._canonical)
         return canonical | {"fingerprint": self.fingerprint}
@@ -192,11 +185,7 @@ class Fingerprinted(ABC):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own.
-
-        A service reads the same few texts at every step: one that was read lately is not read
-        again. What it says cannot change, nor can what was read from it.
-        """
+        """Read what `to_json` wrote; a text that was read lately is not read again."""
         found = _found_in(cls, text)
         assert isinstance(found, cls)
         return found
@@ -235,7 +224,7 @@ def plain(value: Any) -> Any:
 _fields = cache(structs.fields)
 
 
-def alike(stated: str, fingerprint: str) -> bool:
+def alike(stated: object, fingerprint: str) -> bool:
     """Return whether two texts are one fingerprint; any text may be asked about."""
     if not isinstance(stated, str):
         raise InvalidValueError(
@@ -244,14 +233,10 @@ def alike(stated: str, fingerprint: str) -> bool:
     return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
 
 
-def _refuse_beyond(values: Any) -> None:
-    """Refuse whole numbers from 2⁵³ on, also floats that are written as such."""
-    if isinstance(values, dict | list):
-        for value in values.values() if isinstance(values, dict) else values:
-            _refuse_beyond(value)
-    elif isinstance(values, int) and abs(values) >= 2**53:
+def _refuse_beyond(digits: str) -> None:
+    if abs(int(digits)) >= 2**53:
         raise InvalidValueError(
-            f"Expected every whole number to be below 2**53 = 9007199254740992, and got {values}: "
+            f"Expected every whole number to be below 2**53 = 9007199254740992, and got {digits}: "
             "readers differ in what they make of larger ones. Choose larger units."
         )
 
@@ -289,22 +274,9 @@ class Agreement(Fingerprinted):
 
     `weights` are the public weights of the columns (moment), `objective` what the one model
     minimises (input): an agreement has one of them. `databases` are the two between which trust is
-    shared, in the order of first and second; there are none if one database collects everything.
-    `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
-    `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
-    be read beside one; they are assumed to be public, and not to be the contributors' own.
-    `admission` says who may take part, on which the promise depends
-    (`blurfit.agreement.statement`); `database_noise` whether the database, or each of the two,
-    adds noise of its own (`blurfit.theory.moments`); `proofs` whether contributors prove to
-    the two databases that what they send is short.
-    `sends` says whether products of all columns are sent, or only "targets": those with the target.
-    `groups` names the question by whose levels sums are kept apart, with the `overlap` of its code;
-    `weighting` the question that gives each person's weight, for a level by its `factors`
-    (`blurfit.theory.coded`).
-    `signing_keys` are those of the service, or of each of the two, by which receipts and what is
-    published are signed (`blurfit.messages.signing`). With `diaries` a person may have several
-    rows, and sends their mean: what is promised of one row is then promised of all of them
-    together (`blurfit.theory.moments`).
+    shared, first and second; there are none if one database collects everything. `wave` is its
+    place in a plan, if there is one: a later wave has a map instead of weights. All else is as in
+    `blurfit.agreement.terms.Terms`, which describes it.
     """
 
     CALLED = "an agreement"
@@ -335,8 +307,7 @@ class Agreement(Fingerprinted):
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
         """Calibrate noise for a schema and a promise, and write the contract.
 
-        What may be chosen is in `blurfit.agreement.terms.Terms`: give one, or its fields as
-        keywords, such as epsilon=1, delta=1e-6, quorum=5000.
+        Give `Terms`, or its fields as keywords, such as epsilon=1, delta=1e-6, quorum=5000.
         """
         if not isinstance(schema, Schema):
             raise InvalidValueError(
@@ -399,13 +370,13 @@ class Agreement(Fingerprinted):
 
     @property
     def perturbation(self) -> Perturbation:
-        """The mechanism itself, for all that depends on which one it is."""
+        """The mechanism itself."""
         return PERTURBATIONS[self.mechanism]
 
     @property
     def shows_sums(self) -> bool:
         """Whether the blurred sums are published, and not only a model."""
-        return self.perturbation.shows_sums
+        return self.mechanism == "moment"
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -445,12 +416,17 @@ class Agreement(Fingerprinted):
     @property
     def epsilon(self) -> float:
         """ε of what is published, what is kept back for weights on a lattice included."""
-        return promised_in_all(self.calibration.model.epsilon, self.perturbation.lattice_share)
+        return promised_in_all(self.calibration.model.epsilon, LATTICE_SHARE[self.mechanism])
 
     @property
     def delta(self) -> float:
         """δ of what is published, what is kept back for discrete noise included."""
         return promised_in_all(self.calibration.model.delta, DISCRETE_SHARE)
+
+    @property
+    def mu(self) -> float | None:
+        """The exact Gaussian privacy of what is published; of `input` only (ε, δ) is known."""
+        return self.calibration.mu if isinstance(self.calibration, MomentCalibration) else None
 
     @property
     def database_draws(self) -> int:
@@ -480,12 +456,16 @@ class Agreement(Fingerprinted):
     @cached_property
     def form(self) -> Form:
         """How a record becomes the numbers that are sent, for `moment`."""
-        return self.perturbation.form(self)
+        if self.mechanism == "input":
+            raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
+        return form_of(self.schema, self.weights, self.wave, self)
 
     @cached_property
     def loss(self) -> SquaredLoss | LogisticLoss:
         """The loss that turns an encoded record into q and p, for `input`."""
-        return self.perturbation.loss(self)
+        if self.objective is None or not isinstance(self.calibration, InputCalibration):
+            raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
+        return self.objective.function(self.calibration.setting.weight_bound)
 
     # ---- the course of one wave: see `blurfit.agreement.plan.Agreed`
 
@@ -569,9 +549,7 @@ class Agreement(Fingerprinted):
         """Refuse a contract whose noise keeps less than it promises, or that is not the expected
         one.
 
-        Everything that is stated is checked against what follows: how far records of this schema
-        reach, the guarantees from the noise, the grid from its budget. Each check is an inequality
-        with room for rounding (`blurfit.theory.guarantees`), so that one machine never refuses what
+        Each check is an inequality with room for rounding, so that one machine never refuses what
         another has made. What the paper's own rule promises (rule="published") does not follow from
         its noise, so it is refused too, unless `allow_unproved`: for experiments, and to read what
         says that it is not proved.
@@ -586,8 +564,14 @@ class Agreement(Fingerprinted):
                 f"Expected numbers and words as blurfit writes them: {error}. Do not send anything "
                 "under this agreement."
             ) from error
-        if not allow_unproved:
-            self.perturbation.require_proved(self)
+        noise = self.calibration
+        if isinstance(noise, InputCalibration) and not (noise.model.proved or allow_unproved):
+            raise NotCertifiedError(
+                f"Expected rule='certified', and got rule={noise.rule!r}: epsilon="
+                f"{noise.model.epsilon:g} is what the paper states for this noise, and epsilon="
+                f"{noise.kept.epsilon:.4g} is what is proved. Send no real person's record under "
+                "this agreement; allow_unproved=True is for experiments."
+            )
 
     # ---- files
 
@@ -639,9 +623,7 @@ def require_kept(agreement: "Agreement") -> None:
 
     One that was found to keep it is not looked at again: equal fingerprints are equal texts.
     """
-    one_of(ADMISSIONS, admission=agreement.admission)
-    require_rules(agreement)
-    require_together(agreement, waves=agreement.wave is not None)
+    require_rules(agreement, waves=agreement.wave is not None)
     if agreement.wave is not None:
         agreement.wave.verify()
         if agreement.honest > agreement.quorum:
@@ -649,8 +631,6 @@ def require_kept(agreement: "Agreement") -> None:
                 f"Expected noise for at most the {agreement.quorum} people that the wave waits "
                 f"for, and it is sized for {agreement.honest} honest ones."
             )
-    if agreement.databases:
-        require_two(agreement.databases)
     agreement.perturbation.require(agreement)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise and agreement.database_ratios.max() > MOST_RATIO:

@@ -7,17 +7,13 @@
 | what is published | the blurred sums, and any number of models | one model; its sums never are |
 | proved by | `blurfit.theory.moments` | `blurfit.theory.input_calibration` |
 
-Which of the two an agreement has is asked here alone; all else calls `agreement.perturbation`,
-which is one of the two objects below.
-
 Everything in a contract is a function of public facts: the schema, the terms, and for a later wave
 the map that follows from published releases. What is proposed is rounded to the safe side
 (`blurfit.theory.guarantees`); `require` checks by inequality that what is stated is enough.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Never
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -51,77 +47,18 @@ from blurfit.theory.events import EventForm
 from blurfit.theory.forms import Form, JointForm, TargetForm
 from blurfit.theory.guarantees import rounded_up
 from blurfit.theory.input_calibration import InputCalibration, calibrate
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moments import MomentCalibration, calibrate_moment
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
 
-Calibration = InputCalibration | MomentCalibration
 Stated = tuple[PublicWeights, MomentCalibration, Grid]
 
 
-class Perturbation(ABC):
-    """One of the two mechanisms."""
-
-    name: ClassVar[Mechanism]
-    shows_sums: ClassVar[bool]  # whether the blurred sums are published themselves
-    calibration: ClassVar[type[InputCalibration] | type[MomentCalibration]]
-
-    @abstractmethod
-    def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
-        """Calibrate noise, and return the fields of an agreement."""
-
-    @abstractmethod
-    def require(self, agreement: "Agreement") -> None:
-        """Refuse noise that is less than the contract's promise needs, and parts that do not belong
-        together.
-        """
-
-    @abstractmethod
-    def require_proved(self, agreement: "Agreement") -> None:
-        """Refuse a promise that does not follow from its noise."""
-
-    @abstractmethod
-    def parts(self, agreement: "Agreement") -> tuple[NumberRun, ...]:
-        """Return the numbers that a contributor sends, in runs that share a grid."""
-
-    @abstractmethod
-    def exact(
-        self, agreement: "Agreement", records: Any, people: IntArray | None = None
-    ) -> FloatArray:
-        """Return the numbers that records, or people with several rows, would send without any
-        noise: (width,), or (n, width).
-        """
-
-    @abstractmethod
-    def mu(self, agreement: "Agreement") -> float | None:
-        """Return the exact Gaussian privacy of what is published, where it has one."""
-
-    def in_words(self, agreement: "Agreement") -> str:  # noqa: ARG002
-        """Return what it is called."""
-        return f"{self.name} perturbation"
-
-    def form(self, agreement: "Agreement") -> Form:  # noqa: ARG002
-        """Return how a record becomes numbers that add."""
-        raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
-
-    def loss(self, agreement: "Agreement") -> SquaredLoss | LogisticLoss:  # noqa: ARG002
-        """Return the loss that turns an encoded record into q and p."""
-        raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
-
-    @property
-    def lattice_share(self) -> float:
-        """The share of ε that is kept back for weights on a lattice."""
-        return LATTICE_SHARE[self.name]
-
-
-class MomentPerturbation(Perturbation):
+class MomentPerturbation:
     """Products of the columns are blurred, and published as sums."""
 
-    name = "moment"
-    shows_sums = True
-    calibration = MomentCalibration
+    calibration: ClassVar = MomentCalibration
 
     def contract(
         self,
@@ -136,17 +73,16 @@ class MomentPerturbation(Perturbation):
         grid: all of them found here, unless a plan states them already.
         """
         refuse_with_exits(schema, terms)
+        weights: PublicWeights | None = None
         if stated is not None:
-            weights: PublicWeights | None = stated[0]
-        elif wave is not None and wave.chart is not None:
-            weights = None
-        else:
+            weights = stated[0]
+        elif wave is None or wave.chart is None:
             weights = PublicWeights.chosen(
                 schema, terms, kept_promise(terms), alone=wave is None, followed=followed
             )
         form = form_of(schema, weights, wave, terms)
-        proofs, shared = terms.proved if wave is None else False, bool(terms.databases)
-        proofs &= not isinstance(form, EventForm)
+        proofs = terms.proved and wave is None and not isinstance(form, EventForm)
+        shared = bool(terms.databases)
         if stated is None:
             calibration = calibrate_moment(
                 *kept_promise(terms),
@@ -183,34 +119,30 @@ class MomentPerturbation(Perturbation):
             )
         if weights is not None:
             weights.verify()
-        noise, shared = _of_moment(agreement), bool(agreement.databases)
+        noise, shared = cast(MomentCalibration, agreement.calibration), bool(agreement.databases)
         noise.verify(enlarged(form.reach(noise.model.neighbours), proofs=proofs))
         agreement.grid.verify(noise, size=form.size, shared=shared, proofs=proofs)
         if shared:
             refuse_unless_shareable(noise, agreement.grid, largest_scale(form), proofs=proofs)
 
-    def require_proved(self, agreement: "Agreement") -> None:
-        """Refuse nothing: the Gaussian mechanism's noise is proved."""
-
     def parts(self, agreement: "Agreement") -> tuple[NumberRun, ...]:
         """Return the form's numbers, with noise that is alike in all directions of its norm."""
         form, step = agreement.form, agreement.grid.quadratic
+        noise = cast(MomentCalibration, agreement.calibration).noise
         run = NumberRun(
             numbers=slice(0, form.width),
             step=step,
             fine=step,
             toward_zero=False,
-            deviations=_of_moment(agreement).noise / np.sqrt(form.counts),
+            deviations=noise / np.sqrt(form.counts),
             counts=form.counts,
             bound=form.bound,
             at_random=agreement.proofs,
         )
         return (run,)
 
-    def exact(
-        self, agreement: "Agreement", records: Any, people: IntArray | None = None
-    ) -> FloatArray:
-        """Return the form's products."""
+    def exact(self, agreement: "Agreement", records: Any, people: IntArray | None) -> FloatArray:
+        """Return the form's products, of records or of people with several rows."""
         found = values(agreement.schema, records)
         if people is None:
             return agreement.form.products(found)
@@ -225,21 +157,11 @@ class MomentPerturbation(Perturbation):
         ends = np.cumsum(np.bincount(whose))[:-1]
         return np.array([agreement.form.pooled(found[one]) for one in np.split(order, ends)])
 
-    def mu(self, agreement: "Agreement") -> float | None:
-        """Return μ of the sums."""
-        return _of_moment(agreement).mu
 
-    def form(self, agreement: "Agreement") -> Form:
-        """Return the products of the columns, or what a later wave's map makes of them."""
-        return form_of(agreement.schema, agreement.weights, agreement.wave, agreement)
-
-
-class InputPerturbation(Perturbation):
+class InputPerturbation:
     """q and p of the paper are blurred, and one model is published."""
 
-    name = "input"
-    shows_sums = False
-    calibration = InputCalibration
+    calibration: ClassVar = InputCalibration
 
     def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
         """Return the objective of the one model, the noise that the theorem asks for, its grid."""
@@ -262,7 +184,7 @@ class InputPerturbation(Perturbation):
         objective.verify(schema)
         function = objective.function(terms.weight_bound)
         calibration = calibrate(
-            float(terms.epsilon) * (1 - self.lattice_share),
+            float(terms.epsilon) * (1 - LATTICE_SHARE["input"]),
             float(terms.delta) * (1 - DISCRETE_SHARE),
             dimension=schema.dimension,
             quorum=terms.quorum,
@@ -290,7 +212,8 @@ class InputPerturbation(Perturbation):
 
     def require(self, agreement: "Agreement") -> None:
         """Refuse noise for shorter records than those of the schema are."""
-        noise, objective, schema = _of_input(agreement), agreement.objective, agreement.schema
+        noise = cast(InputCalibration, agreement.calibration)
+        objective, schema = agreement.objective, agreement.schema
         refuse_with_exits(schema, agreement)
         if agreement.weights is not None or objective is None:
             raise NotCertifiedError("Expected an objective and no weights with 'input'.")
@@ -311,21 +234,11 @@ class InputPerturbation(Perturbation):
         noise.verify(penalised=objective.penalised)
         agreement.grid.verify(noise, size=schema.dimension)
 
-    def require_proved(self, agreement: "Agreement") -> None:
-        """Refuse what the paper's own rule promises (rule="published")."""
-        noise = _of_input(agreement)
-        if not noise.model.proved:
-            raise NotCertifiedError(
-                f"Expected rule='certified', and got rule={noise.rule!r}: epsilon="
-                f"{noise.model.epsilon:g} is what the paper states for this noise, and epsilon="
-                f"{noise.kept.epsilon:.4g} is what is proved. Send no real person's record under "
-                "this agreement; allow_unproved=True is for experiments."
-            )
-
     def parts(self, agreement: "Agreement") -> tuple[NumberRun, ...]:
         """Return q and p."""
-        noise, grid = _of_input(agreement), agreement.grid
-        d, setting, one = noise.setting.dimension, noise.setting, np.ones(noise.setting.dimension)
+        noise, grid = cast(InputCalibration, agreement.calibration), agreement.grid
+        d, setting = noise.setting.dimension, noise.setting
+        one = np.ones(d)
 
         def run(at: int, step: float, fine: float, deviation: float, bound: float) -> NumberRun:
             numbers = slice(at, at + d)
@@ -336,46 +249,17 @@ class InputPerturbation(Perturbation):
             run(d, grid.linear, grid.dither, noise.p_noise, setting.p_bound),
         )
 
-    def exact(
-        self, agreement: "Agreement", records: Any, people: IntArray | None = None
-    ) -> FloatArray:
+    def exact(self, agreement: "Agreement", records: Any, people: IntArray | None) -> FloatArray:
         """Return q and p."""
         if people is not None:
             raise InvalidValueError("Expected one row for each person with mechanism='input'.")
         q, p, _ = agreement.loss.terms(*agreement.schema.encode(records))
         return np.concatenate([q, p], axis=-1)
 
-    def mu(self, agreement: "Agreement") -> float | None:  # noqa: ARG002
-        """Return nothing: the theorem gives (ε, δ) alone."""
-        return None
 
-    def in_words(self, agreement: "Agreement") -> str:
-        """Return what it is called, and by which rule its noise was found."""
-        return f"{super().in_words(agreement)}, {_of_input(agreement).rule}"
-
-    def loss(self, agreement: "Agreement") -> SquaredLoss | LogisticLoss:
-        """Return the objective's loss, with the model's bound."""
-        if agreement.objective is None:
-            raise InfeasibleError("mechanism='input' has the loss of its objective, and has none.")
-        return agreement.objective.function(_of_input(agreement).setting.weight_bound)
-
-
+Perturbation = MomentPerturbation | InputPerturbation
 INPUT, MOMENT = InputPerturbation(), MomentPerturbation()
-PERTURBATIONS: dict[Mechanism, Perturbation] = {one.name: one for one in (INPUT, MOMENT)}
-
-
-def _of_moment(agreement: "Agreement") -> MomentCalibration:
-    found = agreement.calibration
-    return found if isinstance(found, MomentCalibration) else _refuse_other()
-
-
-def _of_input(agreement: "Agreement") -> InputCalibration:
-    found = agreement.calibration
-    return found if isinstance(found, InputCalibration) else _refuse_other()
-
-
-def _refuse_other() -> Never:
-    raise NotCertifiedError("Expected the noise of the mechanism that the agreement names.")
+PERTURBATIONS: dict[Mechanism, Perturbation] = {"moment": MOMENT, "input": INPUT}
 
 
 def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None, agreed: Any) -> Form:
@@ -388,28 +272,23 @@ def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None, ag
         if wave is None:
             raise InvalidValueError("Expected weights, or a wave with a map.")
         return wave.form(schema)
-    coded = agreed.groups is not None or agreed.weighting is not None
+    coded, target = agreed.groups is not None or agreed.weighting is not None, schema.target
     asked = multiplied(schema, agreed)
     whole = joint_form(asked, weights.constant, weights.columns, counted=not coded)
-    if coded:
-        return _coded(schema, whole, agreed)
-    if isinstance(schema.target, TimeToEvent):
-        return _of_exits(schema, whole, schema.target)
-    if agreed.sends == "targets":
-        return TargetForm(whole.constant, whole.columns, len(schema.target.columns))
-    return whole
-
-
-def _of_exits(schema: Schema, whole: JointForm, target: TimeToEvent) -> EventForm:
-    """Return the form of a time to an event; the target's weight is that of its code."""
     columns = schema.columns_of(one.name for one in schema.questions)
     at = {name: place for place, name in enumerate(columns)}
-    *features, last = whole.columns
-    if not features:
-        raise InvalidValueError("Expected a feature beside the time and the event.")
-    kept = tuple(at[column.name] for column in features)
-    inner = JointForm(whole.constant, tuple(features))
-    return EventForm(inner, kept, at[target.time], at[target.name], target.bands, last.weight)
+    if coded:
+        return _coded(schema, whole, agreed, at)
+    if isinstance(target, TimeToEvent):
+        *features, last = whole.columns  # the target's weight is that of its code
+        if not features:
+            raise InvalidValueError("Expected a feature beside the time and the event.")
+        kept = tuple(at[column.name] for column in features)
+        inner = JointForm(whole.constant, tuple(features))
+        return EventForm(inner, kept, at[target.time], at[target.name], target.bands, last.weight)
+    if agreed.sends == "targets":
+        return TargetForm(whole.constant, whole.columns, len(target.columns))
+    return whole
 
 
 def refuse_with_exits(schema: Schema, agreed: Any) -> None:
@@ -427,10 +306,8 @@ def refuse_with_exits(schema: Schema, agreed: Any) -> None:
             raise InfeasibleError(f"Expected {reason} with a time to an event as the target.")
 
 
-def _coded(schema: Schema, inner: JointForm, agreed: Any) -> CodedForm:
+def _coded(schema: Schema, inner: JointForm, agreed: Any, at: dict[str, int]) -> CodedForm:
     """Return the form with groups, weights or both; refuse a question that cannot say them."""
-    columns = schema.columns_of(one.name for one in schema.questions)
-    at = {name: place for place, name in enumerate(columns)}
     places: tuple[int, ...] = ()
     labels: tuple[str, ...] = ("weight",)
     code = ONE

@@ -10,23 +10,12 @@ map is found from the releases so far. Which waves there are follows from public
 (`blurfit.theory.planning.choose_plan`); releases decide the maps, and nothing else.
 
 **One interface.** An agreement by itself is the course of one wave, whose fingerprint is its own;
-a plan is one of K waves. Whoever collects, sends or follows either (`Agreed`) need not know which:
-
-| | |
-| --- | --- |
-| `read_agreed(text)`, `load_agreed(path)` | one door for both |
-| `first()` | the first wave's agreement: databases, admission, keys, ε and δ are those of all |
-| `following(marks, map)` | the agreement of the wave after these releases |
-| `require(agreement)` | refuse what is not one of the waves |
-| `len()`, `quorums`, `kinds`, `lot` | waves, people in each, what each sends, who is in which |
-| `release` | whether a wave is released "by hand", or "at quorum" by itself |
-| `verify()`, `fingerprint`, `once`, `schema`, `databases` | the same for both |
+a plan is one of K waves. Whoever collects, sends or follows either (`Agreed`) need not know which.
 
 **Documents state, readers check.** The plan states the first wave's weights, noise and grid, so
-whoever reads it has the same first agreement, byte by byte, without calibrating anything. A later
-wave's agreement is announced by whoever collects, with its map and its noise, and everybody else
-checks it against the plan by `Plan.require`: nobody makes it a second time, since another machine
-would round otherwise.
+whoever reads it has the same first agreement, byte by byte. A later wave's agreement is announced
+by whoever collects, with its map and its noise, and everybody else checks it against the plan by
+`Plan.require`: nobody makes it a second time, since another machine would round otherwise.
 
 **Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
 her; by the theorem of `blurfit.theory.planning` so does everything that is ever published under the
@@ -46,7 +35,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from blurfit.agreement.agreement import Agreement, Fingerprint, Fingerprinted, alike
-from blurfit.agreement.mechanisms import MOMENT, kept_promise, local_delta
+from blurfit.agreement.mechanisms import MOMENT, Stated, kept_promise, local_delta
 from blurfit.agreement.numbers import DISCRETE_SHARE, Grid, PublicWeights, multiplied
 from blurfit.agreement.terms import (
     COLLUDERS,
@@ -84,15 +73,8 @@ from blurfit.theory.planning import (
 
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (
-    "epsilon",
-    "delta",
-    "quorum",
-    "colluders",
-    "neighbours",
-    "local_epsilon",
-    "local_delta",
-    "databases",
-    "public_rows",
+    *("epsilon", "delta", "quorum", "colluders", "neighbours", "local_epsilon", "local_delta"),
+    *("databases", "public_rows"),
 )
 _SAME = ("databases", "public_rows", *LATER_TERMS)  # of a plan's terms and of each agreement
 
@@ -133,14 +115,9 @@ class PlanDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fields=
 class Plan(Fingerprinted):
     """The waves of a collection, in their order. Make one with `Plan.propose`.
 
-    Attributes:
-        schema: what a record is.
-        terms: the promise; its quorum is how many people all waves together wait for, and its
-            colluders the share of them in any wave who need not be honest.
-        task: whether a "number", a "label" or a "count" is learned.
-        kinds: what each wave sends: "joint" products, "residual"s or "newton"'s quadratic.
-        quorums: how many people each wave waits for.
-        weights, calibration, grid: of the first wave.
+    The quorum of the `terms` is how many people all waves together wait for, and their colluders
+    the share of any wave's people who need not be honest. `quorums` and `kinds` are how many people
+    each wave waits for, and what it sends; `weights`, `calibration` and `grid` those of the first.
     """
 
     CALLED = "a plan"
@@ -197,7 +174,7 @@ class Plan(Fingerprinted):
     ) -> "Plan":
         """Waves for a schema and a promise: "auto" for as many as help, which may be one.
 
-        The other choices are those of `Agreement.propose`; `quorum` is how many people all waves
+        Other choices are those of `Agreement.propose`; `quorum` is how many people all waves
         together wait for, and `colluders` the share of those in any wave who may collude.
         `counts` says that the target is a count, with lower bound 0 (Poisson's model).
         """
@@ -287,16 +264,14 @@ class Plan(Fingerprinted):
         """The largest count, where counts are learned."""
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
 
+    @cached_property
+    def _first(self) -> Agreement:
+        stated = self.weights, self.calibration, self.grid
+        return self._wave(Wave(self.fingerprint, 1, self.quorums), stated)
+
     def first(self) -> Agreement:
         """Return the agreement of the first wave: what the plan states, and nothing is computed."""
         return self._first
-
-    @cached_property
-    def _first(self) -> Agreement:
-        terms = msgspec.structs.replace(self.terms, quorum=self.honest[0])
-        wave = Wave(self.fingerprint, 1, self.quorums)
-        stated = self.weights, self.calibration, self.grid
-        return Agreement.propose_wave(self.schema, terms, wave, stated)
 
     def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
         """Return the agreement of the wave after these releases, to be announced with this map."""
@@ -304,27 +279,30 @@ class Plan(Fingerprinted):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
             )
-        terms = msgspec.structs.replace(self.terms, quorum=self.honest[len(follows)])
         wave = Wave(self.fingerprint, len(follows) + 1, self.quorums, follows, chart)
         wave.verify()
-        return Agreement.propose_wave(self.schema, terms, wave)
+        return self._wave(wave)
+
+    def _wave(self, wave: Wave, stated: Stated | None = None) -> Agreement:
+        terms = msgspec.structs.replace(self.terms, quorum=self.honest[wave.number - 1])
+        return Agreement.propose_wave(self.schema, terms, wave, stated)
 
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is not one of this plan's waves. `Agreement.verify` it as well.
 
-        Everything but the noise and the map is stated in the plan, and compared with what is stated
-        there; the noise may be no larger than the plan's promises need, but for rounding. The first
-        wave is what the plan states, to the last byte.
+        Everything but the noise and the map is compared with what the plan states; the noise may be
+        no larger than the plan's promises need, but for rounding. The first wave is what the plan
+        states, to the last byte.
 
         **Why that is enough.** `Agreement.verify` finds that the noise keeps the agreement's (ε, δ)
         for everyone in the wave, whatever the map is (`blurfit.theory.forms`). These are the
         plan's, by comparison, as are how many people and how many honest ones it waits for, the
-        neighbours and what one submission keeps; so
-        each wave by itself keeps what the plan promises, and all of them together do
-        (`blurfit.theory.planning`), since `Agreement.once` lets a person take part in one. Nothing
-        that a contributor is told, or relies on, is left for the announcer to choose: questions,
-        databases, who may take part, keys and noise of the databases are stated in both. Too large
-        a noise would harm nobody's privacy, and the model alone; so would a bad map. ∎
+        neighbours and what one submission keeps; so each wave by itself keeps what the plan
+        promises, and all of them together do (`blurfit.theory.planning`), since `Agreement.once`
+        lets a person take part in one. Nothing that a contributor is told, or relies on, is left
+        for the announcer to choose: questions, databases, who may take part, keys and noise of the
+        databases are stated in both. Too large a noise would harm nobody's privacy, and the model
+        alone; so would a bad map. ∎
         """
         wave = agreement.wave
         if wave is None or not alike(wave.plan, self.fingerprint):
@@ -458,24 +436,22 @@ class HeldWaves:
     past, whatever map is announced, and maps are functions of earlier releases; Σf_k = 1. By
     adaptive composition all releases together are μ-GDP, and with what each of them keeps back for
     discrete noise they are (ε, δ)-DP (`blurfit.theory.planning` has both proofs). Each release is
-    an agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). What all of them
-    keep is the agreement of the fit, `in_all`: that of one wave which would spend everything at
-    once. A wave between the first and the last may read every k-th row, k public: whoever is not
-    read loses nothing, and the others no more than in a wave of all rows.
-
-    A fit may release other sums of the same rows beside its waves, each with a share of μ² of its
-    own, before the first map: they are releases like the others, and the waves share what is left.
+    an agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). A wave between the
+    first and the last may read every k-th row, k public: whoever is not read loses nothing, and the
+    others no more than in a wave of all rows. Other sums of the same rows may be released beside
+    the waves, before the first map, each with a share of μ² of its own (`beside`): the waves share
+    what is left.
 
     Contributors send once, and are divided among waves (`Plan`). The course is the same
     (`blurfit.model.course`); what differs is who is in a wave, and how much of μ it has.
 
     Attributes:
-        in_all: the agreement of the fit, which all waves together keep.
+        in_all: the agreement of the fit, which all waves together keep: that of one wave which
+            would spend everything at once.
         stages: what each wave sends, and its share of the μ² of all waves.
         local: (ε, δ) of each blurred record, over all waves, where that is asked for.
         kept: how much of the mean of each person's rows was left in them: all of it (1), none
             (0, differences within people), or a part (`blurfit.estimators.people`).
-        beside: the shares of μ² of other releases of the fit.
     """
 
     in_all: Agreement
@@ -553,16 +529,21 @@ class HeldWaves:
         """Return the agreement of the first wave, unless the terms of some wave are refused."""
         task_of(self.schema, counts=self.task == "count")
         for place in range(len(self)):
-            self._terms_of(place)
-        return self._wave((), None)
+            self._terms(self.fractions[place], self.quorums[place])
+        return self.following((), None)
 
     def another(self, schema: Schema, place: int) -> Agreement:
         """Return the agreement of a release beside the waves, of other columns of the same rows."""
         return Agreement.propose(schema, self._terms(self.beside[place], self.in_all.quorum))
 
-    def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
+    def following(self, follows: tuple[str, ...], chart: Announced | None) -> Agreement:
         """Return the agreement of the wave after these releases, with this map."""
-        return self._wave(follows, chart)
+        place = len(follows)
+        wave = Wave(self.in_all.fingerprint, place + 1, self.quorums, follows, chart)
+        terms = self._terms(self.fractions[place], self.quorums[place])
+        made = Agreement.propose_wave(self.schema, terms, wave)
+        self.require(made)
+        return made
 
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is none of these waves, or whose noise exceeds its share."""
@@ -573,12 +554,8 @@ class HeldWaves:
         if found.mu > self.mus[wave.number - 1] * (1 + 1e-12):
             raise NotCertifiedError("Expected a wave that spends no more than its share of μ.")
 
-    def _terms_of(self, place: int) -> Terms:
-        """What a wave promises by itself, and of how many rows."""
-        return self._terms(self.fractions[place], self.quorums[place])
-
     def _terms(self, share: float, quorum: int) -> Terms:
-        """What a release with this share of μ² promises by itself."""
+        """Return what a release with this share of μ² promises by itself, of so many rows."""
         fit = self.in_all
         epsilon, delta = promise_of_share(self.mu, fit.delta, share, DISCRETE_SHARE)
         local: dict[str, float] = {}
@@ -593,10 +570,3 @@ class HeldWaves:
             diaries=fit.diaries,
             **local,
         )
-
-    def _wave(self, follows: tuple[str, ...], chart: Announced | None) -> Agreement:
-        place = len(follows)
-        wave = Wave(self.in_all.fingerprint, place + 1, self.quorums, follows, chart)
-        made = Agreement.propose_wave(self.schema, self._terms_of(place), wave)
-        self.require(made)
-        return made

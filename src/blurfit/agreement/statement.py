@@ -14,27 +14,19 @@ place.
 | "collector" | blurred, and sent to one database | that database, each blurred submission |
 | "holder" | rows that somebody held: `fit(X, y)`, a table blurred by its owner | the holder, all |
 
-Several models of one fit (`models`) share one promise: ε and δ are those of all of them together,
-by basic composition K times those of the agreement that each model carries.
-
-Plain words, for readers who know no ε, must not say more than the numbers.
-
 **The theorem and its premise.** Each contributor's noise has the n-th part of the variance σ² that
 the promise needs, n the quorum. Somebody who knows the noise of all but k of the contributors, and
 the records of all but one, is left with variance kσ²/n. So for one honest person the promise holds
 if k ≥ n: if besides them n − 1 others added the noise agreed on and keep it to themselves. Nothing
-that is sent shows whether they did: a submission with known noise, or with none, looks like any
-other.
-
-What the count says about that premise depends on who may take part:
+that is sent shows whether they did. What the count says about it depends on who may take part:
 
 * "invited": each submission used up an invitation, so the premise holds if n of the people whom the
   organiser invited are honest.
-* "anyone": nothing. Whoever likes sends any number of submissions; one sender with n − 1 of them
-  knows all noise but the victim's own, who then has their own submission's μ and no more.
+* "anyone": nothing. One sender with n − 1 submissions knows all noise but the victim's own, who
+  then has their own submission's μ and no more.
 
-So a collection is by invitation unless its agreement says "anyone". What is read from files, or put
-into a store by whoever holds it, is vouched for by that person, who takes the place of invitations.
+What is read from files, or put into a store by whoever holds it, is vouched for by that person, who
+takes the place of invitations.
 
 **The picture of a promise.** Somebody who knows everything but one answer tests two hypotheses
 about it. If they may be wrong with probability α where the first is true, then where the second is
@@ -43,9 +35,7 @@ true they are right with probability at most
     readers of what is published    min(1, e^ε·α + δ, 1 − e^{−ε}(1 − δ − α))
     whoever sees one submission     Φ(Φ⁻¹(α) + μ)
 
-(Kairouz, Oh, Viswanath 2015; Dong, Roth, Su 2022).
-
-The diagonal is guessing. The nearer a curve is to it, the less can be told.
+(Kairouz, Oh, Viswanath 2015; Dong, Roth, Su 2022). The diagonal is guessing.
 """
 
 from collections.abc import Sequence
@@ -76,7 +66,6 @@ if TYPE_CHECKING:
 SeenBy = Literal["nobody", "collector", "holder"]
 
 HOLDER = "They saw every record, before any noise: nothing is promised against them."
-_ROUNDED = 1e-14
 _HONEST_HOLDER = (
     "This needs whoever held the rows to be honest: the noise agreed on was added, once, and is "
     "told to nobody. Another release from the same rows reveals more."
@@ -88,19 +77,14 @@ class Promise:
     """(ε, δ) for everyone in a release, on a condition; or why there is no promise.
 
     Attributes:
-        epsilon: ε of everything that is published together; None where a caveat stands.
-        delta: δ of it; None where a caveat stands.
-        neighbours: what one person may change.
-        releases: how often one may publish.
-        caveats: why nothing is promised, where that is so.
-        seen_by: who could see a record.
-        models: how many models of one fit the numbers cover together.
+        epsilon, delta: of everything that is published together; None where a caveat stands.
+        models: how many models of one fit the numbers cover together: by basic composition, so
+            many times those of the agreement that each model carries.
         local: what one submission keeps by itself; None where there was none, or a caveat stands.
         condition: what the promise needs, and whether anybody can check it.
         counted: what the release is from: so many people, submissions or rows.
         unit: what one person may change: a "record" that is sent, a "row" that somebody held, or
             "person", all rows of whom count as one.
-        seen: who could see a record, in words.
     """
 
     epsilon: float | None
@@ -134,23 +118,26 @@ class Promise:
             condition = f"Nothing is promised. {' '.join(caveats)}"
         else:
             condition = _HONEST_HOLDER if held else premise_in_words(agreement, quorum)
-        one = agreement.calibration.model
-        kept_back = LATTICE_SHARE[agreement.mechanism], DISCRETE_SHARE
+        one, shown = agreement.calibration.model, None if caveats else local
+        # what the division among several models and their product round off is put back
+        together = models * (1 - 1e-14) if models > 1 else 1.0
+        epsilon = promised_in_all(together * one.epsilon, LATTICE_SHARE[agreement.mechanism])
+        delta = min(1.0, promised_in_all(together * one.delta, DISCRETE_SHARE))
         return cls(
-            epsilon=None if caveats else _together(one.epsilon, kept_back[0], models),
-            delta=None if caveats else min(1.0, _together(one.delta, kept_back[1], models)),
+            epsilon=None if caveats else epsilon,
+            delta=None if caveats else delta,
             neighbours=one.neighbours,
             releases=one.releases,
             caveats=caveats,
             seen_by="holder" if held else "nobody" if agreement.databases else "collector",
             models=models,
-            local=None if caveats or held else local,
+            local=None if held else shown,
             condition=condition,
             counted=f"{count:,} {'people' if agreement.diaries else 'rows'}"
             if held
             else counted_in_words(agreement.admission, count),
             unit="person" if agreement.diaries else "row" if held else "record",
-            seen=_seen(agreement, quorum, None if caveats else local, held=held),
+            seen=_seen(agreement, quorum, shown, held=held),
         )
 
     @property
@@ -190,21 +177,11 @@ class Promise:
 
     def facts(self) -> dict[str, Any]:
         """Return everything for scripts: null where nothing is promised."""
-        local = self.local
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "neighbours": self.neighbours,
-            "releases": self.releases,
-            "models": self.models,
-            "caveats": list(self.caveats),
-            "seen_by": self.seen_by,
-            "unit": self.unit,
-            "condition": self.condition,
-            "local_mu": None if local is None else local.mu,
-            "local_epsilon": None if local is None else local.epsilon,
-            "local_delta": None if local is None else local.delta,
-        }
+        told = "epsilon delta neighbours releases models caveats seen_by unit condition"
+        found = {name: getattr(self, name) for name in told.split()}
+        found["caveats"] = list(self.caveats)
+        local = {name: getattr(self.local, name, None) for name in ("mu", "epsilon", "delta")}
+        return found | {f"local_{name}": value for name, value in local.items()}
 
 
 def _seen(agreement: "Agreement", quorum: str, local: LocalGuarantee | None, *, held: bool) -> str:
@@ -212,23 +189,12 @@ def _seen(agreement: "Agreement", quorum: str, local: LocalGuarantee | None, *, 
     if held:
         return f"Somebody held the rows. {HOLDER}"
     if agreement.databases:
-        condition = condition_in_words(agreement, quorum)
         return (
             "Each record was blurred, and shared between two databases, so that neither sees it. "
-            f"{condition}"
+            f"{condition_in_words(agreement, quorum)}"
         )
     found = "Each record was blurred before it was sent to the database."
     return found if local is None else f"{found} {local_in_words(local)}"
-
-
-def _together(kept: float, kept_back: float, models: int) -> float:
-    """Return what so many models promise together, of which each keeps so much; with what is kept
-    back.
-
-    What the division among them and this product round off, less than 1e-14 of it, is put back.
-    """
-    rounded = _ROUNDED if models > 1 else 0.0
-    return promised_in_all(models * kept * (1 - rounded), kept_back)
 
 
 _STRONG, _WEAK, _YARDSTICK = 1.0, 10.0, 1e-6
@@ -236,18 +202,25 @@ _RELATION: dict[Neighbours, str] = {
     "replace": "one person's record were replaced by any other",
     "zero-out": "one person's answers were blanked out, while they still count",
 }
-
-
 PUBLIC_ROWS_ASSUMED = (
     "The public rows are assumed to be public, and not those of the people who are protected: "
     "nothing is promised to anybody in them."
 )
-
-
 UNPROVED = (
     "NOT PROVED: the noise follows rule='published', as the paper prints it, which does not follow "
     "from its proof. For experiments only; use rule='certified' for real people."
 )
+OPEN_TO_ANYONE = (
+    "Anyone may take part, as often as they like, so nobody can tell how many of the submissions "
+    "are honest people's."
+)
+# Who decides which group of a plan a person is in (`blurfit.agreement.waves`).
+LOT_IN_WORDS: "dict[Admission, str]" = {
+    "invited": "A lot decides which group a person is in, drawn with the invitation, before "
+    "anything is known of them; an invitation is good in that group alone, so nobody can choose.",
+    "anyone": "Everybody's own coin decides which group they are in. Nobody can check a coin: "
+    "whoever lies can choose their group, and many who lie can be in the same one.",
+}
 
 
 def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
@@ -266,10 +239,9 @@ def coded_in_words(agreement: "Agreement") -> dict[str, str]:
         )
     if agreement.weighting is not None:
         rule = ", ".join(f"{level} {factor:g}" for level, factor in agreement.factors)
-        rule = rule or "divided by its upper bound"
         found["weights"] = (
-            f"how much somebody counts follows from {agreement.weighting} ({rule}), and is "
-            "blurred like all else"
+            f"how much somebody counts follows from {agreement.weighting} "
+            f"({rule or 'divided by its upper bound'}), and is blurred like all else"
         )
     return found
 
@@ -283,11 +255,8 @@ def relation_in_words(neighbours: Neighbours, *, diaries: bool = False) -> str:
 
 def releases_in_words(model: ModelGuarantee) -> str:
     """Return how often one may publish."""
-    return (
-        "any number of models from one final collection"
-        if model.releases == "any"
-        else "one model, once"
-    )
+    several = model.releases == "any"
+    return "any number of models from one final collection" if several else "one model, once"
 
 
 def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> str:
@@ -298,7 +267,13 @@ def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> 
     right = right_by_approximate(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
     if mu is not None:
         right = min(right, right_by_gaussian(mu, guarantee.neighbours))
-    return _guesses(in_hundred(right), what)
+    known = "Somebody who knows everything about you but one answer, and finds two equally likely"
+    if (hundred := in_hundred(right)) >= 100:
+        return f"{known}, could in the worst case tell from {what} which one is yours."
+    return (
+        f"{known}, picks the right one from {what} at most {hundred} times in 100; a coin is right "
+        "50 times in 100."
+    )
 
 
 def guesses_from_submission(local: LocalGuarantee, who: str = "Whoever runs the database") -> str:
@@ -309,23 +284,13 @@ def guesses_from_submission(local: LocalGuarantee, who: str = "Whoever runs the 
     return f"{who} could do so at most {hundred} times in 100."
 
 
-def _guesses(hundred: int, what: str) -> str:
-    known = "Somebody who knows everything about you but one answer, and finds two equally likely"
-    if hundred >= 100:
-        return f"{known}, could in the worst case tell from {what} which one is yours."
-    return (
-        f"{known}, picks the right one from {what} at most {hundred} times in 100; a coin is right "
-        "50 times in 100."
-    )
-
-
 def either_in_words(
     agreement: "Agreement", names: Sequence[str] = (), quorum: str | None = None
 ) -> str:
     """Return what one of two databases learns from the shares that it gets, and on what condition.
 
     `names` are the databases' own if left out; `quorum` is given in words where several waves have
-    one each.
+    one each, here and below.
     """
     first, second = names or [one.name for one in agreement.databases]
     unbroken = "TurboSHAKE128" if agreement.proofs else "AES-256"  # where the masks come from
@@ -333,19 +298,18 @@ def either_in_words(
         f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "
         f"alone is random numbers, which say nothing about a record as long as {unbroken} is not "
         "broken. All that either learns are the blurred sums from which the model is computed, so "
-        f"the promise to the model's readers, ε = {at_most(agreement.epsilon, 6)}, δ = "
-        f"{at_most(agreement.delta, 6)}, holds against each of the two as well. "
-        f"{condition_in_words(agreement, quorum)}"
+        f"the promise to the model's readers, {_numbers(agreement)}, holds against each of the two "
+        f"as well. {condition_in_words(agreement, quorum)}"
     )
 
 
 def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
     """Return what the promise against either of two databases depends on."""
+    apart = "This holds only if the two do not put their shares together, "
     if agreement.database_noise:
         return (
-            "This holds only if the two do not put their shares together, and if the other one "
-            "follows the protocol and adds its own noise: then it holds even if one of them "
-            "invents contributors."
+            f"{apart}and if the other one follows the protocol and adds its own noise: then it "
+            "holds even if one of them invents contributors."
         )
     kept_out = (
         "Invitations, which each database gives out itself, are there to keep invented ones out."
@@ -354,8 +318,7 @@ def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str
         "nobody can check this."
     )
     return (
-        "This holds only if the two do not put their shares together, if each follows the "
-        f"protocol, and if neither invents contributors: at least "
+        f"{apart}if each follows the protocol, and if neither invents contributors: at least "
         f"{quorum or f'{agreement.honest:,}'} of those who are counted must be honest people. "
         f"{kept_out}"
     )
@@ -378,21 +341,6 @@ def local_in_words(local: LocalGuarantee, who: str = "The database") -> str:
     if epsilon <= _WEAK:
         return f"{who} could learn something from a single submission, but could not be sure of it."
     return f"{who} could learn a great deal from a single submission."
-
-
-OPEN_TO_ANYONE = (
-    "Anyone may take part, as often as they like, so nobody can tell how many of the submissions "
-    "are honest people's."
-)
-
-
-# Who decides which group of a plan a person is in (`blurfit.agreement.waves`).
-LOT_IN_WORDS: "dict[Admission, str]" = {
-    "invited": "A lot decides which group a person is in, drawn with the invitation, before "
-    "anything is known of them; an invitation is good in that group alone, so nobody can choose.",
-    "anyone": "Everybody's own coin decides which group they are in. Nobody can check a coin: "
-    "whoever lies can choose their group, and many who lie can be in the same one.",
-}
 
 
 def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
@@ -425,19 +373,12 @@ def in_each_wave(counts: "Sequence[int]") -> str:
 
 
 def counted_in_words(admission: "Admission", count: int) -> str:
-    """Return what a count is of: people who were invited, or submissions of nobody knows whom.
-
-    >>> counted_in_words("invited", 2000), counted_in_words("anyone", 2000)
-    ('2,000 people', '2,000 submissions')
-    """
+    """Return what a count is of: people who were invited, or submissions of nobody knows whom."""
     return f"{count:,} {'people' if admission == 'invited' else 'submissions'}"
 
 
 def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
-    """Return what the promise to the readers of a model needs, and whether anybody can check it.
-
-    `quorum` is given in words where several waves have one each.
-    """
+    """Return what the promise to a model's readers needs, and whether anybody can check it."""
     least = quorum or f"{agreement.honest:,}"
     if agreement.admission == "invited":
         people = (
@@ -459,20 +400,18 @@ def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
     )
 
 
-def readers_power(alpha: FloatArray, epsilon: float, delta: float) -> FloatArray:
-    """Return the best chance to be right about the second hypothesis, from an (ε, δ)-private
-    release.
+# ---- for notebooks
 
-    >>> readers_power(np.array([0.0, 0.5]), 0.0, 0.0).tolist()
-    [0.0, 0.5]
-    """
+
+def readers_power(alpha: FloatArray, epsilon: float, delta: float) -> FloatArray:
+    """Return how often the second hypothesis is found at best, from an (ε, δ)-private release."""
     far = 1 - np.exp(-epsilon) * (1 - delta - alpha)
     found: FloatArray = np.clip(np.minimum(np.exp(epsilon) * alpha + delta, far), 0, 1)
     return found
 
 
 def submission_power(alpha: FloatArray, mu: float) -> FloatArray:
-    """Return the best chance to be right about the second hypothesis, from one μ-GDP submission."""
+    """Return how often the second hypothesis is found at best, from one μ-GDP submission."""
     found: FloatArray = ndtr(ndtri(alpha) + mu)
     return found
 
@@ -480,9 +419,8 @@ def submission_power(alpha: FloatArray, mu: float) -> FloatArray:
 def as_html(agreement: "Agreement") -> str:
     """Return what is asked, sent and promised, as a table for a notebook."""
     local, caveats = agreement.calibration.local, caveats_of(agreement)
-    numbers = f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
     promised = [
-        ("what is published", numbers),
+        ("what is published", _numbers(agreement)),
         ("needs", f"{agreement.honest:,} honest contributors"),
         (_who_sees(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
     ]
@@ -496,32 +434,27 @@ def as_html(agreement: "Agreement") -> str:
     return html_table(["agreement", ""], rows)
 
 
-def _who_sees(agreement: "Agreement") -> str:
-    """Return who sees a whole submission."""
-    return "one submission" if agreement.trust == "one" else "both databases together"
-
-
 def plot(agreement: "Agreement", ax: Any = None) -> Any:
     """Draw both curves into `ax`, or into a figure of its own; the axes are returned."""
     ax = axes(ax, 5, 5)
-    alpha = np.linspace(0, 1, 501)
-    local, caveats = agreement.calibration.local, caveats_of(agreement)
+    alpha, mu = np.linspace(0, 1, 501), agreement.calibration.local.mu
+    title = "Nothing is promised"
     ax.plot(alpha, alpha, color="grey", linestyle=":", label="guessing")
-    if not caveats:
-        submission = f"{_who_sees(agreement)}, μ ≤ {at_most(local.mu, 3)}"
-        ax.plot(alpha, submission_power(alpha, local.mu), label=submission)
-        numbers = f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
+    if not caveats_of(agreement):
+        title = "How well one answer could be told from another"
+        submission = f"{_who_sees(agreement)}, μ ≤ {at_most(mu, 3)}"
+        ax.plot(alpha, submission_power(alpha, mu), label=submission)
         readers = readers_power(alpha, agreement.epsilon, agreement.delta)
-        ax.plot(alpha, readers, label=f"what is published, {numbers}")
-    ax.set(
-        xlim=(0, 1),
-        ylim=(0, 1),
-        aspect="equal",
-        xlabel="wrong, if the answer is the first",
-        ylabel="right, if it is the second, at most",
-        title="Nothing is promised"
-        if caveats
-        else "How well one answer could be told from another",
-    )
+        ax.plot(alpha, readers, label=f"what is published, {_numbers(agreement)}")
+    wrong, right = "wrong, if the answer is the first", "right, if it is the second, at most"
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=wrong, ylabel=right, title=title)
     ax.legend(loc="lower right", fontsize="small")
     return ax
+
+
+def _numbers(agreement: "Agreement") -> str:
+    return f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
+
+
+def _who_sees(agreement: "Agreement") -> str:
+    return "one submission" if agreement.trust == "one" else "both databases together"

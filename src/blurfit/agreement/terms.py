@@ -3,8 +3,8 @@ and the two databases between which trust may be shared.
 
 `Agreement.propose`, the options of `blurfit agree`, the [terms] of a plan's file, the form of the
 administration page and the service's description all take these fields; each field's description is
-the help that people read. What is left out has a default that follows from public facts. What terms
-need is checked when they are chosen, and again when an agreement is verified.
+the help that people read. What terms need is checked when they are chosen, and again when an
+agreement is verified.
 
 **Shared trust.** Each contributor's blurred numbers, in whole steps of the grid, are a vector v.
 The first database gets v + mask mod 2⁶⁴, the second the seed of the mask
@@ -17,13 +17,13 @@ The first database gets v + mask mod 2⁶⁴, the second the seed of the mask
 * **Coarse enough.** An honest |vⱼ| is at most B = (R + 40s)/g + 1: R bounds the record's own number
   (all of them together in the Frobenius norm), s is the deviation of its noise, g the step, and
   rounding adds at most one. Noise leaves ±40s with probability below 2e^{−800}. So 2³²
-  contributors cannot overflow if 2³²·B < 2⁶³, that is B < 2³¹. (Their noise adds up like √N and
-  not like N: this is conservative by far.)
+  contributors cannot overflow if 2³²·B < 2⁶³, that is B < 2³¹.
 """
 
 import ipaddress
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -76,15 +76,14 @@ class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     key: str | None = None
 
     def __post_init__(self) -> None:
-        name = self.name
-        if not isinstance(name, str) or not name.strip() or len(name) > _LARGEST_NAME:
+        if not (isinstance(self.name, str) and 0 < len(self.name.strip()) <= _LARGEST_NAME):
             raise InvalidValueError(
-                f"Expected name={name!r} to say who runs a database, in 1 to {_LARGEST_NAME} "
+                f"Expected name={self.name!r} to say who runs a database, in 1 to {_LARGEST_NAME} "
                 "characters."
             )
-        if not name.isprintable() or name != name.strip():
+        if not self.name.isprintable() or self.name != self.name.strip():
             raise InvalidValueError(
-                f"Expected name={name!r} to be one line without spaces around it."
+                f"Expected name={self.name!r} to be one line without spaces around it."
             )
         if not isinstance(self.url, str) or not _is_origin(self.url):
             raise InvalidValueError(
@@ -96,14 +95,6 @@ class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
             from blurfit.messages.submissions import require_key
 
             require_key(self.key)
-
-
-def databases_of(given: Sequence[Any]) -> tuple[Database, ...]:
-    """Return the databases of an agreement: two different ones where trust is shared, else none."""
-    found = tuple(one if isinstance(one, Database) else Database(*one) for one in given)
-    if found:
-        require_two(found)
-    return found
 
 
 def require_two(databases: Sequence[Database]) -> None:
@@ -124,10 +115,8 @@ def require_two(databases: Sequence[Database]) -> None:
 
 
 def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0) -> float:
-    """B: how many steps an honest blurred number has at most.
-
-    `scale` is how much larger than on the diagonal numbers and their noise are where they are the
-    largest: τ for Newton's p (`blurfit.theory.forms`), else 1.
+    """B; `scale` is how much larger than on the diagonal numbers and their noise are where they are
+    the largest: τ for Newton's p (`blurfit.theory.forms`), else 1.
     """
     one = calibration.reach.submission + DEVIATIONS * calibration.noise
     return scale * one / grid.quadratic + 1
@@ -170,45 +159,57 @@ def _is_origin(url: str) -> bool:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return False
-    if port is not None and (port > 65535 or port == {"http": 80, "https": 443}[parts.scheme]):
+    if port == {"http": 80, "https": 443}[parts.scheme]:
         return False
-    return parts.scheme == "https" or _is_this_machine(host)
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    with suppress(ValueError):
+        return parts.scheme == "https" or ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 LEAST_DELTA = 1e-30
 MOST_EPSILON_BEHIND_NOISE = 500.0
 
 
-def require_rules(agreed: Any) -> None:
-    """Refuse terms, or an agreement, that break any of the rules below."""
-    require_delta(agreed.delta)
-    require_digest(agreed.public_rows)
-    require_database_noise(agreed.database_noise, agreed.epsilon)
+def require_rules(agreed: Any, *, waves: bool = False) -> None:
+    """Refuse terms, or an agreement, with a value that is none of its term, or that others exclude.
+
+    δ is at least what the random bits are worth: noise comes of a block cipher in counter mode,
+    whose blocks differ from chance by up to 10⁻³⁷ in one submission (`blurfit.randomness.noise`).
+    With database_noise sums must be exact before noise is added to them, so each submission must be
+    bounded: for an ε beyond some hundreds nothing is refused by its size (`blurfit.learning.sums`).
+    """
+    one_of(ADMISSIONS, admission=agreed.admission)
     one_of(("everything", "targets"), sends=agreed.sends)
-    require_signing_keys(agreed.signing_keys, databases=agreed.databases)
-    if type(agreed.diaries) is not bool:
-        raise InvalidValueError(f"Expected diaries={agreed.diaries!r} to be true or false.")
-    if not isinstance(agreed.proofs, bool | None):
-        raise InvalidValueError(f"Expected proofs={agreed.proofs!r} to be true or false.")
-    require_together(agreed)
+    for name in ("database_noise", "diaries", "proofs"):
+        value = getattr(agreed, name)
+        if type(value) is not bool and (name, value) != ("proofs", None):
+            raise InvalidValueError(f"Expected {name}={value!r} to be true or false.")
+    if agreed.delta < LEAST_DELTA:
+        raise InvalidValueError(
+            f"Expected delta={agreed.delta!r} to be at least {LEAST_DELTA:g}: noise from a "
+            "cipher's bits cannot promise less."
+        )
+    if agreed.database_noise and agreed.epsilon > MOST_EPSILON_BEHIND_NOISE:
+        raise InvalidValueError(
+            f"Expected epsilon={agreed.epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
+            "database_noise: a larger one promises nothing that noise could keep."
+        )
+    if (digest := agreed.public_rows) is not None and not (
+        isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest)
+    ):
+        raise InvalidValueError(
+            f"Expected public_rows={digest!r} to be the SHA-256 of a file, 64 hexadecimal digits "
+            "in lower case."
+        )
+    if agreed.databases:
+        require_two(agreed.databases)
+    _require_signing_keys(agreed.signing_keys, databases=agreed.databases)
+    require_together(agreed, waves=waves)
 
 
 def require_together(agreed: Any, *, waves: bool = False, served: bool = False) -> None:
     """Refuse what cannot be had together, of terms, an agreement or a plan: here and nowhere else.
     `served` says that a store is to collect it.
-
-    Two databases and several waves need sums that add and are published; proofs need two databases
-    and have one wave so far; products with the target alone need public rows, and no later wave,
-    whose map follows from the features' own products. All else goes together: admission and keys
-    with everything, public rows and database noise with waves and with two databases. A time to an
-    event is served in one wave, and once for each person.
     """
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
     targets = agreed.sends == "targets"
@@ -296,46 +297,7 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
             raise InfeasibleError(f"Expected {reason}")
 
 
-def require_delta(delta: float) -> None:
-    """Refuse a δ below what the random bits themselves are worth.
-
-    Noise comes of a block cipher in counter mode, whose blocks differ from chance by up to 10⁻³⁷ in
-    one submission (`blurfit.randomness.bits`): a smaller δ would be a promise about the cipher.
-    """
-    if delta < LEAST_DELTA:
-        raise InvalidValueError(
-            f"Expected delta={delta!r} to be at least {LEAST_DELTA:g}: noise from a cipher's bits "
-            "cannot promise less."
-        )
-
-
-def require_database_noise(database_noise: Any, epsilon: float) -> None:
-    """Refuse what is neither true nor false, and such noise where submissions cannot be screened.
-
-    Sums must be exact before noise is added to them, so each submission must be bounded; for an ε
-    beyond some hundreds nothing is refused by its size (`blurfit.learning.sums`).
-    """
-    if type(database_noise) is not bool:
-        raise InvalidValueError(f"Expected database_noise={database_noise!r} to be true or false.")
-    if database_noise and epsilon > MOST_EPSILON_BEHIND_NOISE:
-        raise InvalidValueError(
-            f"Expected epsilon={epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
-            "database_noise: a larger one promises nothing that noise could keep."
-        )
-
-
-def require_digest(public_rows: Any) -> None:
-    """Refuse what is neither nothing nor the SHA-256 of a file."""
-    if public_rows is not None and not (
-        isinstance(public_rows, str) and re.fullmatch("[0-9a-f]{64}", public_rows)
-    ):
-        raise InvalidValueError(
-            f"Expected public_rows={public_rows!r} to be the SHA-256 of a file, 64 hexadecimal "
-            "digits in lower case."
-        )
-
-
-def require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
+def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
     """Refuse what are no public keys, and more or fewer of them than databases that sign."""
     if not isinstance(keys, tuple | list):  # null would be a second text for none
         raise InvalidValueError(f"Expected signing_keys={keys!r} to be a list of public keys.")
@@ -554,9 +516,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             )
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
-        one_of(ADMISSIONS, admission=self.admission)
-        if self.databases:
-            require_two(self.databases)
         one_of(RULES, rule=self.rule)
         one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)
@@ -582,7 +541,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def of(cls, **choices: Any) -> "Terms":
         """From whatever numbers Python has (NumPy's too), and databases and factors as pairs."""
         plain = {name: _plain(value) for name, value in choices.items() if value is not None}
-        plain["databases"] = databases_of(choices.get("databases") or ())
+        databases = choices.get("databases") or ()
+        plain["databases"] = tuple(
+            one if isinstance(one, Database) else Database(*one) for one in databases
+        )
         plain["signing_keys"] = tuple(choices.get("signing_keys") or ())
         factors = choices.get("factors") or ()
         pairs = factors.items() if isinstance(factors, dict) else factors
@@ -614,16 +576,16 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _defaults(*names: str) -> dict[str, Any]:
-    found = dict(zip(Terms.__struct_fields__[3:], Terms.__struct_defaults__, strict=True))
-    return {name: found[name] for name in names}
-
-
-MOMENT_TERMS = _defaults(
-    *("constant", "weights", "public_rows", "database_noise", "sends"),
-    *("diaries", "groups", "overlap", "weighting", "factors"),
+_DEFAULTS = dict(zip(Terms.__struct_fields__[3:], Terms.__struct_defaults__, strict=True))
+INPUT_TERMS, _MOMENT_TERMS = (
+    {name: _DEFAULTS[name] for name in names.split()}
+    for names in (
+        "loss rule weight_bound l1 l2 split local_share approximation",
+        "constant weights public_rows database_noise sends diaries groups overlap weighting "
+        "factors",
+    )
 )
-INPUT_TERMS = _defaults(
-    "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
-)
-TERMS_OF_THE_OTHER: dict[Mechanism, dict[str, Any]] = {"input": MOMENT_TERMS, "moment": INPUT_TERMS}
+TERMS_OF_THE_OTHER: dict[Mechanism, dict[str, Any]] = {
+    "input": _MOMENT_TERMS,
+    "moment": INPUT_TERMS,
+}

@@ -93,7 +93,7 @@ class Entry:
             epsilon=agreement.epsilon,
             delta=agreement.delta,
             neighbours=calibration.model.neighbours,
-            mu=agreement.perturbation.mu(agreement),
+            mu=agreement.mu,
             local_mu=calibration.local.mu,
         )
 

@@ -214,7 +214,7 @@ def _meaning(model: Published) -> str:
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     if promise.epsilon > 20:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
-    mu = model.agreement.perturbation.mu(model.agreement)
+    mu = model.agreement.mu
     if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
         mu = mu_of(promise.epsilon, promise.delta)
     stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
@@ -384,9 +384,9 @@ def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
     """Return the rows of the table: numbers of the promise only where there is one."""
     promise, agreement = model.guarantee, model.agreement
     gaussian = agreement.shows_sums and promise.private
-    described = agreement.perturbation.in_words(agreement)
     noise = ", a Gaussian mechanism with discrete noise" if gaussian else ""
-    yield "mechanism", f"{described}{noise}"
+    rule = f", {agreement.calibration.rule}" if not agreement.shows_sums else ""  # type: ignore[union-attr]
+    yield "mechanism", f"{agreement.mechanism} perturbation{rule}{noise}"
     if not model.held:
         in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
         where = " of the last wave" if in_waves else ""
