@@ -3,9 +3,8 @@
 Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
 public weights (`blurfit.theory.forms`); for `input` q and then p, which the model's objective
 gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
-of them than the `NumberRun` that each belongs to. Everything is a function of public facts: the
-schema, the terms, and for a later wave the map that follows from published releases. Each number is
-rounded to the safe side (`blurfit.theory.guarantees`) when it is proposed.
+of them than the `NumberRun` that each belongs to. Each number is rounded to the safe side
+(`blurfit.theory.guarantees`) when it is proposed.
 
 **The public grid on which noise is exact, and what the rounding to it costs.** Noise that is drawn
 in floating point can be recognised by its last bits. So whatever is sent is a multiple of a power
@@ -21,19 +20,17 @@ paid for:
 * *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2⁹
   differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
   summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
-  deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. Rounding is post-processing. A thousandth of δ is
-  kept back for it. (A tenth of that pays for what the database refuses by its size, see
-  `blurfit.learning.sums`.)
-* *Proofs* cost an upload of four bytes for each bit of each number,
-  so there the grid is coarser: g ≤ s/2⁵ and g ≤ s√n/2¹¹, and ξ = 2⁻⁷. Of ξ again one half pays for
-  rounding. For the sums the argument above stands as it is, since g is at most a 2¹⁰th of their
-  noise off the diagonal too. For one submission, seen by both databases together, discrete noise
-  of deviation s is worth rounded normal noise of variance s² − g²/12, up to terms of the order
-  (g/s)⁴: by (g/s)²/24 less noise, 8·10⁻⁵ off the diagonal, for which the other half of ξ pays
-  forty times. The record is rounded at random, ⌊x/g + u⌋ with u uniform and independent of it:
-  given u, two records differ by up to g more for each product, as they do when rounded to the
-  nearest; and rounding all of n records the same way, to the nearest, would add up to n·g/2. What
-  that adds to the variance of a number is at most g²/4, a 2000th of its noise's.
+  deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. A thousandth of δ is kept back for it. (A tenth of
+  that pays for what the database refuses by its size, below.)
+* *Proofs* cost an upload of four bytes for each bit of each number, so there the grid is coarser:
+  g ≤ s/2⁵ and g ≤ s√n/2¹¹, and ξ = 2⁻⁷, of which again one half pays for rounding. For the sums the
+  argument above stands, since g is at most a 2¹⁰th of their noise off the diagonal too. For one
+  submission, seen by both databases together, discrete noise of deviation s is worth rounded normal
+  noise of variance s² − g²/12, up to terms of the order (g/s)⁴: by (g/s)²/24 less noise, 8·10⁻⁵ off
+  the diagonal, for which the other half of ξ pays forty times. The record is rounded at random,
+  ⌊x/g + u⌋ with u uniform and independent of it: given u, two records differ by up to g more for
+  each product; rounding all of n records to the nearest would add up to n·g/2. What that adds to
+  the variance of a number is at most g²/4, a 2000th of its noise's.
 * *What stands between the records and the weights* (`input`). There the theorem is about the exact
   minimiser w(c) for a c = Σp̃ that is continuous. In fact c is on a grid, sums are rounded, and a
   solver is never exact; on a grid, whoever knows the q̃ could tell two records apart by the lattice
@@ -44,11 +41,10 @@ paid for:
   **Lemma.** If two vectors of weights differ by at most e, the laws of w + X differ by a factor of
   at most e^{√d·e/b}: the density of X falls by e^{−‖x‖₁/b}, and ‖x‖₁ ≤ √d·‖x‖. ∎
 
-  Nothing else is asked of the weights: they may lie on the sphere ‖w‖ = η, or be 0 because of l1,
-  and the cells of any rounding may be cut as they like. Let κ ≤ λ_min(A + Δ_in·I). As w(c) is the
-  solution of a variational inequality that is κ-strongly monotone, a change of c by x and of A by E
-  moves it by at most (‖x‖ + η‖E‖)/κ. Hence the weights that the theorem speaks of and those to
-  which X is added, coupled, differ by at most
+  Nothing else is asked of the weights: they may lie on the sphere ‖w‖ = η, or be 0 because of l1.
+  Let κ ≤ λ_min(A + Δ_in·I). As w(c) is the solution of a variational inequality that is κ-strongly
+  monotone, a change of c by x and of A by E moves it by at most (‖x‖ + η‖E‖)/κ. Hence the weights
+  that the theorem speaks of and those to which X is added, coupled, differ by at most
 
       e = √d·g/(2κ)                      a continuous c, cut down to the grid
         + 2⁻⁵³·N·(r_p + η·r_q²)/κ        sums that are rounded once (`blurfit.learning.sums`):
@@ -61,29 +57,26 @@ paid for:
   2⁻¹¹·m + 2⁻³⁸√d, and e^{√d·e/b} costs a quarter of the thousandth of δ. κ is certain but for half
   of it. b is a function of public facts: of the agreement, and of how many contributed.
 
-**How long an honest submission can be**, but for a probability that is accounted in δ. A submission
-is a record of bounded length and noise of known size, so its norm hardly ever exceeds
+**How long an honest submission can be**, but for a probability γ that is accounted in δ:
 
     ‖q̃‖² ≤ s_q²·χ²_d(R_q²/s_q²)      ‖p̃‖² ≤ s_p²·χ²_d(R_p²/s_p²)               (input)
     ‖M̃‖_F² ≤ s²·χ²_k(R²/s²)                                                     (moment)
 
 where χ²_k(θ) is the noncentral quantile at probability γ, shared among the parts of a submission,
-and s the deviation of one record's noise. M̃ holds the k products that are sent, R bounds them, and
-they are measured in the Frobenius norm, in which their noise is isotropic: off the diagonal it has
-the variance s²/2 and counts twice.
+s the deviation of one record's noise, and R bounds the k numbers without it. They are measured in
+the Frobenius norm, in which their noise is isotropic: off the diagonal it has the variance s²/2 and
+counts twice. Discrete noise and dither move a number by at most half a step, so each norm by less
+than step·√k, which is added to the radius.
 
-**What it costs to refuse what is longer.** To refuse by value is to cut the noise's tail. Let n
-honest contributors be the ones that the guarantee relies on. Without the cut the model is
-(ε, δ')-private; the cut changes anything at all with probability at most nγ, so with it
+**What it costs to refuse what is longer.** To refuse by value is to cut the noise's tail. Without
+the cut the model is (ε, δ')-private; among the n honest contributors on whom that relies, the cut
+changes anything at all with probability at most nγ, so with it
 
     P(S) ≤ P_uncut(S) + nγ ≤ e^ε·Q_uncut(S) + δ' + nγ ≤ e^ε·Q(S) + δ' + (1 + e^ε)·nγ.
 
 γ = min(10⁻¹², 10⁻⁴·δ/((1 + e^ε)·n)) keeps the last term within a tenth of the thousandth of δ that
-an agreement keeps back. Where ε is so large that γ would leave
-floating point, norms are not looked at.
-
-The noise is discrete, and `input`'s p̃ dithered: both move a number by at most half a step, so each
-norm by less than step·√k, which is added to the radius.
+an agreement keeps back. Where ε is so large that γ would leave floating point, norms are not looked
+at.
 
 **On a coarse grid** (agreements with proofs) rounding the record at random moves a number by up to
 one step, and what discrete noise is worth has to be said. Its probability at x is at most
@@ -98,23 +91,20 @@ normal noise: γ is divided by that, and one and a half steps are added instead 
 **What is proved of a shared submission**: its numbers are in range, its norm in the radius. Two
 databases that each have one share of a vector cannot see how long it is. Where an agreement has
 `proofs`, every contributor proves it to both of them together (`blurfit.proofs`), and neither
-learns anything else. Everything here follows from the agreement: the numbers v of a submission are
-whole steps of its grid, and what is proved is
+learns anything else. The numbers v are whole steps of the grid, and what is proved is
 
     Σ_j w_j·v_j² ≤ T = 2ᵐ·r²     r the radius in steps, rounded up
     |v_j| ≤ 4ᵈ/2                  d digits to the base 4 are enough for r/√c_j, the longest number
 
 with w_j = ⌊2ᵐ·c_j⌋, c_j how often a number counts in the norm: m = 0 where these are whole numbers,
 else such that every w_j is at least 2⁸, so that a liar gains at most a 2⁻⁹th of the radius. An
-honest submission has Σ c_j·v_j² ≤ r² but for the probability γ that is accounted in δ, and then
-Σ w_j·v_j² ≤ T. So honest noise is refused no more often than by one database, and what one liar can
-do is bounded by the same radius, up to its being rounded.
+honest submission has Σ c_j·v_j² ≤ r² but with probability γ, and then Σ w_j·v_j² ≤ T.
 
 The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
 very same T, and computers differ in the last digits of a quantile; T itself is rounded up to a
 multiple of three, which its digits need (`blurfit.proofs.flp`). Where it is so close to being
 rounded otherwise that they could differ in more, an agreement is refused: within 10⁻⁶ of it by
-whoever proposes one, within 10⁻⁷ by whoever reads it. Computers differ by far less than that.
+whoever proposes one, within 10⁻⁷ by whoever reads it.
 
 **How unlikely it is that a lie is believed.** With M inputs and gadget polynomials of degree
 4(p − 1) one proof is believed with probability at most M/|F| + 4p/(|F| − p) + 1/|F|: less than 2⁻⁵²
@@ -123,9 +113,6 @@ draft asks for in this field (section 9.7). The joint randomness follows from ha
 try as many vectors as she can hash: with 2⁸⁰ of them, and 2³² submissions, the probability that any
 lie is believed is below (2⁸⁰ + 2³²)·2⁻¹⁵⁶ = 2⁻⁷⁶ (`soundness`). An agreement is refused if that
 bound, for its own size, exceeds 2⁻⁴⁰.
-
-**What proofs cost.** Bytes follow from the agreement. Time is what a core of a busy machine was
-seen to need (`benchmarks/proofs.py`): the slower of the two databases, for each word of a share.
 """
 
 import math
@@ -201,9 +188,7 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
     ) -> "Grid":
         """Return the coarsest grid that the calibration's budget for rounding allows.
 
-        `size` is d for `input`, and how many rows zzᵀ has for `moment`. Where trust is `shared`
-        between two databases, every number's noise spans at least 2¹⁰ steps; with `proofs` that of
-        the sums does.
+        `size` is d for `input`, and how many rows zzᵀ has for `moment`.
         """
         most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
         quadratic, linear, dither = map(power_of_two_below, most)
@@ -227,11 +212,12 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
         most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
         quadratic, linear, dither = self.quadratic, self.linear, self.dither
         alike = not isinstance(calibration, MomentCalibration) or quadratic == linear == dither
-        if not alike or not (
-            _suits(quadratic, most[0])
-            and _suits(linear, most[1])
-            and _suits(dither, min(linear, most[2]))
-        ):
+        steps = (quadratic, most[0]), (linear, most[1]), (dither, min(linear, most[2]))
+        fits = [  # a power of two, at most so large and not far below, but for rounding
+            math.frexp(step)[0] == 0.5 and top / 2 * (1 - BEYOND) < step <= top * (1 + BEYOND)
+            for step, top in steps
+        ]
+        if not (alike and all(fits)):
             raise NotCertifiedError(
                 f"Expected a grid of powers of two, at most {most} and not far below, which "
                 f"follows from the noise, but {self} is stated. Do not send anything under this "
@@ -253,18 +239,12 @@ def _coarsest(
         step = min(slack / size, calibration.noise * coarse)
         return step, step, step
     errors = _ERRORS_IN_A_SCALE * size / min(1.0, calibration.model.epsilon)
+    finest = power_of_two_below(calibration.setting.ball * _WEIGHT_RESOLUTION)
     return (
         calibration.q_noise * _RESOLUTION["input"],
         calibration.p_noise * _RESOLUTION["input"],
-        _finest_scale(calibration) * _least_curvature(calibration) / errors,
+        finest * _least_curvature(calibration) / errors,
     )
-
-
-def _suits(step: float, most: float) -> bool:
-    """Return whether a step is a power of two, at most so large and not far below, but for
-    rounding.
-    """
-    return math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
 
 
 def enlarged(reach: Reach, *, proofs: bool = False) -> Reach:
@@ -276,11 +256,14 @@ def enlarged(reach: Reach, *, proofs: bool = False) -> Reach:
 def weight_scale(calibration: InputCalibration, grid: Grid, count: int) -> float:
     """b: the scale of the noise that weights from `count` people get, a power of two."""
     d, setting = calibration.setting.dimension, calibration.setting
-    r_q = _reach(calibration, setting.q_bound, calibration.q_noise, grid.quadratic)
-    r_p = _reach(calibration, setting.p_bound, calibration.p_noise, grid.linear)
+    r_q = _screened(calibration, setting.q_bound, calibration.q_noise, grid.quadratic)
+    r_p = _screened(calibration, setting.p_bound, calibration.p_noise, grid.linear)
     rounded = 2.0**-53 * count * (r_p + setting.ball * r_q**2) / _least_curvature(calibration)
     errors = 2 * _ERRORS_IN_A_SCALE * math.sqrt(d) / min(1.0, calibration.model.epsilon)
-    return max(_finest_scale(calibration), 2 * power_of_two_below(errors * rounded))
+    return max(
+        power_of_two_below(setting.ball * _WEIGHT_RESOLUTION),
+        2 * power_of_two_below(errors * rounded),
+    )
 
 
 def promised_in_all(kept: float, kept_back: float) -> float:
@@ -297,13 +280,8 @@ def power_of_two_below(value: float) -> float:
     return math.ldexp(0.5, math.frexp(value)[1])
 
 
-def _finest_scale(calibration: InputCalibration) -> float:
-    """b₀."""
-    return power_of_two_below(calibration.setting.ball * _WEIGHT_RESOLUTION)
-
-
-def _reach(calibration: InputCalibration, bound: float, noise: float, step: float) -> float:
-    """r ≥ the norm beyond which the screen refuses a blurred q or p (`blurfit.learning.sums`).
+def _screened(calibration: InputCalibration, bound: float, noise: float, step: float) -> float:
+    """Return r ≥ the norm beyond which the screen refuses a blurred q or p.
 
     ‖v + noise‖ ≤ ‖v‖ + noise·χ_d, and χ_d > √d + t has a probability below e^{−t²/2}.
     """
@@ -339,10 +317,9 @@ _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 class NumberRun:
     """A run of the numbers that are sent, all on one grid.
 
-    `deviations` are those of one contributor's noise, which is a multiple of `step`; numbers are
-    rounded to it `toward_zero`, `at_random` without bias, or to the nearest, and end up on
-    multiples of `fine` if they are dithered. `counts` is how often a number counts in the squared
-    norm in which the noise is alike in all directions: twice off the diagonal.
+    `deviations` are those of one contributor's noise, a multiple of `step`; numbers are rounded to
+    it `toward_zero`, `at_random` or to the nearest, and end up on multiples of `fine` if they are
+    dithered. `counts` is how often a number counts in the squared norm: twice off the diagonal.
     """
 
     numbers: slice
@@ -417,11 +394,9 @@ class PublicWeights:
         alone: bool = True,
         followed: bool = False,
     ) -> "PublicWeights":
-        """Return what the terms say; else the default, by kinds of columns, quorum and promise. It
-        is `alone` if no other wave of the same rows follows, and `followed` if one of others does.
-
-        Defaults are stated in 28 bits. Noise is calibrated for the weights as they are stated,
-        whatever they are.
+        """Return what the terms say; else the default, by kinds of columns, quorum and promise, in
+        28 bits. It is `alone` if no other wave of the same rows follows, and `followed` if one of
+        others does.
         """
         asked = multiplied(schema, terms)
         if terms.weights is None:
@@ -506,8 +481,7 @@ def radii(agreement: "Agreement", probability: float | None = None) -> tuple[flo
 
 
 def records_worth(agreement: "Agreement") -> float:
-    """Return how many honest records, each at its farthest, one submission that passes can stand
-    for.
+    """Return how many honest records, each at its farthest, one submission that passes stands for.
 
     Sums of `input` are of q̃q̃ᵀ and p̃, so q̃ counts by its square. Shares are not seen by anybody
     who could measure them: without proofs there is no bound.
@@ -526,10 +500,9 @@ def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> f
 
     A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
     everybody knows, of norm k: √(r² + k²) in all. Sums of groups are added up with a gain f, by
-    which a push grows at most: √(f²r² + k²). Where products with the target alone are sent,
-    sums are divided by the count, so that a liar also stands in for an average record, of norm at
-    most R: r + R. With proofs the radius is rounded up (`blurfit.agreement.numbers`). Without
-    proofs nobody can measure what two databases hold, and there is no bound.
+    which a push grows at most: √(f²r² + k²). Where products with the target alone are sent, sums
+    are divided by the count, so that a liar also stands in for an average record, of norm at most
+    R: r + R. With proofs the radius is rounded up; without them there is no bound.
     """
     if agreement.databases and not agreement.proofs:
         return math.inf
@@ -596,7 +569,9 @@ class Proving:
                 "propose the agreement with proofs=False."
             )
         doubt = _DOUBT if proposed else _DOUBT_OF_READERS
-        reach, scale = _rounded(radius / part.step, doubt), _scale(part.counts)
+        reach, scale = _rounded(radius / part.step, doubt), 1
+        if (part.counts != np.rint(part.counts)).any():
+            scale <<= max(0, math.ceil(math.log2(_LEAST_PROVED_WEIGHT / part.counts.min())))
         weights = tuple(int(one) for one in np.floor(part.counts * scale))
         largest = math.floor(reach / math.sqrt(part.counts.min())) + 1
         digits = 1 + largest.bit_length() // 2  # |v| ≤ largest < 4ᵈ/2
@@ -646,21 +621,15 @@ def _rounded(reach: float, doubt: float) -> int:
     return math.ceil(units) * unit
 
 
-def _scale(counts: FloatArray) -> int:
-    """2ᵐ."""
-    if (counts == np.rint(counts)).all():
-        return 1
-    return 1 << max(0, math.ceil(math.log2(_LEAST_PROVED_WEIGHT / counts.min())))
-
-
+# Words of a share that a busy core at the slower database verifies (`benchmarks/proofs.py`).
 _WORDS_A_SECOND = 4e6
 _IDENTIFIER, _ANSWER = 16, 32  # bytes that are exchanged besides the verifiers
 
 
 @dataclass(frozen=True)
 class ProofCosts:
-    """Of one contributor in bytes, to the first database and between the two, and of `people` in
-    seconds of one core at each database.
+    """Bytes of one contributor, to the first database and between the two, and seconds of one core
+    at each database for so many `people`.
     """
 
     upload: int

@@ -1,11 +1,10 @@
 """A wave: an agreement's place in a plan, the map that it announces, and the lot that fills it.
 
-The first wave sends the products of all columns, as any collection by `moment` does. A later wave
-sends what its map makes of a record (`blurfit.theory.forms`). The map is public, and part of
-the agreement's fingerprint, which every submission carries: so no submission of a wave can come
-before its map. What else a wave states is checked against the plan
-(`blurfit.agreement.plan.Plan.require`); that the noise keeps the promise *whatever map is
-announced* is checked here and in `Agreement.verify`, before a record is read.
+A later wave sends what its map makes of a record (`blurfit.theory.forms`). The map is public, and
+part of the agreement's fingerprint, which every submission carries: so no submission of a wave can
+come before its map. That the noise keeps the promise *whatever map is announced* is checked here
+and in `Agreement.verify`, before a record is read; what else a wave states, by
+`blurfit.agreement.plan.Plan.require`.
 
 **Which wave a person is in** is decided by a lot, before anything is known of them.
 
@@ -18,15 +17,13 @@ fifth. So nobody chooses their wave, and each wave waits for more people than it
 
 **By invitation.** The lot is a function of the invitation and of the plan, whose fingerprint is
 fixed before the first invitation is made. An invitation is 256 random bits, so whoever gets one can
-neither choose its group nor change it; a store, which keeps h alone, can check it, and so can
-whoever holds the invitation. Two databases give a person one invitation each, and join them within
-a group. Whoever makes invitations could look for one of a certain group, and whoever hands them out
-could look at the group before choosing a person: they are trusted not to, as they are trusted to
-invite real people, each of them once.
+neither choose its group nor change it; a store, which keeps h alone, can check it. Two databases
+give a person one invitation each, and join them within a group. Whoever makes invitations, or hands
+them out, could look at the group before choosing a person: they are trusted not to, as they are
+trusted to invite real people, each of them once.
 
-**Open to anyone.** A contributor's own program tosses a coin
-(`blurfit.randomness.noise`), and remembers it. Nobody can check a coin: whoever lies
-can choose their wave.
+**Open to anyone.** A contributor's own program tosses a coin (`blurfit.randomness.noise`), and
+remembers it. Nobody can check a coin: whoever lies can choose their wave.
 
 **The margin.** m_k people are waited for, and the noise is sized for n_k = ⌊(1 − c)·m_k⌋ of them,
 where c is the share of colluders that the plan covers. If at most c·m_k of a wave's people collude,
@@ -120,14 +117,11 @@ def honest_among(people: Sequence[int], colluders: float) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Wave:
-    """Wave `number` of a plan.
+    """Wave `number` of the plan with this fingerprint, from 1 on.
 
-    Attributes:
-        plan: the plan's fingerprint.
-        number: 1 for the first.
-        follows: the SHA-256 of each earlier wave's release, in their order.
-        chart: the public map from a record to what is blurred; None in the first wave.
-        people: how many people each of the plan's waves waits for, by which the lot falls.
+    `people` is how many people each of the plan's waves waits for, by which the lot falls;
+    `follows` the SHA-256 of each earlier wave's release; `chart` the public map from a record to
+    what is blurred, None in the first wave.
     """
 
     plan: str
@@ -213,11 +207,7 @@ class WaveDocument(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def require_group(wave: Wave, groups: Sequence[int]) -> None:
-    """Refuse people whom the lot has put into another group than the wave that collects.
-
-    Raises:
-        OtherGroupError: the first who is in another one comes too early, or too late.
-    """
+    """Refuse people whom the lot has put into another group than the wave that collects."""
     other = next((one for one in groups if one != wave.number), wave.number)
     if other > wave.number:
         raise OtherGroupError(
@@ -287,33 +277,28 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
 
 def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
     """Refuse Newton's quadratic of a loss that is not the target's: labels, counts or exits."""
-    target = schema.target
-    if isinstance(chart, HazardMap) or isinstance(target, TimeToEvent):
-        if not (isinstance(target, TimeToEvent) and isinstance(chart, HazardMap)):
-            raise InvalidValueError(
-                f"Expected a hazard map for a time to an event, and for nothing else, and the "
-                f"target is {target.name!r}."
-            )
+    target, loss = schema.target, chart.loss if isinstance(chart, NewtonMap) else None
+    if isinstance(chart, HazardMap) != isinstance(target, TimeToEvent):
+        raise InvalidValueError(
+            f"Expected a hazard map for a time to an event, and for nothing else, and the target "
+            f"is {target.name!r}."
+        )
+    if isinstance(chart, HazardMap) and isinstance(target, TimeToEvent):
         if len(chart.bands) != target.bands:
             raise InvalidValueError(
                 f"Expected a map of {target.bands} bands, as the schema has, and got one of "
                 f"{len(chart.bands)}."
             )
-        return
-    if not isinstance(chart, NewtonMap):
-        task_of(schema)
-        return
-    if not isinstance(chart.loss, PoissonNewton):
-        if task_of(schema) != "label":
+    elif isinstance(loss, PoissonNewton):
+        task_of(schema, counts=True)
+        if isinstance(target, Numeric) and loss.count_bound != target.upper:
             raise InvalidValueError(
-                f"Expected a label as the target of a logistic map, and got {schema.target.name!r}."
+                f"Expected count_bound={loss.count_bound!r} to be {target.upper!r}, the schema's "
+                f"largest {target.name!r}."
             )
-        return
-    task_of(schema, counts=True)
-    if isinstance(target, Numeric) and chart.loss.count_bound != target.upper:
+    elif task_of(schema) != "label" and loss is not None:
         raise InvalidValueError(
-            f"Expected count_bound={chart.loss.count_bound!r} to be {target.upper!r}, the schema's "
-            f"largest {target.name!r}."
+            f"Expected a label as the target of a logistic map, and got {target.name!r}."
         )
 
 
@@ -358,10 +343,8 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
     if kind == "logistic":
         loss = LogisticNewton(entry["balance"])
     else:
-        count, curvature, gradient = (
-            entry[f"{one}_bound"] for one in ("count", "curvature", "gradient")
-        )
-        loss = PoissonNewton(count, curvature, gradient, entry["balance"])
+        bounds = entry["count_bound"], entry["curvature_bound"], entry["gradient_bound"]
+        loss = PoissonNewton(*bounds, entry["balance"])
     return NewtonMap(whitening, loss, entry["constant"], entry["radius"], entry["robust"])
 
 

@@ -57,15 +57,9 @@ def arrow_schema(layout: Layout, released: str | None, *, held: bool = False) ->
     """Return the columns of a file under an agreement, and its metadata."""
     pa = optional("pyarrow")
     item = pa.field("item", pa.float64(), nullable=False)
-    words = {
-        "format": FORMAT,
-        "version": VERSION,
-        "fingerprint": layout.fingerprint,
-    }
-    if released is not None:
-        words["released"] = released
-    if held:
-        words["held"] = "yes"
+    words = {"format": FORMAT, "version": VERSION, "fingerprint": layout.fingerprint}
+    words |= {} if released is None else {"released": released}
+    words |= {"held": "yes"} if held else {}
     return pa.schema(
         [
             pa.field("identifier", pa.binary(16), nullable=False),
@@ -76,12 +70,9 @@ def arrow_schema(layout: Layout, released: str | None, *, held: bool = False) ->
 
 
 class SubmissionFile:
-    """A file of submissions under one agreement; anything else is refused, with its name.
+    """A file of submissions of one layout; anything else is refused, with the file's name.
 
-    Args:
-        name: what the file is called in messages.
-        stream: the file, open for reading; it is closed with this object.
-        layout: what the submissions must be of.
+    The stream is open for reading, and is closed with this object.
     """
 
     def __init__(self, name: str, stream: Any, layout: Layout) -> None:
@@ -123,9 +114,7 @@ class SubmissionFile:
         return sum(self._rows)
 
     def parts(self, group: int) -> Iterator[tuple[ByteArray, FloatArray]]:
-        """Yield the identifiers and numbers of a group's rows, as many at a time as fit one of
-        ours.
-        """
+        """Yield identifiers and numbers of a group's rows, as many at a time as fit one of ours."""
         most = rows_at_once(self._layout)
         with self._readable(f"row group {group}"):
             for batch in self._batches(group, most):
@@ -161,8 +150,8 @@ class SubmissionFile:
         )
 
     def _check(self, schema: Any) -> tuple[str | None, bool]:
-        """Refuse a file of another kind, version or agreement; which model was released from it,
-        and whether its writer held the records.
+        """Refuse a file of another kind, version or agreement; return which model was released from
+        it, and whether its writer held the records.
         """
         found = {
             key.decode().removeprefix(_KEY): value.decode(errors="replace")
@@ -188,9 +177,13 @@ class SubmissionFile:
             for field in expected
         )
         if not fits:
+            wanted, got = (
+                ", ".join(f"{field.name}: {field.type}" for field in one)
+                for one in (expected, schema)
+            )
             raise InvalidValueError(
                 f"Expected submissions of {layout.width} numbers in {self.name!r}, with the "
-                f"columns {_in_words(expected)}, and got {_in_words(schema)}."
+                f"columns {wanted}, and got {got}."
             )
         return found.get("released"), "held" in found
 
@@ -312,10 +305,6 @@ def _same_type(found: Any, expected: Any) -> bool:
     )
 
 
-def _in_words(schema: Any) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in schema)
-
-
 @dataclass
 class Writer:
     """Writes submissions to a new file, and gives it its name at the end.
@@ -332,7 +321,6 @@ class Writer:
     before: Callable[[str], object] | None = None
     rows: int = 0
     _waiting: list[tuple[ByteArray, FloatArray]] = field(default_factory=list)
-    _kept: int = 0
 
     def __enter__(self) -> Self:
         if self.path.suffix.lower() not in SUFFIXES:
@@ -344,7 +332,8 @@ class Writer:
         self._open = ExitStack()
         part = self._open.enter_context(replacing(self.path, before=self.before))
         stream = self._open.enter_context(pa.OSFile(str(part), "wb"))
-        if self.path.suffix.lower() == ".parquet":
+        self._is_parquet = self.path.suffix.lower() == ".parquet"
+        if self._is_parquet:
             self._file = optional("pyarrow.parquet").ParquetWriter(
                 stream,
                 self._schema,
@@ -359,16 +348,14 @@ class Writer:
 
     def append(self, identifiers: ByteArray, numbers: FloatArray) -> None:
         """Add rows; they are written when there are enough for a row group."""
-        most = rows_at_once(self.layout)
-        start = 0
+        most, start = rows_at_once(self.layout), 0
         while start < len(identifiers):
-            part = slice(start, start + most - self._kept)
+            part = slice(start, start + most - self.rows % most)
             self._waiting.append((identifiers[part], numbers[part]))
-            self._kept += len(identifiers[part])
-            start += len(identifiers[part])
-            if self._kept == most:
+            self.rows += len(identifiers[part])
+            start = part.stop
+            if self.rows % most == 0:
                 self._write()
-        self.rows += len(identifiers)
 
     def add(self, table: Submissions) -> None:
         """Add submissions."""
@@ -376,12 +363,9 @@ class Writer:
 
     def _write(self) -> None:
         identifiers, numbers = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
-        self._waiting, self._kept = [], 0
-        batch = _batch(self._schema, identifiers, numbers)
-        if self.path.suffix.lower() == ".parquet":
-            self._file.write_batch(batch, row_group_size=len(identifiers))
-        else:
-            self._file.write_batch(batch)
+        self._waiting = []
+        options = {"row_group_size": len(identifiers)} if self._is_parquet else {}
+        self._file.write_batch(_batch(self._schema, identifiers, numbers), **options)
 
     def __exit__(
         self,
@@ -389,16 +373,14 @@ class Writer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            with self._open:
-                if self._waiting:
-                    self._write()
-                self._file.close()
-            return
         try:
+            if error is None and self._waiting:
+                self._write()
             self._file.close()
-        finally:
-            self._open.__exit__(kind, error, trace)
+        except BaseException as other:
+            self._open.__exit__(type(other), other, other.__traceback__)
+            raise
+        self._open.__exit__(kind, error, trace)
 
 
 def _batch(schema: Any, identifiers: ByteArray, numbers: FloatArray) -> Any:

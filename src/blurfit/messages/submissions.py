@@ -38,8 +38,7 @@ repeat. For N contributors of d = 128 (k = 8,384, b = 4,192) and N = 2³² that 
 Every contributor draws a seed of her own from the operating system, and uses it once, so that no
 counter block is ever used twice under one key.
 
-Nothing here is random: seeds are drawn in `blurfit.contributor.blur`. Test vectors that Python
-and JavaScript share are in `tests/vectors/shares.json`.
+Nothing here is random: seeds are drawn in `blurfit.contributor.blur`.
 
 **Shares.** One goes to each of the two databases.
 
@@ -50,11 +49,9 @@ and JavaScript share are in `tests/vectors/shares.json`.
 
 v are the blurred numbers in whole steps of the grid. With proofs (`blurfit.agreement.numbers`) the
 shares are longer: those of a leader and a helper (`blurfit.proofs.prio3`). Both have the same
-random identifier, by which the databases find what belongs together.
-
-The bytes are those above, with the codes 3 for "masked" and 4 for
-"seed", and the numbers as little-endian whole numbers below 2⁶⁴. There is no form in JSON, whose
-numbers are too short.
+random identifier, by which the databases find what belongs together. The bytes are those above,
+with the codes 3 for "masked" and 4 for "seed", and the numbers as little-endian whole numbers below
+2⁶⁴. There is no form in JSON, whose numbers are too short.
 
 **Sealing.** Shares encrypted to the database that they are for: HPKE (RFC 9180), base mode.
 
@@ -62,15 +59,13 @@ numbers are too short.
     info = "blurfit share\n" ‖ fingerprint, 32 bytes ‖ 1 for the first database, 2 for the second
     sealed = enc, 32 bytes ‖ ciphertext with its tag, 16 bytes
 
-The keys are in the agreement, under its fingerprint. So whoever ends TLS before a database, or
-before both of them, sees how long a message is and when it came, and neither the share nor the
-identifier, by which it could be found at the other side. `info` binds the agreement and the
-database, and the identifier is inside with its share: what is sealed for one database opens at no
-other, under no other agreement, and no part of it can be exchanged for another's.
-
-It authenticates nobody: anyone can seal a message of her own, as anyone could send one before; who
-may is what invitations are for, which travel beside it. And it is no secret for ever: whoever comes
-by a database's private key later reads what was recorded before.
+The keys are in the agreement. So whoever ends TLS before a database, or before both of them, sees
+how long a message is and when it came, and neither the share nor the identifier, by which it could
+be found at the other side. `info` binds the agreement and the database: what is sealed for one
+database opens at no other, under no other agreement, and no part of it can be exchanged for
+another's. It authenticates nobody: who may send is what invitations are for, which travel beside
+it. And it is no secret for ever: whoever comes by a database's private key later reads what was
+recorded before.
 
 **Secrets** are what a contributor keeps to withdraw later. Identifiers are their hashes.
 
@@ -78,15 +73,13 @@ by a database's private key later reads what was recorded before.
                                 └─► identifier = 16 bytes of SHA-256("blurfit identifier\n" ‖ it)
 
 The receipt's secret has 256 random bits and stays with the contributor. To whoever does not know it
-the identifiers are as good as random, so nothing else changes: they have 128 bits, a database
-cannot tell them from those of people who kept no secret, and nothing more is sent or stored.
+the identifiers are as good as random: a database cannot tell them from those of people who kept no
+secret.
 
 **Who may withdraw.** Whoever can name a secret whose hash is the identifier: the contributor, for
-each row by itself. Databases, proxies and thieves of a backup know identifiers; to find a secret
-for one of them is to invert a hash of 128 bits. The identifier alone would not do: each of two
-databases knows those at the other, and could then empty it of honest people until a victim is left
-among people that it invented (`blurfit.store.joint`). A secret that was shown to one of two
-databases is good at the other one as well, as it should be: she wants to be in neither.
+each row by itself. To find a secret for an identifier is to invert a hash of 128 bits. The
+identifier alone would not do: each of two databases knows those at the other, and could then empty
+it of honest people until a victim is left among people that it invented (`blurfit.store.joint`).
 """
 
 import hashlib
@@ -142,35 +135,36 @@ class Layout:
         """How many bytes a message has."""
         return _HEAD.size + 8 * self.width
 
-    @cached_property
-    def _around_the_identifier(self) -> tuple[bytes, bytes]:
-        return self.head[: _IDENTIFIER.start], self.head[_IDENTIFIER.stop :]
-
     def fits(self, data: bytes) -> bool:
-        """Tell whether this is one message under the agreement, whoever sent it and whatever it
-        says.
-        """
-        before, after = self._around_the_identifier
-        return (
-            len(data) == self.size
-            and data[_IDENTIFIER.stop : _HEAD.size] == after
-            and data[: _IDENTIFIER.start] == before
-        )
+        """Tell whether this is one message under the agreement, whatever it says."""
+        around = self.head[: _IDENTIFIER.start], self.head[_IDENTIFIER.stop :]
+        found = data[: _IDENTIFIER.start], data[_IDENTIFIER.stop : _HEAD.size]
+        return len(data) == self.size and found == around
 
-    def rows(self, data: bytes) -> ByteArray | None:
-        """One message or a batch of them as bytes, (n, size), or None if they do not fit."""
+    def rows(self, data: bytes) -> ByteArray:
+        """Read one message or a batch of them as bytes, (n, size); refuse what does not fit."""
         if self.fits(data):
             return np.frombuffer(data, dtype=np.uint8).reshape(1, -1)
-        if data[:6] != BATCH_MAGIC or len(data) < _BATCH_HEAD.size:
-            return None
-        _, version, zero, count = _BATCH_HEAD.unpack_from(data)
-        expected = _BATCH_HEAD.size + count * self.size
-        if (version, zero) != (VERSION, 0) or not count or len(data) != expected:
-            return None
-        rows = np.frombuffer(data, dtype=np.uint8)[_BATCH_HEAD.size :].reshape(count, self.size)
-        if (_heads(rows) != np.frombuffer(self.head, dtype=np.uint8)).any():
-            return None
+        found, rows = Layout.read(*(rows_in(data) if data[:6] == BATCH_MAGIC else (data, 1)))
+        self.require(found)
         return rows
+
+    def require(self, found: "Layout") -> None:
+        """Refuse the layout of something else."""
+        if found.code != self.code:
+            raise InvalidValueError(
+                f"Expected code={found.code} to be {self.code}, a whole submission: this is a "
+                "share of one."
+            )
+        if found.fingerprint != self.fingerprint:
+            raise InvalidValueError(
+                f"Expected fingerprint={found.fingerprint} to be {self.fingerprint}: the "
+                "submission was made for another agreement."
+            )
+        if found.width != self.width:
+            raise InvalidValueError(
+                f"Expected submissions of {self.width} numbers, and got {found.width}."
+            )
 
     def joined(self, identifiers: ByteArray, numbers: Any) -> ByteArray:
         """Identifiers (n, 16) and numbers (n, width) of 8 bytes each, as messages."""
@@ -260,15 +254,9 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """One blurred record; equal when all of its parts are.
-
-    The numbers cannot be written to. They are copied on the way in, unless they are read-only
-    already.
-
-    Attributes:
-        identifier: 128 random bits as 32 hexadecimal digits, so that it is counted once.
-        fingerprint: the agreement's, as 64 hexadecimal digits.
-        numbers: what was blurred, in the order of the agreement's `parts`.
+    """One blurred record: an identifier of 128 random bits as 32 hexadecimal digits, so that it is
+    counted once, the agreement's fingerprint, and numbers, which cannot be written to: they are
+    copied on the way in, unless they are read-only already.
 
     >>> sent = Submission("0f" * 16, "a1" * 32, [1.0, 0.5, -0.25])
     >>> len(sent.to_bytes())
@@ -390,21 +378,11 @@ class Submissions:
 
     def rows(self, layout: Layout) -> ByteArray:
         """Return the bytes, (n, size), if they are submissions of this layout."""
-        if self.fingerprint != layout.fingerprint:
-            raise InvalidValueError(
-                f"Expected fingerprint={self.fingerprint} to be {layout.fingerprint}: the "
-                "submission was made for another agreement."
-            )
-        if self.numbers.shape[1] != layout.width:
-            raise InvalidValueError(
-                f"Expected submissions of {layout.width} numbers, and got {self.numbers.shape[1]}."
-            )
+        layout.require(self.layout)
         return layout.joined(self.identifiers, self.numbers)
 
     def to_bytes(self) -> bytes:
-        """Return the compact form: 16 bytes, then what `Submission.to_bytes` writes, again and
-        again.
-        """
+        """Return the compact form: a batch."""
         return batch_of(self.rows(self.layout))
 
     @classmethod
@@ -418,18 +396,6 @@ class Submissions:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(vars(self).values())
-
-
-def rows_of(layout: Layout, data: bytes) -> ByteArray:
-    """One submission or a batch of them as bytes, (n, size); what does not fit is refused in the
-    words of `from_bytes`.
-    """
-    rows = layout.rows(data)
-    if rows is not None:
-        return rows
-    if data[:6] == b"\x89BLURS":
-        return Submissions.from_bytes(data).rows(layout)
-    return Submissions.gather([Submission.from_bytes(data)]).rows(layout)
 
 
 class _Header(msgspec.Struct):
@@ -456,9 +422,7 @@ def _messages(table: Submissions) -> list[_Message]:
 
 
 def _decoded(text: str | bytes, kind: type[_Kind], *, whole: bool = True) -> _Kind:
-    """Return what a text says; a header is read before the whole, for better words about its
-    version.
-    """
+    """Return what a text says: a header before the whole, for better words about its version."""
     try:
         if not whole:
             return msgspec.json.decode(text, type=kind)
@@ -472,11 +436,7 @@ def _decoded(text: str | bytes, kind: type[_Kind], *, whole: bool = True) -> _Ki
 
 def _unpacked(data: bytes | memoryview, count: int) -> Submissions:
     layout, rows = Layout.read(data, count)
-    if layout.code != WHOLE:
-        raise InvalidValueError(
-            f"Expected code={layout.code} to be {WHOLE}, a whole submission: this is a share of "
-            "one."
-        )
+    Layout(layout.fingerprint, layout.width).require(layout)
     return Submissions(layout.identifiers(rows), layout.fingerprint, layout.numbers(rows))
 
 
@@ -525,33 +485,20 @@ def expand(seeds: WordArray, width: int) -> WordArray:
     >>> expand(np.zeros((1, 4), np.uint64), 2).tolist()
     [[9910523521560253916, 9736928157321283757]]
     """
-    return _from_bytes(_streams(_checked(seeds), 8 * width), width)
+    keys, nothing, mode = _checked(seeds).astype("<u8").tobytes(), bytes(8 * width), modes.CTR
+    starts, first = range(0, len(keys), SEED_BYTES), bytes(16)
+    ciphers = (Cipher(algorithms.AES256(keys[at : at + SEED_BYTES]), mode(first)) for at in starts)
+    stream = b"".join([one.encryptor().update(nothing) for one in ciphers])
+    return np.frombuffer(stream, dtype="<u8").reshape(-1, width).astype(np.uint64, copy=False)
 
 
 def sum_of_masks(seeds: WordArray, width: int) -> WordArray:
     """Return Σ mask mod 2⁶⁴ over some seeds, without holding all of the masks at once."""
-    checked, total = _checked(seeds), np.zeros(width, dtype=np.uint64)
-    for start in range(0, len(checked), _ROWS_AT_ONCE):
-        part = _from_bytes(_streams(checked[start : start + _ROWS_AT_ONCE], 8 * width), width)
+    total = np.zeros(width, dtype=np.uint64)
+    for start in range(0, len(_checked(seeds)), _ROWS_AT_ONCE):
+        part = expand(seeds[start : start + _ROWS_AT_ONCE], width)
         total += part.sum(axis=0, dtype=np.uint64)
     return total
-
-
-def _streams(seeds: WordArray, size: int) -> bytes:
-    """Return the first bytes of each key stream, one after the other."""
-    keys, nothing, mode = seeds.astype("<u8").tobytes(), bytes(size), modes.CTR(bytes(16))
-    return b"".join(
-        [
-            Cipher(algorithms.AES256(keys[start : start + SEED_BYTES]), mode)
-            .encryptor()
-            .update(nothing)
-            for start in range(0, len(keys), SEED_BYTES)
-        ]
-    )
-
-
-def _from_bytes(stream: bytes, width: int) -> WordArray:
-    return np.frombuffer(stream, dtype="<u8").reshape(-1, width).astype(np.uint64, copy=False)
 
 
 def _checked(seeds: WordArray) -> WordArray:
@@ -619,14 +566,14 @@ class ShareLayout(Layout):
 
     def rows(self, data: bytes) -> ByteArray:
         """Read one share or a batch of them as bytes, (n, size); refuse what does not fit."""
-        rows = super().rows(data)
-        if rows is None:
+        try:
+            return super().rows(data)
+        except InvalidValueError:
             raise InvalidValueError(
                 f"Expected shares of kind {self.kind!r} under {self.fingerprint}, {self.size} "
                 f"bytes each, and got {len(data)} bytes of something else. This database gets one "
                 "of two shares, as bytes: send them with `blurfit contribute`."
-            )
-        return rows
+            ) from None
 
     def words(self, rows: ByteArray) -> WordArray:
         """Return the words of some rows."""

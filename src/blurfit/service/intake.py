@@ -34,7 +34,6 @@ from blurfit.messages.submissions import (
     Submission,
     Submissions,
     public_key,
-    rows_of,
     unseal,
 )
 from blurfit.protocol import problems, tokens
@@ -347,7 +346,7 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
     if kind == BINARY:
         if layout.fits(body):  # by far the most frequent
             return body
-        rows = layout.rows(body) if isinstance(layout, ShareLayout) else rows_of(layout, body)
+        rows = layout.rows(body)
     elif kind == JSON and not isinstance(layout, ShareLayout):
         if body.lstrip()[:1] == b"[":
             some = Submissions.from_json(body)
