@@ -6,10 +6,8 @@ import stat
 import numpy as np
 import pytest
 
-from blurfit.cli.administer import FIRST_OR_SECOND
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
-from blurfit.messages.submissions import ROLES
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
 from blurfit.protocol import tokens
@@ -170,10 +168,6 @@ def test_what_cannot_be_written_is_said_before_anything_is_asked_for(
     assert result.returncode == 2
     assert "nowhere" in result.stderr
     assert database.status(agreed)["state"] == "collecting"
-
-
-def test_the_roles_that_can_be_typed_are_those_of_two_databases() -> None:
-    assert ("whole", *FIRST_OR_SECOND) == ROLES
 
 
 def test_the_sums_are_published_and_written(blurfit, service, propose, as_administrator) -> None:

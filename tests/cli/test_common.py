@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.cli import REFUSED, UNREACHABLE, Commands, as_exit
-from blurfit.cli._common import Answer, command
+from blurfit.cli._options import Answer, command
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError, ServiceError
 
 # 2: change what you typed; 3: try the same again; 4: it is not to be had as things stand.
@@ -86,8 +86,8 @@ def test_what_is_a_mistake_of_ours_is_not_hidden() -> None:
 
 def test_an_answer_is_a_sentence_or_json() -> None:
     @command("count", "3")
-    @click.argument("rows", type=int)
     def count(rows: int) -> Answer:
+        """Count."""
         return Answer({"rows": rows}, f"There are {rows} rows.", "count again.", code=7)
 
     said = CliRunner().invoke(count, ["3"])

@@ -27,7 +27,7 @@ def test_what_is_written_can_be_read(form) -> None:
 
 
 def test_codes_to_print() -> None:
-    page = written("codes", TOKENS, PAGE)
+    page = written("qr", TOKENS, PAGE)
     assert page.count("<svg") == 2
     assert re.findall("<figcaption>(.*?)</figcaption>", page) == ["1", "2"]
     assert "one-token" not in page  # the code alone carries it
@@ -38,15 +38,15 @@ def test_joined_in_the_order_of_the_databases(tmp_path) -> None:
     shared = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20, databases=databases)
     own, other = tmp_path / "own.txt", tmp_path / "other.txt"
     addresses = [one.url for one in shared.databases]
-    found = _both(shared, Administered("https://second.example/", 1.0, own), other)
-    assert [(one.url, one.token_file) for one in found] == list(
+    found = _both(shared, Administered(to="https://second.example/", admin_token_file=own), other)
+    assert [(one.to, one.admin_token_file) for one in found] == list(
         zip(addresses, (other, own), strict=True)
     )
     with pytest.raises(InvalidValueError, match="one of the agreement's two databases"):
-        _both(shared, Administered("https://third.example", 1.0, own), other)
+        _both(shared, Administered(to="https://third.example", admin_token_file=own), other)
     alone = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
     with pytest.raises(InvalidValueError, match="only one database"):
-        _both(alone, Administered("https://first.example", 1.0, own), other)
+        _both(alone, Administered(to="https://first.example", admin_token_file=own), other)
 
 
 def test_invitations_of_the_other_database_are_read_whole_or_not_at_all(tmp_path) -> None:

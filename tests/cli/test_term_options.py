@@ -16,10 +16,11 @@ FLAGS = {
 SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True, "--diaries": True}
 
 
-@click.command()
-@term_options(*TERMS, required=("quorum",))
-def command(**typed: object) -> None:
+def tell(**typed: object) -> None:
     click.echo(repr(given(typed)))
+
+
+command = click.Command("terms", params=term_options(*TERMS, required=("quorum",)), callback=tell)
 
 
 def run(*typed: str):

@@ -12,13 +12,25 @@ import click
 
 import blurfit
 from blurfit.cli import Commands
-from blurfit.cli._common import as_json, options, watched, wrote
+from blurfit.cli._common import watched, wrote
+from blurfit.cli._options import as_json
 
 Decorator = Callable[[Any], Any]
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _KNOWN_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
+
+
+def options(*decorators: Decorator) -> Decorator:
+    """Combine several decorators into one."""
+
+    def apply(command: Any) -> Any:
+        for decorate in reversed(decorators):
+            command = decorate(command)
+        return command
+
+    return apply
 
 
 def _numbers(text: str) -> list[int]:

@@ -1,11 +1,10 @@
-"""What the commands share: options, what they read, and how they answer.
+"""What the commands share: types of options, what they read, and how they show progress.
 
 `import blurfit as bf` reads nothing: `bf.Agreement` is read when a command needs it, and so are
 the modules that functions import, so that `--help` waits for none of them.
 """
 
 import csv
-import functools
 import itertools
 import json
 import re
@@ -13,17 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TextIO
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from urllib.parse import urlsplit
 
 import click
 
 import blurfit as bf
+from blurfit.cli._options import for_scripts
 from blurfit.errors import InvalidValueError, Progress, optional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import RenderableType
 
     from blurfit.agreement.plan import Agreed
     from blurfit.data import FloatArray
@@ -54,159 +54,6 @@ def _inert(cell: Any) -> Any:
     return cell if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", cell) else f"'{cell}"
 
 
-def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Combine several decorators into one."""
-
-    def apply(command: Any) -> Any:
-        for decorate in reversed(decorators):
-            command = decorate(command)
-        return command
-
-    return apply
-
-
-def with_default(
-    flag: str, default: Any, help_text: str, *, name: str | None = None, **more: Any
-) -> Callable[[Any], Any]:
-    """Return an option whose help shows its default, which also decides its type."""
-    names = (flag,) if name is None else (flag, name)
-    return click.option(*names, default=default, show_default=True, help=help_text, **more)
-
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a command found: facts for scripts, words for people, and what is usually done next."""
-
-    facts: Any
-    words: "RenderableType | list[RenderableType]"
-    step: str = ""
-    code: int = 0
-
-    def tell(self) -> None:
-        """Print JSON for scripts, or words; the next step goes to standard error."""
-        if for_scripts():
-            click.echo(json.dumps(self.facts, indent=2))
-        else:
-            for one in self.words if isinstance(self.words, list) else [self.words]:
-                _show(one)
-        if self.step and not for_scripts():
-            click.echo(f"Next: {self.step}", err=True)
-        if self.code:
-            raise SystemExit(self.code)
-
-
-def _show(words: "RenderableType") -> None:
-    """Print a text as it is, and anything else as wide as the terminal is."""
-    if isinstance(words, str):
-        click.echo(words)
-        return
-    from rich.console import Console
-
-    Console().print(words)
-
-
-def for_scripts() -> bool:
-    """Return whether the command that runs was typed with --json."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.params.get("as_json"))
-
-
-def command(name: str, example: str) -> Callable[[Callable[..., Answer | None]], click.Command]:
-    """Return a decorator for a command that prints the `Answer` that it returns, with --json for
-    scripts, and with an example in its help.
-    """
-
-    def decorate(function: Callable[..., Answer | None]) -> click.Command:
-        @functools.wraps(function)
-        def run(as_json: bool, **typed: Any) -> None:
-            del as_json  # which `for_scripts` tells whoever needs it
-            if (found := function(**typed)) is not None:
-                found.tell()
-
-        as_json(run)
-        listed = run.__click_params__  # type: ignore[attr-defined]
-        listed.insert(0, listed.pop())  # click shows them from the last to the first
-        return click.command(name, epilog=f"Example: blurfit {name} {example}")(run)
-
-    return decorate
-
-
-EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path, writable=True)
-ANY_FILE = click.Path(dir_okay=False, path_type=Path)
-agreement_file = click.argument("agreement", type=EXISTING_FILE)
-patience = with_default(
-    "--patience",
-    60.0,
-    "How many seconds to keep trying while nobody answers.",
-    type=click.FloatRange(0, 1e9),
-)
-
-
-def _service(*, required: bool) -> Callable[[Any], Any]:
-    help_text = "The service's address, such as http://127.0.0.1:8000."
-    return options(click.option("--to", "url", required=required, help=help_text), patience)
-
-
-service = _service(required=True)
-service_or_file = _service(required=False)
-
-
-def token_option(help_text: str, *, required: bool = True) -> Callable[[Any], Any]:
-    """Return the option for the file with the administrator's token."""
-    return click.option(
-        "--admin-token-file", "token_file", type=ANY_FILE, required=required, help=help_text
-    )
-
-
-_token_file = token_option("The file that holds the administrator's token.")
-
-
-@dataclass(frozen=True)
-class Administered:
-    """A service, and the file that holds its administrator's token, if that is known."""
-
-    url: str
-    patience: float
-    token_file: Path | None
-
-    def __str__(self) -> str:
-        return f"--to {self.url} --admin-token-file {self.token_file}"
-
-    def database(self) -> Any:
-        """Return the service as its administrator sees it."""
-        from blurfit.protocol import tokens
-        from blurfit.protocol.http import RemoteDatabase
-
-        token = None if self.token_file is None else tokens.read_token(self.token_file)
-        return RemoteDatabase(self.url, token=token, patience=self.patience)
-
-    def page(self, kind: str, fingerprint: str) -> str:
-        """Return the address of a page for people: "c" to contribute, "m" about the model."""
-        return f"{self.url.rstrip('/')}/{kind}/{fingerprint}"
-
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
-def as_administrator(command: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Add options that say which service is administered; the command gets them as `at`."""
-
-    @functools.wraps(command)
-    def typed(url: str, patience: float, token_file: Path, **rest: Any) -> Answer:
-        return command(at=Administered(url, patience, token_file), **rest)
-
-    return options(service, _token_file)(typed)  # type: ignore[no-any-return]
-
-
-def store_option(help_text: str = "The service's store.") -> Callable[[Any], Any]:
-    """Return the option for the store."""
-    return with_default("--store", "sqlite:///blurfit.db", help_text, name="place")
-
-
 def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path | None:
     """Refuse a file that cannot be written before anything is done that cannot be undone."""
     if path is not None and not path.absolute().parent.is_dir():
@@ -214,13 +61,105 @@ def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path |
     return path
 
 
-picture_file = click.option(
-    "--plot",
-    "picture",
-    type=NEW_FILE,
-    callback=_in_a_folder,
-    help="Draw into this file (.png, .svg, .pdf).",
-)
+class _FileOrAddress(click.Path):
+    """A file, or what is fetched from where it is public, for as long as the command runs."""
+
+    name = "file or url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if ctx is not None and str(value).startswith(("http://", "https://")):
+            folder = ctx.find_root().with_resource(TemporaryDirectory())  # gone after a refusal too
+            value = _fetched(str(value), Path(folder))
+        return super().convert(value, param, ctx)
+
+
+_LARGEST = 2**31  # bytes that are fetched: some of the rows are enough
+
+
+def _fetched(address: str, folder: Path) -> Path:
+    import httpx2 as httpx
+
+    path = folder / (PurePosixPath(urlsplit(address).path).name or "rows")
+    size = 0
+    try:
+        with httpx.stream("GET", address, follow_redirects=True, timeout=60.0) as answer:
+            answer.raise_for_status()
+            with path.open("wb") as file:
+                for part in answer.iter_bytes():
+                    size += file.write(part)
+                    if size > _LARGEST:
+                        raise InvalidValueError(
+                            f"Expected at most {_LARGEST:,} bytes of public rows at {address!r}."
+                        )
+    except httpx.HTTPError as error:
+        raise InvalidValueError(
+            f"Cannot fetch the public rows at {address!r}: {' '.join(str(error).split())}."
+        ) from error
+    return path
+
+
+ExistingFile = Annotated[Path, click.Path(exists=True, dir_okay=False, path_type=Path)]
+AnyFile = Annotated[Path, click.Path(dir_okay=False, path_type=Path)]
+NewFile = Annotated[Path, click.Path(dir_okay=False, path_type=Path, writable=True)]
+Out = Annotated[NewFile, _in_a_folder]
+Picture = Annotated[Out, "Draw into this file (.png, .svg, .pdf)."]
+MomentsOut = Annotated[Out, "Also write the blurred sums to this file, for `blurfit fit`. (moment)"]
+PublicFile = Annotated[Path, _FileOrAddress(exists=True, dir_okay=False, path_type=Path)]
+Releases = Annotated[
+    ExistingFile, "With --plan: the published moments of each earlier wave, in order."
+]
+Share = Annotated[float, click.FloatRange(0, 1, min_open=True, max_open=True)]
+AtLeastOne = Annotated[int, click.IntRange(1)]
+Address = Annotated[str, "The service's address, such as http://127.0.0.1:8000."]
+Patience = Annotated[
+    float, click.FloatRange(0, 1e9), "How many seconds to keep trying while nobody answers."
+]
+StorePlace = Annotated[str, "The service's store."]
+STORE = "sqlite:///blurfit.db"  # unless another one is named
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A service, and the file that holds its administrator's token, if that is known.
+
+    Options:
+        admin_token_file: The administrator's token: also tell whether contributors look honest (one
+            database).
+    """
+
+    to: Address
+    patience: Patience = 60.0
+    admin_token_file: AnyFile | None
+
+    def __str__(self) -> str:
+        return f"--to {self.to} --admin-token-file {self.admin_token_file}"
+
+    def database(self) -> Any:
+        """Return the service as its administrator sees it."""
+        from blurfit.protocol import tokens
+        from blurfit.protocol.http import RemoteDatabase
+
+        file = self.admin_token_file
+        token = None if file is None else tokens.read_token(file)
+        return RemoteDatabase(self.to, token=token, patience=self.patience)
+
+    def page(self, kind: str, fingerprint: str) -> str:
+        """Return the address of a page for people: "c" to contribute, "m" about the model."""
+        return f"{self.to.rstrip('/')}/{kind}/{fingerprint}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Administered(Asked):
+    """A service that its administrator asks.
+
+    Options:
+        admin_token_file: The file that holds the administrator's token.
+    """
+
+    admin_token_file: AnyFile
+
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def wrote(path: Path) -> None:
@@ -234,19 +173,6 @@ def save_picture(draw: Callable[[], Any], path: Path) -> None:
     drawn = draw()
     getattr(drawn, "figure", drawn).savefig(path, dpi=130)
     wrote(path)
-
-
-def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
-    """Return the option for the file that is written."""
-    return click.option("--out", type=NEW_FILE, callback=_in_a_folder, help=help_text, **options)
-
-
-moments_file = click.option(
-    "--moments",
-    type=NEW_FILE,
-    callback=_in_a_folder,
-    help="Also write the blurred sums to this file, for `blurfit fit`. (moment)",
-)
 
 
 @contextmanager
@@ -287,55 +213,6 @@ def format_of(path: Path) -> str | None:
     return found if isinstance(found, str) else None
 
 
-_KINDS = (".csv", ".gz", ".xlsx", ".parquet")
-_LARGEST = 2**31  # bytes that are fetched: some of the rows are enough
-
-
-class _FileOrAddress(click.Path):
-    """A file, or what is fetched from where it is public, for as long as the command runs."""
-
-    name = "file or url"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from tempfile import TemporaryDirectory
-
-        if ctx is not None and str(value).startswith(("http://", "https://")):
-            folder = ctx.find_root().with_resource(TemporaryDirectory())  # gone after a refusal too
-            value = _fetched(str(value), Path(folder))
-        return super().convert(value, param, ctx)
-
-
-def _fetched(address: str, folder: Path) -> Path:
-    from urllib.parse import urlsplit
-
-    import httpx2 as httpx
-
-    path = folder / (PurePosixPath(urlsplit(address).path).name or "rows")
-    size = 0
-    try:
-        with httpx.stream("GET", address, follow_redirects=True, timeout=60.0) as answer:
-            answer.raise_for_status()
-            with path.open("wb") as file:
-                for part in answer.iter_bytes():
-                    size += file.write(part)
-                    if size > _LARGEST:
-                        raise InvalidValueError(
-                            f"Expected at most {_LARGEST:,} bytes of public rows at {address!r}."
-                        )
-    except httpx.HTTPError as error:
-        raise InvalidValueError(
-            f"Cannot fetch the public rows at {address!r}: {' '.join(str(error).split())}."
-        ) from error
-    return path
-
-
-def public_option(help_text: str) -> Callable[[Any], Any]:
-    """Return the option for a file of public rows, on this machine or at an address."""
-    return click.option(
-        "--public", type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path), help=help_text
-    )
-
-
 def digest_of(path: Path, schema: "bf.Schema") -> str:
     """Return the SHA-256 of a file of public rows, after reading all features of all rows."""
     from blurfit.schema.table_files import TableFile
@@ -350,7 +227,7 @@ def read_public(path: Path, schema: "bf.Schema", names: "Sequence[str]") -> dict
     from blurfit.schema.schema import values
     from blurfit.schema.table_files import TableFile
 
-    if path.suffix.lower() not in _KINDS:
+    if path.suffix.lower() not in (".csv", ".gz", ".xlsx", ".parquet"):
         raise InvalidValueError(
             f"Expected --public {str(path)!r} to be a file of public rows, .csv, .xlsx or .parquet."
         )
@@ -391,20 +268,6 @@ def require_agreed(path: Path, agreement: "bf.Agreement") -> None:
             f"Expected --public {str(path)!r} to be the file of public rows that was agreed on, "
             f"with SHA-256 {agreed}, and its own is {found}. Fetch the agreed file again."
         )
-
-
-def course_options(plan_help: str) -> Callable[[Any], Any]:
-    """Return the options for a plan and the releases of its waves so far."""
-    return options(
-        click.option("--plan", "plan_file", type=EXISTING_FILE, help=plan_help),
-        click.option(
-            "--release",
-            "releases",
-            type=EXISTING_FILE,
-            multiple=True,
-            help="With --plan: the published moments of each earlier wave, in order.",
-        ),
-    )
 
 
 def read_course(

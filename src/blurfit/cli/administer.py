@@ -1,20 +1,15 @@
 """What an administrator types: to collect, to steer what is under way, to invite, and to publish.
 
-Invitations are written bare or as links, as a table for mail merge, or as QR codes. With two
-databases a person needs an invitation from each, and gets both in one link. Usually nobody holds
-both administrators' tokens: then one side writes its invitations to a file (`--tokens`), and the
-other joins them with its own (`--join`), as the page for administrators does. Whoever runs both
-services asks both at once (`--both`).
-
-An invitation to a plan of waves is for one group of people, which a lot decides
-(`blurfit.agreement.waves`): the table says which, so that each group can be written to in its turn.
+With two databases a person needs an invitation from each, and gets both in one link. Usually nobody
+holds both administrators' tokens: then one side writes its invitations to a file (`--tokens`), and
+the other joins them with its own (`--join`), as the page for administrators does.
 """
 
 import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import click
@@ -23,16 +18,14 @@ import blurfit as bf
 from blurfit import private_files
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
-from blurfit.cli._common import Administered, Answer
+from blurfit.cli._common import Administered, AtLeastOne, ExistingFile, Out
+from blurfit.cli._options import Answer, Together, command
 from blurfit.cli.use import after_learning, shown_model
 from blurfit.errors import InvalidValueError, in_words, optional
 
 if TYPE_CHECKING:
     from blurfit.agreement.plan import Agreed
-    from blurfit.messages.submissions import Role
 
-FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.submissions.ROLES`, without its numpy
-NEVER = "never"
 _WITH_INVITATIONS = (
     "Now give out invitations, one to each person: `blurfit invite`. The other database gives out "
     "its own."
@@ -47,26 +40,15 @@ ONE_DATE = (
 )
 _EXAMPLE = "agreement.json --to http://127.0.0.1:8000"
 _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
-_OF_A_PLAN = _AS_ADMINISTRATOR.replace("agreement", "plan")
 
 
-@common.command("open", _AS_ADMINISTRATOR)
-@common.agreement_file
-@common.as_administrator
-@click.option(
-    "--as",
-    "role",
-    type=click.Choice(FIRST_OR_SECOND),
-    help="Which of the agreement's two databases this is, if it has two.",
-)
-@click.option(
-    "--until",
-    metavar="DATE",
-    help="When it closes by itself: a date (through its end in UTC), or a time with its zone, such "
-    "as 2027-01-31T18:00+01:00. `blurfit until` moves it.",
-)
+@command("open", _AS_ADMINISTRATOR)
 def open_collection(
-    agreement: Path, at: Administered, role: "Role | None", until: str | None
+    agreement: ExistingFile,
+    at: Administered,
+    *,
+    as_: Literal["first", "second"] | None,
+    until: str | None,
 ) -> Answer:
     """Start collecting under an AGREEMENT, or under a plan of waves.
 
@@ -74,12 +56,17 @@ def open_collection(
     (`blurfit agree --anyone`). A plan moves from wave to wave by itself: as soon as a wave has its
     quorum, its sums are published and the next wave opens. On its closing date the plan ends, with
     the best model of what was released.
+
+    Options:
+        as_: Which of the agreement's two databases this is, if it has two.
+        until (DATE): When it closes by itself: a date (through its end in UTC), or a time with its
+            zone, such as 2027-01-31T18:00+01:00. `blurfit until` moves it.
     """
     from blurfit.agreement.statement import premise_in_words
 
     agreed = common.load_agreed(agreement)
     with at.database() as database:
-        state = database.open(agreed, role=role or "whole", until=until)
+        state = database.open(agreed, role=as_ or "whole", until=until)
     page = at.page("c", agreed.fingerprint)
     words = f"{state_in_words(state)} The page for contributors: {page}"
     if agreed.databases:
@@ -87,16 +74,14 @@ def open_collection(
         words += f"\n{ONE_DATE}" if state["closes"] is not None else ""
     elif not state["invited"]:
         words += f"\n{premise_in_words(agreed.first())}"
-    step = (
-        f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {at.url}`."
-    )
+    step = f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {at.to}`."
     if state["invited"]:
         typed = f"`blurfit invite {agreement} {at} --count {state['quorum']}"
         links, theirs = "--links --out links.txt`", "second-invitations.txt"
         step = f"{typed} {links} writes a link for each person."
-        if role == "second":
+        if as_ == "second":
             step = f"{typed} --out {theirs}`, and give that file to the first database."
-        elif role == "first":
+        elif as_ == "first":
             step = (
                 f"get {theirs} from the second database, which says there how it is written; then "
                 f"{typed} --join {theirs} {links} writes a link for each person."
@@ -104,24 +89,18 @@ def open_collection(
     return Answer(state | {"page": page}, words, step)
 
 
-@common.command("status", f"{_EXAMPLE} --json")
-@common.agreement_file
-@common.service
-@common.token_option(
-    "The administrator's token: also tell whether contributors look honest (one database).",
-    required=False,
-)
-def status(agreement: Path, url: str, patience: float, token_file: Path | None) -> Answer:
+@command("status", f"{_EXAMPLE} --json")
+def status(agreement: ExistingFile, at: common.Asked) -> Answer:
     """Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
 
     With the administrator's token, those who came first are compared with those who came later: if
     the two differ by more than chance, contributors may be lying together.
     """
     agreed = common.load_agreed(agreement)
-    with Administered(url, patience, token_file).database() as database:
+    with at.database() as database:
         state = database.status(agreed)
         words = state_in_words(state)
-        if token_file is not None and not agreed.databases:
+        if at.admin_token_file is not None and not agreed.databases:
             for one in state["waves"]:
                 if one["state"] in ("collecting", "fixed"):
                     one["halves"] = database.halves(one["fingerprint"])
@@ -130,8 +109,8 @@ def status(agreement: Path, url: str, patience: float, token_file: Path | None) 
     reached = state["count"] >= state["quorum"] and not isinstance(agreed, bf.Plan)
     if not (reached and state["state"] == "collecting"):
         return Answer(state, words)
-    token = f"--admin-token-file {token_file or 'token.txt'}"
-    step = f"`blurfit publish {agreement} --to {url} {token}`, or wait for more."
+    token = f"--admin-token-file {at.admin_token_file or 'token.txt'}"
+    step = f"`blurfit publish {agreement} --to {at.to} {token}`, or wait for more."
     if agreed.databases:
         step = f"{_publish_jointly(agreed, agreement)} Or wait for more."
     return Answer(state, words, step)
@@ -145,14 +124,13 @@ def _publish_jointly(agreed: "Agreed", agreement: Path) -> str:
     return f"`blurfit close {second}` at the second database, then `blurfit publish {first}`."
 
 
-@common.command("close", _AS_ADMINISTRATOR)
-@common.agreement_file
-@common.as_administrator
-@click.option(
-    "--anyway", is_flag=True, help="Close even if the two databases hold too different people."
-)
-def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
-    """Stop collecting, without publishing anything yet. This cannot be undone."""
+@command("close", _AS_ADMINISTRATOR)
+def close(agreement: ExistingFile, at: Administered, *, anyway: bool) -> Answer:
+    """Stop collecting, without publishing anything yet. This cannot be undone.
+
+    Options:
+        anyway: Close even if the two databases hold too different people.
+    """
     from blurfit.protocol.http import counts_at, refuse_if_uneven
 
     agreed = common.load_agreed(agreement)
@@ -171,18 +149,22 @@ def close(agreement: Path, at: Administered, anyway: bool) -> Answer:
     return Answer(state, state_in_words(state), step)
 
 
-@common.command("publish", f"{_AS_ADMINISTRATOR} --out model.json --moments moments.json")
-@common.agreement_file
-@common.as_administrator
-@common.out_file("Where the model is written.", default=Path("model.json"), show_default=True)
-@common.moments_file
-@click.option("--early", is_flag=True, help="End a plan now, with the best model so far.")
+@command("publish", f"{_AS_ADMINISTRATOR} --out model.json --moments moments.json")
 def publish(
-    agreement: Path, at: Administered, out: Path, moments: Path | None, early: bool
+    agreement: ExistingFile,
+    at: Administered,
+    *,
+    out: Out = Path("model.json"),
+    moments: common.MomentsOut | None,
+    early: bool,
 ) -> Answer:
     """Close the collection, learn its model and publish it. This can be done once.
 
     A plan of waves publishes by itself: this then fetches its model, or ends the plan (--early).
+
+    Options:
+        out: Where the model is written.
+        early: End a plan now, with the best model so far.
     """
     agreed = common.load_agreed(agreement)
     with at.database() as database:
@@ -217,11 +199,8 @@ def _publish_sums(database: Any, agreement: "bf.Agreement", place: Path) -> Answ
     return Answer({"count": moments.count, "moments": str(place)}, words)
 
 
-@common.command("until", _AS_ADMINISTRATOR.replace(".json ", ".json 2027-02-28 "))
-@common.agreement_file
-@click.argument("date")
-@common.as_administrator
-def until(agreement: Path, date: str, at: Administered) -> Answer:
+@command("until", _AS_ADMINISTRATOR.replace(".json ", ".json 2027-02-28 "))
+def until(agreement: ExistingFile, date: str, at: Administered) -> Answer:
     """Move the DATE at which a collection or a plan closes by itself.
 
     DATE is a date (through its end in UTC), a time with its zone such as 2027-01-31T18:00+01:00, or
@@ -229,22 +208,18 @@ def until(agreement: Path, date: str, at: Administered) -> Answer:
     """
     agreed = common.load_agreed(agreement)
     with at.database() as database:
-        state = database.move_date(agreed, None if date == NEVER else date)
+        state = database.move_date(agreed, None if date == "never" else date)
     return Answer(state, state_in_words(state) + (f"\n{ONE_DATE}" if agreed.databases else ""))
 
 
-@common.command("hold", _OF_A_PLAN)
-@click.argument("plan", type=common.EXISTING_FILE)
-@common.as_administrator
-def hold(plan: Path, at: Administered) -> Answer:
+@command("hold", _AS_ADMINISTRATOR.replace("agreement", "plan"))
+def hold(plan: ExistingFile, at: Administered) -> Answer:
     """Release no wave of a PLAN until it is resumed; the open wave goes on collecting."""
     return _change("hold", plan, at, f"`blurfit resume {plan} {at}` lets it go on.")
 
 
-@common.command("pause", _AS_ADMINISTRATOR)
-@common.agreement_file
-@common.as_administrator
-def pause(agreement: Path, at: Administered) -> Answer:
+@command("pause", _AS_ADMINISTRATOR)
+def pause(agreement: ExistingFile, at: Administered) -> Answer:
     """Take no submissions under an AGREEMENT or a plan until it is resumed.
 
     Nothing is released by itself meanwhile. Whoever is refused may send the same again later.
@@ -252,17 +227,13 @@ def pause(agreement: Path, at: Administered) -> Answer:
     return _change("pause", agreement, at, f"`blurfit resume {agreement} {at}` lets it go on.")
 
 
-@common.command("resume", _AS_ADMINISTRATOR)
-@common.agreement_file
-@common.as_administrator
-def resume(agreement: Path, at: Administered) -> Answer:
+@command("resume", _AS_ADMINISTRATOR)
+def resume(agreement: ExistingFile, at: Administered) -> Answer:
     """Resume what was paused, or a plan that was held."""
-    return _change("resume", agreement, at, f"`blurfit status {agreement} --to {at.url}`.")
+    return _change("resume", agreement, at, f"`blurfit status {agreement} --to {at.to}`.")
 
 
-def _change(
-    what: Literal["hold", "pause", "resume"], agreement: Path, at: Administered, step: str
-) -> Answer:
+def _change(what: str, agreement: Path, at: Administered, step: str) -> Answer:
     agreed = common.load_agreed(agreement)
     if what == "hold" and not isinstance(agreed, bf.Plan):
         raise InvalidValueError(
@@ -342,16 +313,17 @@ def _plan_in_words(state: dict[str, Any], closes: str, other: str | None) -> str
 
 # ---- invitations
 
-Form = Literal["tokens", "links", "csv", "codes"]
-_CALLED = {
-    "tokens": "invitations",
-    "links": "links",
-    "csv": "links in a table",
-    "codes": "QR codes",
+_FORMS = {  # by option: what the file is called, and the option's help
+    "tokens": ("invitations", "As bare tokens, for programs (default)."),
+    "links": ("links", "As links to the contributors' page."),
+    "csv": ("links in a table", "As a table of links, for mail merge."),
+    "qr": ("QR codes", "As QR codes to print, in an HTML page."),
 }
-
+_FORM_OPTIONS = [
+    click.Option([f"--{form}", "form"], flag_value=form, default="tokens", help=said)
+    for form, (_, said) in _FORMS.items()
+]
 _COLUMNS, _IN_GROUPS = ("number", "link"), ("number", "group", "link")
-
 _FRAGMENT = "#invitation="
 _SHEET = """<!doctype html><meta charset="utf-8"><title>Invitations</title>
 <style>
@@ -363,49 +335,30 @@ svg {{width: 5cm; height: 5cm}}
 """
 
 
-@common.command("invite", f"{_AS_ADMINISTRATOR} --count 20000 --out invitations.txt")
-@common.agreement_file
-@common.as_administrator
-@click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
-@common.out_file("Where they are written, one per line; no copy is kept.", required=True)
-@click.option(
-    "--tokens",
-    "form",
-    flag_value="tokens",
-    default="tokens",
-    help="As bare tokens, for programs (default).",
-)
-@click.option("--links", "form", flag_value="links", help="As links to the contributors' page.")
-@click.option("--csv", "form", flag_value="csv", help="As a table of links, for mail merge.")
-@click.option("--qr", "form", flag_value="codes", help="As QR codes to print, in an HTML page.")
-@click.option(
-    "--join",
-    "other_file",
-    type=common.EXISTING_FILE,
-    help="With two databases: join each with one of the other database's, which this file holds as "
-    "its administrator wrote them (`blurfit invite`, as many).",
-)
-@click.option(
-    "--both",
-    "other_token_file",
-    type=common.EXISTING_FILE,
-    help="With two databases: ask the other one as well; this file holds the token of its "
-    "administrator.",
-)
+@command("invite", f"{_AS_ADMINISTRATOR} --count 20000 --out invitations.txt")
 def invite(
-    agreement: Path,
+    agreement: ExistingFile,
     at: Administered,
-    count: int,
-    out: Path,
-    form: Form,
-    other_file: Path | None,
-    other_token_file: Path | None,
+    *,
+    count: AtLeastOne,
+    out: Out,
+    form: Annotated[str, Together(_FORM_OPTIONS, lambda form: form)],
+    join: ExistingFile | None,
+    both: ExistingFile | None,
 ) -> Answer:
     """Make one-time invitations for a collection or a plan, one for each person.
 
     An invitation to a plan is good in one of its waves, which a lot decides when it is made: with
     --csv the table has the group of each. Choose who gets which without looking at it, and write to
     a group when its turn comes. In a link, the invitation comes after #, which browsers never send.
+
+    Options:
+        count: How many invitations.
+        out: Where they are written, one per line; no copy is kept.
+        join: With two databases: join each with one of the other database's, which this file holds
+            as its administrator wrote them (`blurfit invite`, as many).
+        both: With two databases: ask the other one as well; this file holds the token of its
+            administrator.
     """
     from blurfit.protocol.tokens import hashed, joined
 
@@ -414,20 +367,20 @@ def invite(
         raise InvalidValueError(
             f"Expected --out {str(out)!r} to be a new file: the existing one may hold invitations."
         )
-    if form == "codes":
+    if form == "qr":
         optional("segno")  # before any invitation is made
     addresses = [one.url for one in agreed.databases]
-    own = at.url.rstrip("/")
-    if form != "tokens" and addresses and other_file is None and other_token_file is None:
+    own = at.to.rstrip("/")
+    if form != "tokens" and addresses and join is None and both is None:
         raise InvalidValueError(
             "Expected --join FILE or --both TOKEN-FILE for links: with two databases each person "
             "needs an invitation from both, in one link. Let the other administrator run `blurfit "
             f"invite … --count {count} --out theirs.txt`, and join that file."
         )
-    theirs = None if other_file is None else _theirs(other_file, addresses, own, count)
+    theirs = None if join is None else _theirs(join, addresses, own, count)
     made: list[list[str]] = []
     shares: list[int] = []
-    for place in [at] if other_token_file is None else _both(agreed, at, other_token_file):
+    for place in [at] if both is None else _both(agreed, at, both):
         with place.database() as database:
             shares = shares or database.shares(agreed, count)
             made.append(database.invite(agreed, count, shares))
@@ -439,14 +392,14 @@ def invite(
     page = at.page("c", agreed.fingerprint)
     text = written(form, list(map(",".join, pairs)), page, groups)
     private_files.write(out, text, only_new=True)
-    sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
+    sentence = f"Wrote {count:,} {_FORMS[form][0]} to {out}. Give each to one person."
     if groups:
         each = ", ".join(f"{n:,} for group {k}" for k, n in enumerate(shares, start=1))
         sentence += f" The lot has drawn {each}."
     facts = {"count": count, "out": str(out)} | ({"groups": shares} if groups else {})
-    if form != "tokens" and urlsplit(at.url).hostname in common.LOOPBACK:
+    if form != "tokens" and urlsplit(at.to).hostname in common.LOOPBACK:
         click.echo(
-            f"Warning: these links are to {at.url}, which only this machine can open. For phones, "
+            f"Warning: these links are to {at.to}, which only this machine can open. For phones, "
             "run the service behind HTTPS (`blurfit serve --public-url`), and invite with --to and "
             "that address.",
             err=True,
@@ -454,7 +407,7 @@ def invite(
     return Answer(facts, sentence)
 
 
-def written(form: Form, tokens: Sequence[str], page: str, groups: Sequence[int] = ()) -> str:
+def written(form: str, tokens: Sequence[str], page: str, groups: Sequence[int] = ()) -> str:
     """Return the file's text; `groups` are those of a plan's invitations.
 
     >>> print(written("links", ["abc"], "https://first.example/c/00"), end="")
@@ -511,11 +464,11 @@ def _theirs(file: Path, addresses: Sequence[str], own: str, count: int) -> list[
 
 def _both(agreed: "Agreed", at: Administered, other: Path) -> list[Administered]:
     """Return the agreement's two databases in order, each with its administrator's token."""
-    url, addresses = at.url.rstrip("/"), [one.url for one in agreed.databases]
+    url, addresses = at.to.rstrip("/"), [one.url for one in agreed.databases]
     if url not in addresses:
         raise InvalidValueError(
-            f"Expected --to {at.url!r} to be one of the agreement's two databases with --both, and "
+            f"Expected --to {at.to!r} to be one of the agreement's two databases with --both, and "
             f"it has {addresses or 'only one database'}."
         )
-    files = {url: at.token_file}
-    return [replace(at, url=one, token_file=files.get(one, other)) for one in addresses]
+    files = {url: at.admin_token_file}
+    return [replace(at, to=one, admin_token_file=files.get(one, other)) for one in addresses]

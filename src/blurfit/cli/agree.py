@@ -16,7 +16,7 @@ defaults.
 import json
 import sys
 import tomllib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -29,7 +29,8 @@ import msgspec
 import blurfit as bf
 from blurfit.agreement.terms import TERMS, Terms, require_together
 from blurfit.cli import _common as common
-from blurfit.cli._common import Answer
+from blurfit.cli._common import ExistingFile, NewFile, Out
+from blurfit.cli._options import Answer, Together, command
 from blurfit.errors import InfeasibleError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -71,17 +72,12 @@ _SEVERAL = {
     "factors": ("--factor", (str, float), "LEVEL VALUE", " Give it for every level."),
 }
 
-# Terms of which only one choice is typed, because the other is what nothing typed means.
-_SAID_OUT_LOUD = {"admission": ("--anyone", "anyone", "Let anyone take part, without invitations")}
 
-
-def term_options(*names: str, required: Collection[str] = ()) -> Callable[[Any], Any]:
+def term_options(*names: str, required: Collection[str] = ()) -> list[click.Option]:
     """Return an option for each of some terms, such as --weight-bound for `weight_bound`."""
     hints = get_type_hints(Terms, include_extras=True)
     fields = {field.name: field for field in msgspec.structs.fields(Terms)}
-    return common.options(
-        *(_option(name, hints[name], fields[name], name in required) for name in names)
-    )
+    return [_option(name, hints[name], fields[name], name in required) for name in names]
 
 
 def given(typed: dict[str, Any]) -> dict[str, Any]:
@@ -92,32 +88,28 @@ def given(typed: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any], Any]:
+def _option(name: str, hint: Any, field: Any, required: bool) -> click.Option:
     kind, *details = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     said = next((one.description for one in details if isinstance(one, msgspec.Meta)), None) or ""
+    settings: dict[str, Any] = {"help": said, "required": required}
+    flag = f"--{name.replace('_', '-')}"
     if name in _SEVERAL:
         flag, several, metavar, how = _SEVERAL[name]
-        return click.option(
-            flag, name, type=several, metavar=metavar, multiple=True, help=said + how
+        settings |= {"type": several, "metavar": metavar, "multiple": True, "help": said + how}
+    elif name == "admission":  # of which nothing typed means the other choice
+        flag, settings["flag_value"], settings["default"] = "--anyone", "anyone", None
+        settings["help"] = (
+            "Let anyone take part, without invitations: then nobody can tell how many of the "
+            "submissions are honest people's, whom the promise needs."
         )
-    if name in _SAID_OUT_LOUD:
-        flag, value, what = _SAID_OUT_LOUD[name]
-        return click.option(
-            flag,
-            name,
-            flag_value=value,
-            default=None,
-            help=f"{what}: then nobody can tell how many of the submissions are honest people's, "
-            "whom the promise needs.",
-        )
-    flag = name.replace("_", "-")
-    unset: dict[str, Any] = {}
-    if _type(kind) is bool:
-        flag, unset = f"{flag}/--no-{flag}", {"default": None}  # which click takes for False
-    default = None if field.required else field.default
-    if default not in (None, 0.0) and not isinstance(default, bool):
-        said += f"  [default: {default}]"
-    return click.option(f"--{flag}", type=_type(kind), required=required, help=said, **unset)
+    else:
+        settings["type"] = _type(kind)
+        if settings["type"] is bool:
+            flag, settings["default"] = f"{flag}/--no-{flag[2:]}", None  # else click takes False
+        default = None if field.required else field.default
+        if default not in (None, 0.0) and not isinstance(default, bool):
+            settings["help"] += f"  [default: {default}]"
+    return click.Option([flag, name], **settings)
 
 
 def _type(kind: Any) -> Any:
@@ -139,54 +131,38 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     return int(word)
 
 
-@common.command("agree", "schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 --out agreement.json")
-@click.argument("schema", type=common.EXISTING_FILE)
-@common.out_file(
-    "Where the agreement is written.", default=Path("agreement.json"), show_default=True
-)
-@term_options(*(name for name in TERMS if name != "public_rows"))
-@common.public_option(
-    "Public rows of the features (a table), not the contributors' own: the agreement names "
-    "the file by its SHA-256, and the target gets the weight that suits them. (moment)"
-)
-@click.option(
-    "--waves",
-    metavar="auto|N",
-    callback=_waves,
-    help="Ask people in waves, each of which builds on what the earlier ones taught: as many as "
-    "help, or at most N. Writes a plan, and the agreement of its first wave. (moment)",
-)
-@click.option(
-    "--database-key",
-    "keys",
-    multiple=True,
-    metavar="KEY",
-    help="With two databases: the public key to which the shares for each are sealed, as `blurfit "
-    "serve --share-key-file` prints it. Use it twice, in the order of --database.",
-)
-@click.option("--counts", is_flag=True, help="With --waves: the target is a count.")
-@common.with_default(
-    "--plan",
-    Path("plan.json"),
-    "Where the plan of --waves is written.",
-    name="plan_file",
-    type=common.NEW_FILE,
-)
+@command("agree", "schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 --out agreement.json")
 def agree(
-    schema: Path,
-    out: Path,
-    public: Path | None,
-    waves: Any,
+    schema: ExistingFile,
+    *,
+    out: Out = Path("agreement.json"),
+    typed: Annotated[
+        dict[str, Any], Together(term_options(*(name for name in TERMS if name != "public_rows")))
+    ],
+    public: common.PublicFile | None,
+    waves: Annotated[Any | None, _waves],
+    database_key: tuple[str, ...],
     counts: bool,
-    keys: tuple[str, ...],
-    plan_file: Path,
-    **typed: Any,
+    plan: NewFile = Path("plan.json"),
 ) -> Answer:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one).
     Whatever its table [terms] says need not be typed. With --local-epsilon alone, --delta is also
     the δ of a single submission.
+
+    Options:
+        out: Where the agreement is written.
+        public: Public rows of the features (a table), not the contributors' own: the agreement
+            names the file by its SHA-256, and the target gets the weight that suits them. (moment)
+        waves (auto|N): Ask people in waves, each of which builds on what the earlier ones taught:
+            as many as help, or at most N. Writes a plan, and the agreement of its first wave.
+            (moment)
+        database_key (KEY): With two databases: the public key to which the shares for each are
+            sealed, as `blurfit serve --share-key-file` prints it. Use it twice, in the order of
+            --database.
+        counts: With --waves: the target is a count.
+        plan: Where the plan of --waves is written.
     """
     from blurfit.cli import _reports as reports
 
@@ -198,13 +174,13 @@ def agree(
     terms = proposal.terms | given(typed)
     if public is not None:
         terms["public_rows"] = common.digest_of(public, proposal.schema)
-    if keys:
+    if database_key:
         pairs = terms.get("databases", ())
-        if len(keys) != len(pairs):
+        if len(database_key) != len(pairs):
             raise InvalidValueError(
                 "Expected a --database-key for each --database, in their order."
             )
-        terms["databases"] = [(*pair, key) for pair, key in zip(pairs, keys, strict=True)]
+        terms["databases"] = [(*pair, key) for pair, key in zip(pairs, database_key, strict=True)]
     if missing := [f"--{name}" for name in NEEDED if name not in terms]:
         raise InvalidValueError(
             f"Expected {', '.join(missing)}: type it, or write it under [terms] in {schema}."
@@ -218,12 +194,14 @@ def agree(
     if waves is None:
         agreement = bf.Agreement.propose(proposal.schema, **terms)
     else:
-        plan = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
-        plan.save(plan_file)
-        agreement = plan.first()
-        facts |= {"plan": str(plan_file), **reports.plan_facts(plan)}
-        told = [reports.plan_in_words(plan)]
-        told.append(f"Wrote {plan_file}, fingerprint {plan.fingerprint}.")
+        planned = bf.Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
+        planned.save(plan)
+        agreement = planned.first()
+        facts |= {"plan": str(plan), **reports.plan_facts(planned)}
+        told = [
+            reports.plan_in_words(planned),
+            f"Wrote {plan}, fingerprint {planned.fingerprint}.",
+        ]
     agreement.save(out)
     doubts = reports.doubts(agreement)
     for doubt in doubts:
@@ -235,7 +213,7 @@ def agree(
     wrote = f"Wrote {out}, fingerprint {agreement.fingerprint}."
     try:
         require_together(agreement, served=True)
-        collects = f"and `blurfit open {plan_file}` collect" if waves else "collects"
+        collects = f"and `blurfit open {plan}` collect" if waves else "collects"
         collects = f"`blurfit serve` {collects}, or "
     except (InfeasibleError, InvalidValueError):  # for files alone
         collects = ""
@@ -270,17 +248,20 @@ def _worth(
     )
 
 
-@common.command("next", "plan.json release1.json --out agreement2.json")
-@click.argument("plan", type=common.EXISTING_FILE)
-@click.argument("releases", type=common.EXISTING_FILE, nargs=-1)
-@common.out_file(
-    "Where the agreement is written.", default=Path("agreement.json"), show_default=True
-)
-def next_wave(plan: Path, releases: tuple[Path, ...], out: Path) -> Answer:
+@command("next", "plan.json release1.json --out agreement2.json")
+def next_wave(
+    plan: ExistingFile,
+    releases: tuple[ExistingFile, ...] = (),
+    *,
+    out: Out = Path("agreement.json"),
+) -> Answer:
     """Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
 
     Give the published moments of all earlier waves, in order; none for the first wave. Whoever
     collects runs this and hands the file on; all others check it (`blurfit contribute --plan`).
+
+    Options:
+        out: Where the agreement is written.
     """
     from blurfit.cli import _reports as reports
 
@@ -305,33 +286,11 @@ PEOPLE, SEED = 20_000, 2026
 EXAMPLE = files("blurfit.cli").joinpath("survey/schema.toml")
 
 
-@common.command("init", "survey")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--from",
-    "source",
-    type=common.EXISTING_FILE,
-    help="What exists already: a table of people (.csv, .xlsx, .parquet), an XLSForm (.xlsx), a "
-    "Table Schema or a Data Package (.json).",
-)
-@click.option("--target", help="With --from: the question to predict.")
-@click.option(
-    "--bounds",
-    type=(str, float, float),
-    multiple=True,
-    metavar="NAME LOWEST HIGHEST",
-    help="With --from a table: what a number can be, known before anyone answers.",
-)
-@click.option(
-    "--levels",
-    type=(str, str),
-    multiple=True,
-    metavar="NAME A,B,…",
-    help="With --from a table: all choices that a question has.",
-)
+@command("init", "survey")
 def init(
-    folder: Path,
-    source: Path | None,
+    folder: Annotated[Path, click.Path(file_okay=False, path_type=Path)],
+    *,
+    from_: ExistingFile | None,
     target: str | None,
     bounds: tuple[tuple[str, float, float], ...],
     levels: tuple[tuple[str, str], ...],
@@ -341,18 +300,27 @@ def init(
     The people are generated, so that you can try every command. With --from, the schema is that of
     an existing survey or table, and no people are generated. Of a table, bounds are asked for: they
     must be known before anyone answers, so they are never taken from the data.
+
+    Options:
+        from_: What exists already: a table of people (.csv, .xlsx, .parquet), an XLSForm (.xlsx), a
+            Table Schema or a Data Package (.json).
+        target: With --from: the question to predict.
+        bounds (NAME LOWEST HIGHEST): With --from a table: what a number can be, known before anyone
+            answers.
+        levels (NAME A,B,…): With --from a table: all choices that a question has.
     """
-    if source is not None:
-        known = {name: (low, high) for name, low, high in bounds}
-        return _from_existing(folder, source, target, known, dict(levels))
-    if target is not None:
-        raise InvalidValueError("Expected --from FILE with --target.")
     schema, people = folder / "schema.toml", folder / "people.csv"
-    if taken := [str(path) for path in (schema, people) if path.exists()]:
+    written = (schema, people) if from_ is None else (schema,)
+    if taken := [str(path) for path in written if path.exists()]:
         raise InvalidValueError(
             f"Expected a folder without {' and '.join(taken)}: nothing is overwritten. Name "
             "another folder."
         )
+    if from_ is not None:
+        known = {name: (low, high) for name, low, high in bounds}
+        return _from_existing(schema, from_, target, known, dict(levels))
+    if target is not None:
+        raise InvalidValueError("Expected --from FILE with --target.")
     folder.mkdir(parents=True, exist_ok=True)
     schema.write_bytes(EXAMPLE.read_bytes())
     with people.open("w", newline="", encoding="utf-8") as stream:
@@ -378,7 +346,7 @@ quorum = 10000          # nothing is published from fewer honest people
 
 
 def _from_existing(
-    folder: Path,
+    schema: Path,
     source: Path,
     target: str | None,
     bounds: dict[str, tuple[float, float]],
@@ -387,11 +355,6 @@ def _from_existing(
     from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform
     from blurfit.schema.schema import to_toml
 
-    schema = folder / "schema.toml"
-    if schema.exists():
-        raise InvalidValueError(
-            f"Expected a folder without {schema}: nothing is overwritten. Name another folder."
-        )
     kind = source.suffix.lower()
     if kind in (".xlsx", ".xlsm") and is_xlsform(source):
         found = from_xlsform(source, target)
@@ -405,7 +368,7 @@ def _from_existing(
         found = from_table_schema(document, target)
     else:
         found = _from_table(source, target, bounds, levels)
-    folder.mkdir(parents=True, exist_ok=True)
+    schema.parent.mkdir(parents=True, exist_ok=True)
     head = f"# From {source.name}. Check every bound: it must be known before anyone answers.\n\n"
     schema.write_text(f"{head}{to_toml(found.schema)}\n{_PROPOSED}", encoding="utf-8")
     asked = len(found.schema.features) + 1

@@ -12,7 +12,8 @@ import click
 import blurfit as bf
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.cli import _common as common
-from blurfit.cli._common import Answer
+from blurfit.cli._common import ExistingFile
+from blurfit.cli._options import Answer, command
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -31,74 +32,57 @@ AGREEMENT, ESTIMATOR = "agreement", "estimator"
 BROKEN = NOT_VERIFIED = 1  # exit codes
 
 
-@common.command("audit", "agreement.json --trials 200")
-@click.argument("file", required=False, type=common.EXISTING_FILE)
-@click.option("--of", "where", help="An estimator to attack instead, as module:Estimator.")
-@click.option(
-    "--set", "settings", multiple=True, help="A parameter of it, as name=value with a JSON value."
-)
-@click.option(
-    "--pair",
-    "pairs",
-    multiple=True,
-    help=f"Neighbours to tell apart: {', '.join(PAIRS)}, or FIRST.csv,SECOND.csv whose last column "
-    "is the target. Default: all named ones.",
-)
-@common.with_default("--rows", 30, "Rows of a named pair's tables.")
-@common.with_default(
-    "--rows-each",
-    1,
-    "Rows of one person: then there are as many people as --rows, and the tables "
-    "differ in all rows of one of them.",
-)
-@click.option("--row-wise", is_flag=True, help="Do not tell the estimator whose row is whose.")
-@common.with_default("--columns", 1, "Features in these tables.")
-@common.with_default("--features", (-1, 1), "Their range.", type=(float, float))
-@common.with_default("--target", (-1, 1), "Range of the target.", type=(float, float))
-@click.option("--labels", is_flag=True, help="The target is one of two classes, 0 and 1.")
-@common.with_default(
-    "--trials",
-    TRIALS,
-    "Models to learn for each of two neighbours, and up to 50 times as many submissions.",
-)
-@common.with_default(
-    "--confidence",
-    CONFIDENCE,
-    "Confidence of each lower bound; with --of, of all of them together.",
-)
-@common.with_default("--seed", 0, "Seed of the crowd's noise.")
-@click.option(
-    "--liars",
-    is_flag=True,
-    help="Let all other contributors lie, too: that breaks every promise that relies on them, and "
-    "none that the database's own noise keeps. (moment)",
-)
-@common.picture_file
+@command("audit", "agreement.json --trials 200")
 def audit_command(
-    file: Path | None,
-    where: str | None,
-    settings: tuple[str, ...],
-    pairs: tuple[str, ...],
+    file: ExistingFile | None,
+    *,
+    of: str | None,
+    set_: tuple[str, ...],
+    pair: tuple[str, ...],
+    rows: int = 30,
+    rows_each: int = 1,
     row_wise: bool,
+    columns: int = 1,
+    features: tuple[float, float] = (-1, 1),
+    target: tuple[float, float] = (-1, 1),
+    labels: bool,
+    trials: int = TRIALS,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
     liars: bool,
-    picture: Path | None,
-    trials: int,
-    confidence: float,
-    seed: int,
-    **known: Any,
+    plot: common.Picture | None,
 ) -> Answer:
     """Attack what the agreement in FILE promises, or an estimator that you name with --of.
 
     Exit code 1 if a promise is broken.
+
+    Options:
+        of: An estimator to attack instead, as module:Estimator.
+        set_: A parameter of it, as name=value with a JSON value.
+        pair: Neighbours to tell apart: target, features, middle, scale, or FIRST.csv,SECOND.csv
+            whose last column is the target. Default: all named ones.
+        rows: Rows of a named pair's tables.
+        rows_each: Rows of one person: then there are as many people as --rows, and the tables
+            differ in all rows of one of them.
+        row_wise: Do not tell the estimator whose row is whose.
+        columns: Features in these tables.
+        features: Their range.
+        target: Range of the target.
+        labels: The target is one of two classes, 0 and 1.
+        trials: Models to learn for each of two neighbours, and up to 50 times as many submissions.
+        confidence: Confidence of each lower bound; with --of, of all of them together.
+        seed: Seed of the crowd's noise.
+        liars: Let all other contributors lie, too: that breaks every promise that relies on them,
+            and none that the database's own noise keeps. (moment)
     """
     from blurfit.audit.agreements import audit_agreement, number_of_attacks
     from blurfit.audit.provers import Lie, lies
 
-    if (file is None) == (where is None):
+    if (file is None) == (of is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
     told: list[Lie] = []
     tried: Any = {"trials": trials, "confidence": confidence, "seed": seed}
-    if where is None:
+    if of is None:
         assert file is not None
         agreement = bf.Agreement.load(file)
         with common.watched("attack") as watch:
@@ -113,13 +97,14 @@ def audit_command(
     else:
         from blurfit.audit.estimators import Range, audit_estimator, load_estimator
 
-        tables = [_tables(pair, Range(**known)) for pair in pairs or PAIRS]
+        known = Range(rows, columns, features, target, labels, rows_each)
+        tables = [_tables(one, known) for one in pair or PAIRS]
         sys.path.insert(0, str(Path.cwd()))  # for an estimator of your own, in this folder
-        estimator = load_estimator(where, dict(map(_setting, settings)))
+        estimator = load_estimator(of, dict(map(_setting, set_)))
         findings = audit_estimator(estimator, tables, by_person=not row_wise, **tried)
-    subject = AGREEMENT if where is None else ESTIMATOR
-    if picture is not None:
-        common.save_picture(findings.plot, picture)
+    subject = AGREEMENT if of is None else ESTIMATOR
+    if plot is not None:
+        common.save_picture(findings.plot, plot)
     words: Any = report(findings, confidence, subject)
     if told:
         from rich.console import Group
@@ -244,33 +229,28 @@ def proofs_in_words(told: "Sequence[Lie]") -> str:
     )
 
 
-@common.command("verify", "model.json --agreement agreement.json")
-@click.argument("file", type=common.EXISTING_FILE)
-@click.option(
-    "--agreement",
-    "agreed",
-    type=common.EXISTING_FILE,
-    multiple=True,
-    help="The agreement that you were invited under: its key is the one that counts. For a receipt "
-    "over several waves, give one for each.",
-)
-def verify(file: Path, agreed: tuple[Path, ...]) -> Answer:
+@command("verify", "model.json --agreement agreement.json")
+def verify(file: ExistingFile, *, agreement: tuple[ExistingFile, ...]) -> Answer:
     """Check who signed a model, moments or a receipt (FILE), and say what that shows.
 
     Exit code 0 if everything that can be checked is right, 1 otherwise.
+
+    Options:
+        agreement: The agreement that you were invited under: its key is the one that counts. For a
+            receipt over several waves, give one for each.
     """
     from blurfit.contributor.journal import FORMAT
     from blurfit.model.release import examine
 
     agreements = []
-    for path in agreed:
-        agreement = common.load_agreed(path)
-        if not isinstance(agreement, bf.Agreement):
+    for path in agreement:
+        agreed = common.load_agreed(path)
+        if not isinstance(agreed, bf.Agreement):
             raise InvalidValueError(
                 f"Expected --agreement {str(path)!r} to be an agreement, and it is a plan: give "
                 "the one of the wave that the file is from."
             )
-        agreements.append(agreement)
+        agreements.append(agreed)
     text = file.read_bytes()
     if common.format_of(file) == FORMAT:
         found = _receipt(text, agreements)

@@ -9,71 +9,31 @@ import click
 import blurfit as bf
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
-from blurfit.cli._common import Answer
+from blurfit.cli._common import ExistingFile
+from blurfit.cli._options import Answer, command
 from blurfit.cli.administer import read
 from blurfit.errors import InvalidValueError, optional
 
 
-@common.command(
+@command(
     "contribute",
     "agreement.json people.csv --to http://127.0.0.1:8000 --invitations invitations.txt",
 )
-@common.agreement_file
-@click.argument("table", type=common.EXISTING_FILE)
-@common.service_or_file
-@common.out_file(
-    "Write submissions to this .parquet or .arrow file, for `blurfit learn`, and send nothing."
-)
-@click.option(
-    "--invitations",
-    type=common.EXISTING_FILE,
-    multiple=True,
-    help="A file with an invitation or a link for each row. With two databases: one file of joined "
-    "invitations (`blurfit invite --both`), or a file for each database.",
-)
-@click.option(
-    "--journal",
-    type=common.ANY_FILE,
-    help="Where to keep track of what was sent; default: beside the table.",
-)
-@click.option(
-    "--person",
-    metavar="COLUMN",
-    help="The column that says whose row it is, where people have several and the agreement has "
-    "diaries: each person is sent once, with all their rows. Invitations are for people then.",
-)
-@click.option(
-    "--other-people",
-    is_flag=True,
-    help="These are other people than those of a table that was blurred before, although all of "
-    "their answers are the same.",
-)
-@click.option(
-    "--receipt",
-    type=common.NEW_FILE,
-    help="Where to write a receipt, for `blurfit withdraw` and `blurfit verify`. Anyone who has it "
-    "can withdraw. Ask for it from the start.",
-)
-@common.public_option(
-    "First check that this is the file of public rows that the agreement names by its SHA-256."
-)
-@common.course_options(
-    "First check that the agreement follows from this plan and its --release files."
-)
 def contribute(
-    agreement: Path,
-    table: Path,
-    url: str | None,
-    patience: float,
-    out: Path | None,
-    invitations: tuple[Path, ...],
-    journal: Path | None,
+    agreement: ExistingFile,
+    table: ExistingFile,
+    *,
+    to: common.Address | None,
+    patience: common.Patience = 60.0,
+    out: common.Out | None,
+    invitations: tuple[ExistingFile, ...],
+    journal: common.AnyFile | None,
     person: str | None,
     other_people: bool,
-    receipt: Path | None,
-    public: Path | None,
-    plan_file: Path | None,
-    releases: tuple[Path, ...],
+    receipt: common.NewFile | None,
+    public: common.PublicFile | None,
+    plan: ExistingFile | None,
+    release: tuple[common.Releases, ...],
 ) -> Answer:
     """Blur each row of a TABLE and send it once, or write all to a file (--out).
 
@@ -81,6 +41,23 @@ def contribute(
     where it stopped, and no row is blurred twice. With a plan instead of an AGREEMENT, a lot
     decides which wave each row is in: that of its invitation, or in a collection that is open to
     anyone a coin, which the journal remembers. Rows whose wave comes later wait: run it again then.
+
+    Options:
+        out: Write submissions to this .parquet or .arrow file, for `blurfit learn`, and send
+            nothing.
+        invitations: A file with an invitation or a link for each row. With two databases: one file
+            of joined invitations (`blurfit invite --both`), or a file for each database.
+        journal: Where to keep track of what was sent; default: beside the table.
+        person (COLUMN): The column that says whose row it is, where people have several and the
+            agreement has diaries: each person is sent once, with all their rows. Invitations are
+            for people then.
+        other_people: These are other people than those of a table that was blurred before, although
+            all of their answers are the same.
+        receipt: Where to write a receipt, for `blurfit withdraw` and `blurfit verify`. Anyone who
+            has it can withdraw. Ask for it from the start.
+        public: First check that this is the file of public rows that the agreement names by its
+            SHA-256.
+        plan: First check that the agreement follows from this plan and its --release files.
     """
     agreed = common.load_agreed(agreement)
     if public is not None:
@@ -91,8 +68,8 @@ def contribute(
         common.require_agreed(public, agreed.first())
         common.encoded_public(public, agreed.schema)
     if isinstance(agreed, bf.Agreement):
-        common.read_course(agreed, plan_file, releases)
-    elif plan_file or releases or out:
+        common.read_course(agreed, plan, release)
+    elif plan or release or out:
         raise InvalidValueError(
             "Expected an agreement with --out, --plan or --release: a plan is sent to a service, "
             "which knows the wave that is collecting. `blurfit next` writes a wave's agreement."
@@ -103,7 +80,7 @@ def contribute(
             "Expected no --out: the agreement shares each record between two databases, and no "
             "file may hold both shares."
         )
-    if (url is None) == (out is None) and not agreed.databases:
+    if (to is None) == (out is None) and not agreed.databases:
         raise InvalidValueError("Expected either --to SERVICE or --out FILE.")
     options: dict[str, Any] = {"journal": journal, "other_people": other_people, "person": person}
     one = "row" if person is None else "person"
@@ -126,7 +103,7 @@ def contribute(
     waiting: dict[int, int] = {}
     with (
         common.watched("blur and send") as watch,
-        bf.Client.of(agreed, url, patience=patience) as client,
+        bf.Client.of(agreed, to, patience=patience) as client,
     ):
         client.check(agreed)
         options |= {"receipt": receipt, "progress": watch, "waiting": waiting.update}
@@ -141,7 +118,7 @@ def contribute(
     facts = {"rows": rows, "fingerprint": agreed.fingerprint}
     if isinstance(agreed, bf.Plan):
         facts["waiting"] = {str(group): count for group, count in waiting.items()}
-    step = "" if url is None else f"`blurfit status {agreement} --to {url}`."
+    step = "" if to is None else f"`blurfit status {agreement} --to {to}`."
     return Answer(facts, words, step)
 
 
@@ -191,27 +168,23 @@ def _tokens(paths: tuple[Path, ...], wanted: int) -> list[list[str]]:
     return found or [[] for _ in range(wanted)]
 
 
-@common.command("withdraw", "receipt.json")
-@click.argument("receipt", type=common.EXISTING_FILE)
-@click.option(
-    "--row",
-    "rows",
-    type=click.IntRange(1),
-    multiple=True,
-    help="Only this row of the table, counting from 1; may be given several times. Default: all.",
-)
-@common.patience
-def withdraw(receipt: Path, rows: tuple[int, ...], patience: float) -> Answer:
+@command("withdraw", "receipt.json")
+def withdraw(
+    receipt: ExistingFile, *, row: tuple[common.AtLeastOne, ...], patience: common.Patience = 60.0
+) -> Answer:
     """Withdraw the submissions of a RECEIPT, as long as their collection is open.
 
     This is final: what was withdrawn is refused if it is sent again, and its invitation stays used.
     Do not blur the same people again: that would give a second look at their records. If this is
     interrupted, run it again.
+
+    Options:
+        row: Only this row of the table, counting from 1; may be given several times. Default: all.
     """
     from blurfit.contributor.journal import Receipt
     from blurfit.contributor.journal import withdraw as ask
 
-    chosen = {row - 1 for row in rows} if rows else None
+    chosen = {one - 1 for one in row} if row else None
     found = ask(Receipt.load(receipt), chosen, patience=patience)
     if found.staying and not found.out:
         raise RefusedError(found.reason)
@@ -223,18 +196,15 @@ def withdraw(receipt: Path, rows: tuple[int, ...], patience: float) -> Answer:
     return Answer(asdict(found), told)
 
 
-@common.command("ledger", "--delta 1e-9")
-@common.with_default(
-    "--delta",
-    1e-6,
-    "The δ of the total.",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-)
-@click.option("--erase", is_flag=True, help="Erase all entries. What was sent stays sent.")
-def ledger(delta: float, erase: bool) -> Answer:
+@command("ledger", "--delta 1e-9")
+def ledger(*, delta: common.Share = 1e-6, erase: bool) -> Answer:
     """Tell what was sent from this account, to whom and when, and what it all adds up to.
 
     The list is a file of your own, in BLURFIT_HOME or ~/.blurfit, and nobody else sees it.
+
+    Options:
+        delta: The δ of the total.
+        erase: Erase all entries. What was sent stays sent.
     """
     from blurfit.contributor.account import Account, total
     from blurfit.theory.guarantees import at_most

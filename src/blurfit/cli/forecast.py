@@ -3,23 +3,22 @@ and `blurfit forecast` tells what a collection will achieve.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 import blurfit as bf
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.cli import _common as common
-from blurfit.cli._common import Answer
+from blurfit.cli._common import ExistingFile, PublicFile
+from blurfit.cli._options import Answer, Together, command
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
-from blurfit.errors import InvalidValueError, Progress
+from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
 
 if TYPE_CHECKING:
-    from blurfit.agreement.numbers import ProofCosts
     from blurfit.forecast.choices import Advice, PublicForecast
     from blurfit.forecast.population import People
     from blurfit.forecast.sweep import Forecast
@@ -36,25 +35,43 @@ _ONLY = {
 
 _NEEDED = {"moment": ("constant",), "input": ("dimension", "q_bound", "p_bound")}
 _OF_THE_NOISE = {"moment": ("sigma",), "input": ("sigma_u", "sigma_b")}
-_setting_options = common.options(
-    term_options("quorum", required=("quorum",)),
-    term_options("mechanism", "neighbours", "constant"),
-    click.option(
-        "--radius", type=float, help="Bound on the weighted columns' norm; default: 1. (moment)"
-    ),
-    click.option("--dimension", type=int, help="d, the length of q and p. (input)"),
-    click.option("--q-bound", type=float, help="R_q, bound on every record's ‖q‖. (input)"),
-    click.option("--p-bound", type=float, help="R_p, bound on every record's ‖p‖. (input)"),
-    term_options("weight_bound"),
-)
 
 
-@common.command("calibrate", "--epsilon 1 --delta 1e-6 --quorum 32768 --constant 0.5")
-@term_options("epsilon", "delta", required=("epsilon", "delta"))
-@_setting_options
-@term_options("local_epsilon", "local_delta", "rule", "split", "local_share", "debias")
-@click.option("--alpha", type=float, help="The paper's balance: ε ← αε. (input)")
-def calibrate(**typed: Any) -> Answer:
+def _number(flag: str, said: str, kind: type = float) -> click.Option:
+    return click.Option([flag], type=kind, help=said)
+
+
+def _setting() -> list[click.Option]:
+    return [
+        *term_options("quorum", "mechanism", "neighbours", "constant", required=("quorum",)),
+        _number("--radius", "Bound on the weighted columns' norm; default: 1. (moment)"),
+        _number("--dimension", "d, the length of q and p. (input)", int),
+        _number("--q-bound", "R_q, bound on every record's ‖q‖. (input)"),
+        _number("--p-bound", "R_p, bound on every record's ‖p‖. (input)"),
+        *term_options("weight_bound"),
+    ]
+
+
+_CALIBRATE = [
+    *term_options("epsilon", "delta", required=("epsilon", "delta")),
+    *_setting(),
+    *term_options("local_epsilon", "local_delta", "rule", "split", "local_share", "debias"),
+    _number("--alpha", "The paper's balance: ε ← αε. (input)"),
+]
+_GUARANTEE = [
+    _number("--epsilon", "Give ε to learn δ."),
+    _number("--delta", "Give δ to learn ε."),
+    *_setting(),
+    _number("--count", "How many honest records came; default: the quorum.", int),
+    _number("--sigma", "Noise on the sums. (moment)"),
+    _number("--sigma-u", "Noise on all q together. (input)"),
+    _number("--sigma-b", "Noise on all p together. (input)"),
+    _number("--ridge", "Δ_in, the ridge that the database adds. (input)"),
+]
+
+
+@command("calibrate", "--epsilon 1 --delta 1e-6 --quorum 32768 --constant 0.5")
+def calibrate(typed: Annotated[dict[str, Any], Together(_CALIBRATE)]) -> Answer:
     """Turn a promise (ε, δ) and public bounds into noise scales."""
     from blurfit.theory import input_calibration as of_input
 
@@ -65,16 +82,8 @@ def calibrate(**typed: Any) -> Answer:
     return Answer(calibration.to_dict(), calibration_report(calibration))
 
 
-@common.command("guarantee", "--delta 1e-6 --quorum 32768 --constant 0.5 --sigma 7.5 --count 20000")
-@click.option("--epsilon", type=float, help="Give ε to learn δ.")
-@click.option("--delta", type=float, help="Give δ to learn ε.")
-@_setting_options
-@click.option("--count", type=int, help="How many honest records came; default: the quorum.")
-@click.option("--sigma", type=float, help="Noise on the sums. (moment)")
-@click.option("--sigma-u", type=float, help="Noise on all q together. (input)")
-@click.option("--sigma-b", type=float, help="Noise on all p together. (input)")
-@click.option("--ridge", type=float, help="Δ_in, the ridge that the database adds. (input)")
-def guarantee(**typed: Any) -> Answer:
+@command("guarantee", "--delta 1e-6 --quorum 32768 --constant 0.5 --sigma 7.5 --count 20000")
+def guarantee(typed: Annotated[dict[str, Any], Together(_GUARANTEE)]) -> Answer:
     """Tell which promise given noise keeps: the inverse of calibrate."""
     from blurfit.agreement.statement import releases_in_words
     from blurfit.theory import input_calibration as of_input
@@ -88,9 +97,9 @@ def guarantee(**typed: Any) -> Answer:
     )
 
 
-def _asked(typed: Mapping[str, Any], *, noise: bool = False) -> tuple[str, dict[str, Any]]:
+def _asked(typed: dict[str, Any], *, noise: bool = False) -> tuple[str, dict[str, Any]]:
     """Return the mechanism and what was typed for it; refuse what only the other one knows."""
-    found = given(dict(typed))
+    found = given(typed)
     mechanism = found.pop("mechanism", "moment")
     other = "input" if mechanism == "moment" else "moment"
     if wrong := _flags(name for name in _ONLY[other] if name in found):
@@ -167,49 +176,92 @@ def _numbers(text: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def sweep_asked_for(
-    proposal: ProposalFile, mechanism: Mechanism | None, options: dict[str, Any]
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Asked:
+    """What a forecast is asked for.
+
+    Options:
+        contributors: How many people: a list such as 1e4,1e5, or a range, of two numbers per
+            decade.
+        epsilon: ε of the model; default: the file's, or 0.1:10.
+        delta: δ of the model; default: the file's, or 1e-6.
+        local_epsilon: Targets for a single submission, besides none.
+        local_delta: δ of a single submission; default: 1e-6.
+        mechanism: Only this one; default: both.
+        weight_bound: η, bound on the model's ‖w‖.
+        public_data: Public records like those to be collected, a table; default: generated ones.
+        public: Public rows of the features (a table), not the contributors' own: tell what they are
+            worth, by reading each collection with and without them. (moment)
+        spectrum: Eigenvalues of E[xxᵀ] to assume, instead of data.
+        explained: The R² of generated people, or of a spectrum.
+        events: Of a time to an event: the share of generated people who have it; default: a third.
+        rows_each: How many rows each person has, who sends their mean (diaries): tell what they add
+            to one.
+        alike: Of what differs between rows, the share that stays the same in a person; default:
+            0.5.
+        within: How far above the error without privacy still counts as close enough.
+        advise: Also choose the free terms, for the most people.
+        draws: Simulated collections.
+        seed: Seed of the simulation.
+    """
+
+    contributors: Annotated[Any, Numbers()] = "1e3:1e9"
+    epsilon: Annotated[tuple[float, ...] | None, Numbers()] = None
+    delta: float | None = None
+    local_epsilon: Annotated[tuple[float, ...] | None, Numbers()] = None
+    local_delta: float | None = None
+    mechanism: Mechanism | None = None
+    weight_bound: float | None = None
+    public_data: ExistingFile | None = None
+    public: PublicFile | None = None
+    spectrum: Annotated[tuple[float, ...] | None, Numbers()] = None
+    explained: float = 0.3
+    events: float | None = None
+    rows_each: int = 1
+    alike: float | None = None
+    within: float = TOLERANCE
+    advise: bool = False
+    draws: int = DRAWS
+    seed: int = 0
+    plot: common.Picture | None = None
+
+
+def sweep_asked_for(proposal: ProposalFile, asked: Asked) -> dict[str, Any]:
     """Return what to sweep over: options before the proposal, the proposal before defaults."""
     terms = dict(proposal.terms)
     terms.pop("quorum", None)  # as many as contribute
     terms.pop("colluders", None)  # of waves: here all of them are honest
-    planned = terms.pop("epsilon", None)
-    epsilons = options["epsilon"] or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0))
-    kind = terms.pop("mechanism", None) if mechanism is None else mechanism
-    terms.pop("mechanism", None)
-    local = terms.pop("local_epsilon", None)
-    targets = options["local_epsilon"] or ((local,) if local else ())
-    terms |= {
-        name: options[name]
-        for name in ("delta", "local_delta", "weight_bound")
-        if options[name] is not None
-    }
+    planned, kind, local = (
+        terms.pop(name, None) for name in ("epsilon", "mechanism", "local_epsilon")
+    )
+    kind = asked.mechanism or kind
+    targets = asked.local_epsilon or ((local,) if local else ())
+    typed = {name: getattr(asked, name) for name in ("delta", "local_delta", "weight_bound")}
+    terms |= {name: value for name, value in typed.items() if value is not None}
     if not targets:
         terms.pop("local_delta", None)
     return {
-        "epsilons": epsilons,
+        "epsilons": asked.epsilon or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0)),
         "mechanisms": (kind,) if kind else MECHANISMS,
         "local_epsilons": (None, *targets),
         "terms": terms,
     }
 
 
-def population_of(proposal: ProposalFile, options: dict[str, Any]) -> "People":
+def population_of(schema: "bf.Schema", asked: Asked) -> "People":
     """Return the people of a public file, of a spectrum, or generated ones."""
     from blurfit.forecast.population import Population
     from blurfit.forecast.sent import EVENTS, Exits
 
-    path, spectrum, explained = (options[name] for name in ("public_data", "spectrum", "explained"))
-    events = options.get("events")
-    if isinstance(proposal.schema.target, bf.TimeToEvent):
+    path, spectrum, events = asked.public_data, asked.spectrum, asked.events
+    if isinstance(schema.target, bf.TimeToEvent):
         if spectrum is not None or (path is not None and events is not None):
             raise InvalidValueError(
                 "Expected no --spectrum for a time to an event, and --events for generated people."
             )
         if path is not None:
-            return Exits.of_file(proposal.schema, path)
-        return Exits.generated(proposal.schema, events=EVENTS if events is None else events)
+            return Exits.of_file(schema, path)
+        return Exits.generated(schema, events=EVENTS if events is None else events)
     if events is not None:
         raise InvalidValueError("Expected no --events: the target is no time to an event.")
     if path is not None and spectrum is not None:
@@ -217,264 +269,169 @@ def population_of(proposal: ProposalFile, options: dict[str, Any]) -> "People":
             "Expected --public-data or --spectrum, not both: each describes the population."
         )
     if path is not None:
-        return Population.of_file(proposal.schema, path)
+        return Population.of_file(schema, path)
     if spectrum is not None:
-        return Population.of_spectrum(proposal.schema, spectrum, explained=explained)
-    return Population.generated(proposal.schema, explained=explained)
+        return Population.of_spectrum(schema, spectrum, explained=asked.explained)
+    return Population.generated(schema, explained=asked.explained)
 
 
-def refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
+def refuse_for_an_agreement(asked: Asked) -> None:
     """Refuse options for what an agreement has fixed."""
-    fixed = ("epsilon", "delta", "local_epsilon", "local_delta", "weight_bound")
-    given = [f"--{name.replace('_', '-')}" for name in fixed if options[name] is not None]
-    given += ["--advise"] if advising else []
-    if given:
+    fixed = ("epsilon", "delta", "local_epsilon", "local_delta", "weight_bound", "advise")
+    if typed := _flags(name for name in fixed if getattr(asked, name) not in (None, False)):
         raise InvalidValueError(
-            f"Expected no {', '.join(given)} with an agreement, which has fixed that; give a "
-            "proposal (.toml) to compare."
+            f"Expected no {typed} with an agreement, which has fixed that; give a proposal (.toml) "
+            "to compare."
         )
 
 
-@common.command("forecast", "schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16")
-@click.argument("file", type=common.EXISTING_FILE)
-@common.with_default(
-    "--contributors",
-    "1e3:1e9",
-    "How many people: a list such as 1e4,1e5, or a range, of two numbers per decade.",
-    type=Numbers(),
-)
-@click.option("--epsilon", type=Numbers(), help="ε of the model; default: the file's, or 0.1:10.")
-@click.option("--delta", type=float, help="δ of the model; default: the file's, or 1e-6.")
-@click.option(
-    "--local-epsilon", type=Numbers(), help="Targets for a single submission, besides none."
-)
-@click.option("--local-delta", type=float, help="δ of a single submission; default: 1e-6.")
-@click.option("--mechanism", type=click.Choice(MECHANISMS), help="Only this one; default: both.")
-@click.option("--weight-bound", type=float, help="η, bound on the model's ‖w‖.")
-@click.option(
-    "--public-data",
-    type=common.EXISTING_FILE,
-    help="Public records like those to be collected, a table; default: generated ones.",
-)
-@common.public_option(
-    "Public rows of the features (a table), not the contributors' own: tell what they are "
-    "worth, by reading each collection with and without them. (moment)"
-)
-@click.option(
-    "--spectrum", type=Numbers(), help="Eigenvalues of E[xxᵀ] to assume, instead of data."
-)
-@common.with_default("--explained", 0.3, "The R² of generated people, or of a spectrum.")
-@click.option(
-    "--events",
-    type=float,
-    help="Of a time to an event: the share of generated people who have it; default: a third.",
-)
-@common.with_default(
-    "--rows-each",
-    1,
-    "How many rows each person has, who sends their mean (diaries): tell what they add to one.",
-)
-@click.option(
-    "--alike",
-    type=float,
-    help="Of what differs between rows, the share that stays the same in a person; default: 0.5.",
-)
-@common.with_default(
-    "--within", TOLERANCE, "How far above the error without privacy still counts as close enough."
-)
-@click.option(
-    "--advise", "advising", is_flag=True, help="Also choose the free terms, for the most people."
-)
-@common.with_default("--draws", DRAWS, "Simulated collections.")
-@common.with_default("--seed", 0, "Seed of the simulation.")
-@common.picture_file
-def forecast_command(
-    file: Path,
-    contributors: tuple[float, ...],
-    mechanism: Mechanism | None,
-    within: float,
-    advising: bool,
-    draws: int,
-    seed: int,
-    picture: Path | None,
-    public: Path | None,
-    rows_each: int,
-    alike: float | None,
-    **options: Any,
-) -> Answer:
+@command("forecast", "schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16")
+def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
     """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
 
     Of a plan (.json) it is forecast what contributors who lie could do to the model. Of a time to
     an event, errors are those of hazards' coefficients. Nothing private is read: the people are
     generated, public or assumed.
     """
+    from blurfit.agreement.numbers import ProofCosts
     from blurfit.cli import _reports as reports
-    from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
+    from blurfit.forecast.choices import moved_by_liars
+    from blurfit.forecast.sweep import forecast, forecast_agreement, plain, whole_numbers
     from blurfit.schema.schema import titles
 
     if common.format_of(file) == bf.Plan.STATED["format"]:
-        return _forecast_plan(bf.Plan.load(file), options, seed)
+        return _forecast_plan(bf.Plan.load(file), asked)
     proposal = read_proposal(file)
-    sizes = whole_numbers(contributors)
-    shared: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
-    mechanism = _require_moment(proposal, mechanism, rows_each, public=public, advising=advising)
-    if alike is not None and rows_each == 1:
-        raise InvalidValueError("Expected --rows-each with --alike: how many rows each person has.")
-    if public is not None:
-        if advising or picture is not None or mechanism == "input":
-            raise InvalidValueError(
-                "Expected no --advise, --plot or --mechanism input with --public, which compares "
-                "two readings of moment."
-            )
-        with common.watched("forecast") as watch:
-            beside = _beside(proposal, public, options, shared, watch)
+    schema, agreement = proposal.schema, proposal.agreement
+    sizes = whole_numbers(asked.contributors)
+    shared: dict[str, Any] = {"contributors": sizes, "draws": asked.draws, "seed": asked.seed}
+    asked = _for_moment(schema, asked)
+    if asked.public is not None:
+        beside = _beside(proposal, asked, shared)
         return Answer(beside.to_dict(), reports.public_report(beside))
-    population, advice = population_of(proposal, options), []
-    shared |= {"rows_each": rows_each} | ({} if alike is None else {"alike": alike})
-    if proposal.agreement is not None:
-        refuse_for_an_agreement(options, advising)
-        with common.watched("forecast") as watch:
-            progress = common.steps(watch, len(sizes))
-            found = forecast_agreement(proposal.agreement, population, **shared, progress=progress)
-    else:
-        asked = sweep_asked_for(proposal, mechanism, options)
-        lines = math.prod(len(asked[axis]) for axis in ("mechanisms", "epsilons", "local_epsilons"))
+    if agreement is not None:
+        refuse_for_an_agreement(asked)
+    population, advice = population_of(schema, asked), []
+    shared |= {"rows_each": asked.rows_each}
+    shared |= {} if asked.alike is None else {"alike": asked.alike}
+    facts: dict[str, Any] = {"liars": None}
+    told = []
+    if agreement is None:
+        swept = sweep_asked_for(proposal, asked)
+        lines = math.prod(len(swept[axis]) for axis in ("mechanisms", "epsilons", "local_epsilons"))
         with common.watched("forecast") as watch:
             progress = common.steps(watch, lines * len(sizes))
-            found = forecast(proposal.schema, population, **asked, **shared, progress=progress)
-        if advising:
-            with common.watched("choose terms") as watch:
-                advice = _advice(proposal, population, found, asked["terms"], seed, watch)
-    if picture is not None:
-        common.save_picture(found.plot, picture)
-    moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, max(sizes))
-    facts = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
-    told = []
-    if moved is not None:
-        told.append(f"\n{reports.liars_in_words(moved, titles(proposal.schema))}")
-    if costs is not None:
-        facts["proofs"] = asdict(costs)
-        told.append(f"\n{costs.in_words()}")
-    return Answer(facts, [reports.forecast_report(found, within, advice), *told])
+            found = forecast(schema, population, **swept, **shared, progress=progress)
+        if asked.advise:
+            advice = _advice(schema, population, found, swept["terms"], asked.seed)
+    else:
+        with common.watched("forecast") as watch:
+            progress = common.steps(watch, len(sizes))
+            found = forecast_agreement(agreement, population, **shared, progress=progress)
+        with suppress(bf.InfeasibleError):
+            facts["liars"] = plain(moved_by_liars(agreement, population))
+            told.append(f"\n{reports.liars_in_words(facts['liars'], titles(schema))}")
+        if agreement.proofs:
+            costs = ProofCosts.of(agreement, max(sizes))
+            facts["proofs"] = asdict(costs)
+            told.append(f"\n{costs.in_words()}")
+    if asked.plot is not None:
+        common.save_picture(found.plot, asked.plot)
+    facts = found.to_dict() | {"advice": [asdict(one) for one in advice]} | facts
+    return Answer(facts, [reports.forecast_report(found, asked.within, advice), *told])
 
 
-def _require_moment(
-    proposal: ProposalFile,
-    mechanism: Mechanism | None,
-    rows_each: int,
-    *,
-    public: Path | None,
-    advising: bool,
-) -> Mechanism | None:
-    """Return the mechanism, which is `moment` for exits and for several rows of each person."""
-    exits = isinstance(proposal.schema.target, bf.TimeToEvent)
-    if not exits and rows_each == 1:
-        return mechanism
-    if mechanism == "input" or public is not None or (exits and (advising or rows_each > 1)):
-        what = "a time to an event" if exits else "--rows-each"
+def _for_moment(schema: "bf.Schema", asked: Asked) -> Asked:
+    """Refuse what cannot be asked together; the mechanism is `moment` for public rows, for exits
+    and for several rows of each person.
+    """
+    exits = isinstance(schema.target, bf.TimeToEvent)
+    by_input, several = asked.mechanism == "input", asked.rows_each > 1
+    if exits or several:
+        if by_input or asked.public or (exits and (asked.advise or several)):
+            what = "a time to an event" if exits else "--rows-each"
+            raise InvalidValueError(
+                f"Expected no --public and no --mechanism input with {what}"
+                f"{', no --advise and no --rows-each' if exits else ''}."
+            )
+        return replace(asked, mechanism="moment")
+    if asked.alike is not None:
+        raise InvalidValueError("Expected --rows-each with --alike: how many rows each person has.")
+    if asked.public is None:
+        return asked
+    if asked.advise or asked.plot is not None or by_input:
         raise InvalidValueError(
-            f"Expected no --public and no --mechanism input with {what}"
-            f"{', no --advise and no --rows-each' if exits else ''}."
+            "Expected no --advise, --plot or --mechanism input with --public, which compares two "
+            "readings of moment."
         )
-    return "moment"
+    return replace(asked, mechanism="moment")
 
 
-def _forecast_plan(plan: "bf.Plan", options: dict[str, Any], seed: int) -> Answer:
+def _forecast_plan(plan: "bf.Plan", asked: Asked) -> Answer:
     """Forecast what liars could do to a plan's model: its errors are not forecast."""
     from blurfit.cli import _reports as reports
     from blurfit.forecast.choices import moved_in_waves
     from blurfit.forecast.sweep import plain
     from blurfit.schema.schema import titles
 
-    refuse_for_an_agreement(options, advising=False)
-    population = population_of(ProposalFile(plan.schema), options)
-    moved = plain(moved_in_waves(plan, population, seed))
+    refuse_for_an_agreement(asked)
+    moved = plain(moved_in_waves(plan, population_of(plan.schema, asked), asked.seed))
     return Answer({"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)))
 
 
-def _moved_by_liars(proposal: ProposalFile, population: "People") -> dict[str, float | None] | None:
-    """Return by how much 1 % of liars could move each coefficient, where that can be told."""
-    from blurfit.forecast.choices import moved_by_liars
-    from blurfit.forecast.sweep import plain
-
-    if proposal.agreement is None:
-        return None
-    try:
-        found = moved_by_liars(proposal.agreement, population)
-    except bf.InfeasibleError:
-        return None
-    return plain(found)
-
-
-def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | None":
-    """Return what proofs cost under an agreement that has them."""
-    from blurfit.agreement.numbers import ProofCosts
-
-    if proposal.agreement is None or not proposal.agreement.proofs:
-        return None
-    return ProofCosts.of(proposal.agreement, contributors)
-
-
 def _advice(
-    proposal: ProposalFile,
-    population: "People",
-    found: "Forecast",
-    terms: dict[str, Any],
-    seed: int,
-    watch: Progress,
+    schema: "bf.Schema", people: "People", found: "Forecast", terms: dict[str, Any], seed: int
 ) -> "list[Advice]":
     """Return the best terms for each line, at the largest size."""
     from blurfit.forecast.choices import EVALUATIONS, advise
 
     lines = found.lines()
-    progress = common.steps(watch, EVALUATIONS * len(lines))
-    return [
-        advise(
-            proposal.schema,
-            population,
-            contributors=cases[-1].contributors,
-            epsilon=epsilon,
-            mechanism=kind,
-            local_epsilon=target,
-            terms=terms,
-            seed=seed,
-            progress=progress,
-        )
-        for (kind, epsilon, target), cases in lines.items()
-    ]
+    with common.watched("choose terms") as watch:
+        progress = common.steps(watch, EVALUATIONS * len(lines))
+        return [
+            advise(
+                schema,
+                people,
+                contributors=cases[-1].contributors,
+                epsilon=epsilon,
+                mechanism=kind,
+                local_epsilon=target,
+                terms=terms,
+                seed=seed,
+                progress=progress,
+            )
+            for (kind, epsilon, target), cases in lines.items()
+        ]
 
 
-def _beside(
-    proposal: ProposalFile,
-    public: Path,
-    options: dict[str, Any],
-    shared: dict[str, Any],
-    watch: Progress,
-) -> "PublicForecast":
+def _beside(proposal: ProposalFile, asked: Asked, shared: dict[str, Any]) -> "PublicForecast":
     """Forecast each collection alone and beside public rows."""
     from blurfit.forecast import choices
 
-    rows = common.encoded_public(public, proposal.schema)
+    assert asked.public is not None
+    schema, agreement = proposal.schema, proposal.agreement
+    rows = common.encoded_public(asked.public, schema)
     people: People
-    if options["public_data"] is None and options["spectrum"] is None:
+    if asked.public_data is None and asked.spectrum is None:
         people, rows = choices.people_and_rows(
-            proposal.schema, rows, explained=options["explained"], seed=shared["seed"]
+            schema, rows, explained=asked.explained, seed=asked.seed
         )
     else:
-        people = population_of(proposal, options)
-    sizes = len(shared["contributors"])
-    shared = shared | {"draws": min(shared["draws"], choices.DRAWS)}
-    if proposal.agreement is not None:
-        refuse_for_an_agreement(options, advising=False)
-        common.require_agreed(public, proposal.agreement)
-        return choices.forecast_agreement_beside(
-            proposal.agreement, people, rows, **shared, progress=common.steps(watch, sizes)
+        people = population_of(schema, asked)
+    shared = shared | {"draws": min(asked.draws, choices.DRAWS)}
+    with common.watched("forecast") as watch:
+        sizes = len(shared["contributors"])
+        if agreement is not None:
+            refuse_for_an_agreement(asked)
+            common.require_agreed(asked.public, agreement)
+            return choices.forecast_agreement_beside(
+                agreement, people, rows, **shared, progress=common.steps(watch, sizes)
+            )
+        axes = sweep_asked_for(proposal, asked)
+        del axes["mechanisms"]
+        if asked.local_epsilon is not None:
+            axes["local_epsilons"] = asked.local_epsilon
+        total = sizes * len(axes["epsilons"]) * len(axes["local_epsilons"])
+        return choices.forecast_beside(
+            schema, people, rows, **shared, **axes, progress=common.steps(watch, total)
         )
-    asked = sweep_asked_for(proposal, "moment", options)
-    axes = {name: asked[name] for name in ("epsilons", "local_epsilons", "terms")}
-    if options["local_epsilon"] is not None:
-        axes["local_epsilons"] = options["local_epsilon"]
-    total = sizes * len(axes["epsilons"]) * len(axes["local_epsilons"])
-    return choices.forecast_beside(
-        proposal.schema, people, rows, **shared, **axes, progress=common.steps(watch, total)
-    )

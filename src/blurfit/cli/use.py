@@ -9,68 +9,57 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import click
 
 import blurfit as bf
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
-from blurfit.cli._common import Answer
+from blurfit.cli._common import ExistingFile, NewFile, Out, Picture, PublicFile, Releases
+from blurfit.cli._options import Answer, command, for_scripts
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.private_files import replacing
 
 if TYPE_CHECKING:
-    from blurfit.learning.public_features import Balance, Family
+    from blurfit.learning.public_features import Balance
     from blurfit.model.course import Course
     from blurfit.model.statement import Published
     from blurfit.model.survival import SurvivalModel
-    from blurfit.model.tables import Shares
     from blurfit.schema.table_files import TableFile
 
 
-@common.command(
+@command(
     "learn",
     "agreement.json submissions.parquet --out learned.json --moments learned-moments.json",
 )
-@common.agreement_file
-@click.argument("files", nargs=-1, required=True)
-@common.out_file("Where the model is written.", default=Path("model.json"), show_default=True)
-@common.moments_file
-@common.with_default(
-    "--engine",
-    "local",
-    "This machine's cores, or a Dask cluster.",
-    type=click.Choice(["local", "dask"]),
-)
-@click.option("--scheduler", help="The cluster, such as tcp://10.0.0.1:8786; default: a new one.")
-@click.option(
-    "--workers", type=click.IntRange(1), help="How many threads, or workers of a new cluster."
-)
-@click.option(
-    "--receipt",
-    type=click.Path(path_type=Path),
-    help="Also record the release here, besides in the folders of the files: a file, or a folder "
-    "in which each agreement has its own. Needed as soon as one of FILES is a URL.",
-)
-@common.course_options("Learn a wave of this plan, together with its earlier waves (--release).")
 def learn(
-    agreement: Path,
+    agreement: ExistingFile,
     files: tuple[str, ...],
-    out: Path,
-    moments: Path | None,
-    engine: str,
+    *,
+    out: Out = Path("model.json"),
+    moments: common.MomentsOut | None,
+    engine: Literal["local", "dask"] = "local",
     scheduler: str | None,
-    workers: int | None,
-    receipt: Path | None,
-    plan_file: Path | None,
-    releases: tuple[Path, ...],
+    workers: common.AtLeastOne | None,
+    receipt: Annotated[Path | None, click.Path(path_type=Path)],
+    plan: ExistingFile | None,
+    release: tuple[Releases, ...],
 ) -> Answer:
     """Learn the one model of FILES of submissions: paths, folders, patterns or URLs.
 
     The release is recorded beside the files: running this again gives the same model, and a set of
     files that has changed is refused. To learn a wave of a plan, give --plan, and --release for
     each earlier wave.
+
+    Options:
+        out: Where the model is written.
+        engine: This machine's cores, or a Dask cluster.
+        scheduler: The cluster, such as tcp://10.0.0.1:8786; default: a new one.
+        workers: How many threads, or workers of a new cluster.
+        receipt: Also record the release here, besides in the folders of the files: a file, or a
+            folder in which each agreement has its own. Needed as soon as one of FILES is a URL.
+        plan: Learn a wave of this plan, together with its earlier waves (--release).
     """
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
@@ -84,7 +73,7 @@ def learn(
         raise InvalidValueError(
             f"Expected --moments FILE: all that is learned here are sums. {without_a_model(agreed)}"
         )
-    course = common.read_course(agreed, plan_file, releases)
+    course = common.read_course(agreed, plan, release)
     if course is None and agreed.wave is not None and agreed.wave.number > 1:
         raise InvalidValueError(
             f"Expected --plan and --release: {agreement} is wave {agreed.wave.number} of a plan, "
@@ -95,28 +84,28 @@ def learn(
         nullcontext(local) if engine == "local" else Cluster(scheduler, workers) as chosen,
         common.watched("learn") as watch,
     ):
-        release = release_files(agreed, files, chosen, receipt=receipt, progress=watch)
-    if moments is not None and release.moments is not None:
-        moments.write_text(release.moments, encoding="utf-8")
+        found = release_files(agreed, files, chosen, receipt=receipt, progress=watch)
+    if moments is not None and found.moments is not None:
+        moments.write_text(found.moments, encoding="utf-8")
     if agreed.sums_alone:
         words = f"Wrote {moments}: sums, and no model yet. {without_a_model(agreed)}"
         facts = {"moments": str(moments), "model": None}
-        if course is not None and release.moments is not None:
-            course = course.then(bf.PublishedMoments.from_json(release.moments))
+        if course is not None and found.moments is not None:
+            course = course.then(bf.PublishedMoments.from_json(found.moments))
             if len(course.releases) < len(course.plan):
-                given = *releases, moments or Path("MOMENTS")
-                return Answer(facts, words, after_wave(course, plan_file, given))
-            shown = "".join(f" --release {one}" for one in releases)
-            return Answer(facts, words, f"`blurfit fit {moments} --plan {plan_file}{shown}`.")
+                given = *release, moments or Path("MOMENTS")
+                return Answer(facts, words, after_wave(course, plan, given))
+            shown = "".join(f" --release {one}" for one in release)
+            return Answer(facts, words, f"`blurfit fit {moments} --plan {plan}{shown}`.")
         public = "" if agreed.sends == "everything" else " --public ROWS"
         return Answer(facts, words, f"`blurfit fit {moments}{public}`.")
     if course is None:
-        model = bf.PublishedModel.from_json(release.text())
+        model = bf.PublishedModel.from_json(found.text())
         return shown_model(model, out, moments, after_learning(out, moments))
-    if release.moments is None:
-        raise RefusedError(release.refusal or "This wave has no sums.")
-    course = course.then(bf.PublishedMoments.from_json(release.moments))
-    step = after_wave(course, plan_file, (*releases, moments or Path("MOMENTS")))
+    if found.moments is None:
+        raise RefusedError(found.refusal or "This wave has no sums.")
+    course = course.then(bf.PublishedMoments.from_json(found.moments))
+    step = after_wave(course, plan, (*release, moments or Path("MOMENTS")))
     return shown_model(course.model(), out, moments, step)
 
 
@@ -129,48 +118,33 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
     return f"`blurfit next {plan} {given} --out agreement{number}.json`, for wave {number}."
 
 
-@common.command("table", "moments.json income marital")
-@click.argument("moments", type=common.EXISTING_FILE)
-@click.argument("question", required=False)
-@click.argument("other", required=False)
-@click.option(
-    "--shares",
-    type=click.Choice(["total", "row", "column", "counts"]),
-    default="total",
-    show_default=True,
-    help="What a table of levels shows.",
-)
-@click.option("--quantile", type=float, help="A number's quantile instead of its mean, from bands.")
-@click.option(
-    "--population",
-    type=common.EXISTING_FILE,
-    help="Weight to a population whose shares and means are known: JSON, or CSV with the columns "
-    "question, level and value.",
-)
-@click.option(
-    "--draw",
-    type=click.IntRange(1),
-    help="Write so many rows that look like the people into --out, for tools that want rows. No "
-    "standard errors can be computed from them.",
-)
-@common.picture_file
-@common.out_file("Where rows are written (.csv, .xlsx); default: nowhere, they are only shown.")
+@command("table", "moments.json income marital")
 def table(
-    moments: Path,
+    moments: ExistingFile,
     question: str | None,
     other: str | None,
-    shares: "Shares",
+    *,
+    shares: Literal["total", "row", "column", "counts"] = "total",
     quantile: float | None,
-    population: Path | None,
-    draw: int | None,
-    picture: Path | None,
-    out: Path | None,
+    population: ExistingFile | None,
+    draw: common.AtLeastOne | None,
+    plot: Picture | None,
+    out: Out | None,
 ) -> Answer:
     """Tell means, shares and tables of published MOMENTS, with errors and tests.
 
     Without a QUESTION every question is described; with one, its shares or its mean; with an OTHER
     question, which has levels, the table of both, or the mean at each of its levels. Nothing of
     this costs privacy again.
+
+    Options:
+        shares: What a table of levels shows.
+        quantile: A number's quantile instead of its mean, from bands.
+        population: Weight to a population whose shares and means are known: JSON, or CSV with the
+            columns question, level and value.
+        draw: Write so many rows that look like the people into --out, for tools that want rows. No
+            standard errors can be computed from them.
+        out: Where rows are written (.csv, .xlsx); default: nowhere, they are only shown.
     """
     release = bf.PublishedMoments.load(moments)
     if draw is not None:
@@ -187,8 +161,8 @@ def table(
         found = release.mean(question, by=other)
     else:
         found = release.table(question, other, shares=shares)
-    if picture is not None:
-        common.save_picture(found.plot, picture)
+    if plot is not None:
+        common.save_picture(found.plot, plot)
     if out is not None:
         found.save(out)
     step = "`blurfit table --help` tells what else can be asked; `blurfit fit` makes models."
@@ -209,17 +183,14 @@ def _drawn(
     return Answer({"out": str(out), "rows": count}, words)
 
 
-model_questions = common.options(  # by which a model is asked more
-    click.option("--test", "hypotheses", help='Test hypotheses: "age = 0, hours = 2*age".'),
-    click.option("--effect", help="Tell, and draw, the mean along this QUESTION."),
-    common.picture_file,
-)
+Test = Annotated[str, 'Test hypotheses: "age = 0, hours = 2*age".']
+Effect = Annotated[str, "Tell, and draw, the mean along this QUESTION."]
 
 
 def ask_model(
     model: "bf.PublishedModel", hypotheses: str | None, effect: str | None, picture: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return facts and words that the options of `model_questions` ask for, and draw."""
+    """Return facts and words that the options --test and --effect ask for, and draw."""
     facts: dict[str, Any] = {}
     words: list[str] = []
     draw: Any = model.plot
@@ -235,64 +206,26 @@ def ask_model(
     return facts, words
 
 
-@common.command("fit", 'moments.json "income ~ age + education + C(marital)" --out income.json')
-@click.argument("moments", type=common.EXISTING_FILE)
-@click.argument("formula", required=False)
-@click.option(
-    "--ridge", type=float, help="Penalty ½·ridge·‖w‖² per person, instead of our shrinkage."
-)
-@click.option(
-    "--lasso", type=float, help="Penalty lasso·‖w‖₁ per person, which drops weak columns."
-)
-@click.option(
-    "--uneven", is_flag=True, help="Allow for residuals that spread unevenly: wider intervals."
-)
-@common.public_option(
-    "Public rows of the features (a table), not the contributors' own: a label is then "
-    "learned by exact logistic regression."
-)
-@click.option(
-    "--family",
-    type=click.Choice(["logistic", "poisson", "linear"]),
-    help="With --public: the kind of model; default: logistic for yes and no, else linear.",
-)
-@click.option(
-    "--by-group", is_flag=True, help="A model in each group, where the agreement has groups."
-)
-@click.option(
-    "--gap",
-    nargs=2,
-    metavar="GROUP OTHER",
-    help="What the other group's model explains of the gap between the means of two groups; with "
-    "bands of the target also medians and quarters.",
-)
-@click.option("--against", help="Compare with a smaller or a larger FORMULA: F, AIC and BIC.")
-@click.option(
-    "--table", type=common.NEW_FILE, help="Write the coefficients to this file (.csv, .xlsx)."
-)
-@model_questions
-@common.course_options(
-    "Where log-odds of an event were collected in waves: the plan, MOMENTS being of the last."
-)
-@common.out_file("Where the model is written; default: nowhere, it is only shown.")
+@command("fit", 'moments.json "income ~ age + education + C(marital)" --out income.json')
 def fit(
-    moments: Path,
+    moments: ExistingFile,
     formula: str | None,
+    *,
     ridge: float | None,
     lasso: float | None,
     uneven: bool,
-    public: Path | None,
-    family: "Family | None",
+    public: PublicFile | None,
+    family: Literal["logistic", "poisson", "linear"] | None,
     by_group: bool,
     gap: tuple[str, str] | None,
     against: str | None,
-    table: Path | None,
-    hypotheses: str | None,
-    effect: str | None,
-    picture: Path | None,
-    plan_file: Path | None,
-    releases: tuple[Path, ...],
-    out: Path | None,
+    table: NewFile | None,
+    test: Test | None,
+    effect: Effect | None,
+    plot: Picture | None,
+    plan: ExistingFile | None,
+    release: tuple[Releases, ...],
+    out: Out | None,
 ) -> Answer:
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
 
@@ -301,32 +234,48 @@ def fit(
     --effect, or how public rows match.
     Where exits were sent, FORMULA is the question by whose answers curves are compared; with --plan
     and --release coefficients are log-odds, of all waves together.
+
+    Options:
+        ridge: Penalty ½·ridge·‖w‖² per person, instead of our shrinkage.
+        lasso: Penalty lasso·‖w‖₁ per person, which drops weak columns.
+        uneven: Allow for residuals that spread unevenly: wider intervals.
+        public: Public rows of the features (a table), not the contributors' own: a label is then
+            learned by exact logistic regression.
+        family: With --public: the kind of model; default: logistic for yes and no, else linear.
+        by_group: A model in each group, where the agreement has groups.
+        gap (GROUP OTHER): What the other group's model explains of the gap between the means of two
+            groups; with bands of the target also medians and quarters.
+        against: Compare with a smaller or a larger FORMULA: F, AIC and BIC.
+        table: Write the coefficients to this file (.csv, .xlsx).
+        plan: Where log-odds of an event were collected in waves: the plan, MOMENTS being of the
+            last.
+        out: Where the model is written; default: nowhere, it is only shown.
     """
-    release = bf.PublishedMoments.load(moments)
-    course = common.read_course(release.agreement, plan_file, releases)
-    if isinstance(release.agreement.schema.target, bf.TimeToEvent):
-        hazards = release.survival() if course is None else course.then(release).survival()
-        return _survival(hazards, formula, picture)
+    published = bf.PublishedMoments.load(moments)
+    course = common.read_course(published.agreement, plan, release)
+    if isinstance(published.agreement.schema.target, bf.TimeToEvent):
+        hazards = published.survival() if course is None else course.then(published).survival()
+        return _survival(hazards, formula, plot)
     if course is not None:
         raise InvalidValueError("Expected --plan with waves of a time to an event alone.")
     if by_group or gap:
-        others = (public, family, ridge, lasso, against, hypotheses, effect, out, uneven or None)
+        others = (public, family, ridge, lasso, against, test, effect, out, uneven or None)
         if any(one is not None for one in others):
             raise InvalidValueError(
                 "Expected --by-group or --gap with a formula, --table and --plot alone: groups are "
                 "compared by least squares."
             )
-        return _groups(release, formula, gap, picture, table)
+        return _groups(published, formula, gap, plot, table)
     step = "run it again with `--out model.json` to keep this model and to predict with it."
     if out is not None:
         step = after_learning(out, None)
     if public is None:
         if family is not None:
             raise InvalidValueError("Expected --public FILE with --family.")
-        model = release.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
-        facts, words = ask_model(model, hypotheses, effect, picture)
+        model = published.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
+        facts, words = ask_model(model, test, effect, plot)
         if against is not None:
-            compared = model.compare(release.fit(against, uneven=uneven))
+            compared = model.compare(published.fit(against, uneven=uneven))
             facts["comparison"] = asdict(compared)
             words.append(str(compared))
         if table is not None:
@@ -340,16 +289,16 @@ def fit(
     from blurfit.agreement.statement import PUBLIC_ROWS_ASSUMED
     from blurfit.model.course import fit_public
 
-    common.require_agreed(public, release.agreement)
-    asked = release.formula(formula, None, None)
-    rows = common.read_public(public, release.agreement.schema, asked.features)
-    model, balance = fit_public(release, rows, asked, family=family)
-    facts, words = ask_model(model, hypotheses, effect, None if effect is None else picture)
-    if picture is not None and effect is None:
-        common.save_picture(balance.plot, picture)
+    common.require_agreed(public, published.agreement)
+    asked = published.formula(formula, None, None)
+    rows = common.read_public(public, published.agreement.schema, asked.features)
+    model, balance = fit_public(published, rows, asked, family=family)
+    facts, words = ask_model(model, test, effect, None if effect is None else plot)
+    if plot is not None and effect is None:
+        common.save_picture(balance.plot, plot)
     if table is not None:
         model.to_answers().save(table)
-    if not common.for_scripts():
+    if not for_scripts():
         click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
     return shown_model(model, out, None, step, words, public=_balance_facts(balance), **facts)
 
@@ -456,25 +405,23 @@ def after_learning(out: Path, moments: Path | None) -> str:
     return f"`blurfit predict {out} TABLE`, `blurfit statement {out}`{further}."
 
 
-@common.command("show", "model.json")
-@click.argument("file", type=common.EXISTING_FILE)
-@model_questions
-@click.option(
-    "--table-schema",
-    is_flag=True,
-    help="Print the columns of an agreement or a schema (.toml) as a Frictionless Table Schema.",
-)
+@command("show", "model.json")
 def show(
-    file: Path,
-    hypotheses: str | None,
-    effect: str | None,
-    picture: Path | None,
+    file: ExistingFile,
+    *,
+    test: Test | None,
+    effect: Effect | None,
+    plot: Picture | None,
     table_schema: bool,
 ) -> Answer | None:
     """Show what is in a FILE: an agreement, a plan, a model or moments.
 
     An agreement is shown with its promise, a plan with its waves, a model with its summary, and
     moments with their correlations. A model can be asked for a --test or an --effect.
+
+    Options:
+        table_schema: Print the columns of an agreement or a schema (.toml) as a Frictionless Table
+            Schema.
     """
     from blurfit.cli import _reports as reports
 
@@ -502,7 +449,7 @@ def show(
         step = f"`blurfit next {file} RELEASES` writes a wave's agreement."
     elif kind == "model":
         shown = bf.PublishedModel.load(file)
-        more, told = ask_model(shown, hypotheses, effect, None)
+        more, told = ask_model(shown, test, effect, None)
         facts = reports.model_facts(shown) | more
         words, step = "\n\n".join([str(shown.summary()), *told]), after_learning(file, None)
     elif kind == "moments":
@@ -514,47 +461,46 @@ def show(
             f"Expected {str(file)!r} to be an agreement, a plan, a model or moments in JSON, as "
             "blurfit writes them."
         )
-    if (hypotheses is not None or effect is not None) and kind != "model":
+    if (test is not None or effect is not None) and kind != "model":
         raise InvalidValueError(
             "Expected a model with --test or --effect: `blurfit fit` makes one."
         )
-    if picture is not None:
+    if plot is not None:
         if kind == "plan":
             raise InvalidValueError(
                 "Expected no --plot with a plan: only agreements, models and moments are drawn."
             )
         draw = shown.plot if effect is None else shown.effect(effect).plot
-        common.save_picture(draw, picture)
+        common.save_picture(draw, plot)
     return Answer({"kind": kind, **facts}, words, step)
 
 
 DIGITS = 5  # of a number's whole range: 1 where it goes from 0 to 100,000
 
 
-@common.command("predict", "model.json people.csv --out predictions.csv")
-@click.argument("model", type=common.EXISTING_FILE)
-@click.argument("table", type=common.EXISTING_FILE)
-@click.option(
-    "--intervals", is_flag=True, help="Add a lower and an upper bound to each prediction."
-)
-@common.with_default(
-    "--confidence",
-    0.95,
-    "Confidence of the intervals.",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-)
-@common.out_file("A CSV file with a line for each row; default: standard output.")
+@command("predict", "model.json people.csv --out predictions.csv")
 def predict(
-    model: Path, table: Path, intervals: bool, confidence: float, out: Path | None
+    model: ExistingFile,
+    table: ExistingFile,
+    *,
+    intervals: bool,
+    confidence: common.Share = 0.95,
+    out: Out | None,
 ) -> Answer | None:
-    """Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL."""
+    """Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL.
+
+    Options:
+        intervals: Add a lower and an upper bound to each prediction.
+        confidence: Confidence of the intervals.
+        out: A CSV file with a line for each row; default: standard output.
+    """
     from blurfit.schema.table_files import TableFile
 
     published = bf.PublishedModel.load(model)
     file = TableFile(table, published.agreement.schema, only=published.features)
     level = confidence if intervals else None
     if out is None:
-        if common.for_scripts():
+        if for_scripts():
             raise InvalidValueError("Expected --out besides --json: predictions are CSV.")
         _write(published, file, level, sys.stdout)
         return None
@@ -569,18 +515,16 @@ def predict(
     return Answer({"rows": rows, "out": str(out)}, f"Wrote {rows:,} predictions to {out}.", step)
 
 
-@common.command("statement", "model.json")
-@click.argument("file", type=common.EXISTING_FILE)
-@common.with_default(
-    "--format",
-    "markdown",
-    "markdown is rendered on a terminal; yaml is for OpenDP's registry of deployments, card "
-    "for a model hub.",
-    name="kind",
-    type=click.Choice(["markdown", "html", "yaml", "card"]),
-)
-def statement(file: Path, kind: str) -> Answer:
-    """Print the privacy statement of a published model or of moments in FILE."""
+@command("statement", "model.json")
+def statement(
+    file: ExistingFile, *, format_: Literal["markdown", "html", "yaml", "card"] = "markdown"
+) -> Answer:
+    """Print the privacy statement of a published model or of moments in FILE.
+
+    Options:
+        format_: markdown is rendered on a terminal; yaml is for OpenDP's registry of deployments,
+            card for a model hub.
+    """
     from blurfit.model.statement import as_card, as_html, as_markdown, as_yaml
 
     moments = common.format_of(file) == bf.PublishedMoments.FORMAT
@@ -589,15 +533,15 @@ def statement(file: Path, kind: str) -> Answer:
         "count": published.count,
         "quorum": published.agreement.quorum,
     }
-    if kind != "card":
-        text = {"markdown": as_markdown, "html": as_html, "yaml": as_yaml}[kind](published)
+    if format_ != "card":
+        text = {"markdown": as_markdown, "html": as_html, "yaml": as_yaml}[format_](published)
     elif isinstance(published, bf.PublishedModel):
         text = as_card(published)
     else:
         raise InvalidValueError(
             "Expected a model for --format card: fit one to the moments with `blurfit fit`."
         )
-    if kind == "markdown" and sys.stdout.isatty():
+    if format_ == "markdown" and sys.stdout.isatty():
         from rich.markdown import Markdown
 
         return Answer(facts, Markdown(text))
