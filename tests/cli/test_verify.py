@@ -24,8 +24,8 @@ def folder(tmp_path_factory):
         store.add(agreement, perturb(agreement, PEOPLE))
         text = store.publish_text(agreement.fingerprint)
         (place / "unsigned.json").write_text(text)
-        signed = Signatory(store, SIGNER).signed(agreement.fingerprint, "model", text)
-        (place / "model.json").write_text(signed.text)
+        signed, _ = Signatory(store, SIGNER).signed(agreement.fingerprint, "model", text)
+        (place / "model.json").write_text(signed)
     return place
 
 
