@@ -19,7 +19,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.simulation import make_census
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit_lab.experiments.cohort import Cohort, Window
-from blurfit_lab.experiments.figures import INPUT, Promise, agreement, from_sums
+from blurfit_lab.experiments.figures import INPUT, agreement, from_sums
 
 TRIALS = 100
 
@@ -53,7 +53,7 @@ def naive(people: Cohort, window: Window, contract: Agreement, seed: int) -> flo
 def shared(people: Cohort, window: Window, contract: Agreement, seed: int) -> float:
     """From running sums, by the exact sampler and the exact minimiser."""
     sums = people.training_sums(window)
-    weights = from_sums(contract, sums, None, np.random.default_rng(seed), label=False)
+    weights = from_sums(contract, sums, None, np.random.default_rng(seed))
     return people.test_sums(window).rmse(weights)
 
 
@@ -67,7 +67,7 @@ def main(path: Path | None, rounds: int) -> None:
     people.prepare()
     pass_over_data = perf_counter() - start
     window = people.window(2**21, 0)
-    contract = agreement(INPUT, people, Promise(1.0, 0.01), 2**21, label=False)
+    contract = agreement(INPUT, people, 1.0, 2**21)
     # The two agree up to noise, which at this n is small.
     assert abs(naive(people, window, contract, 0) - shared(people, window, contract, 0)) < 1e-3
     slow, _ = best_times(

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 _KNOWN_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
+_option = partial(click.option, show_default=True)
 
 
 def options(*decorators: Decorator) -> Decorator:
@@ -40,12 +42,9 @@ def _numbers(text: str) -> list[int]:
     ([512, 1000], [3, 4, 5])
     """
     if ":" in text:
-        first, last = text.split(":")
-        return list(range(int(first), int(last)))
-    return [
-        int(base) ** int(power) if power else int(base)
-        for base, _, power in (word.partition("^") for word in text.split(","))
-    ]
+        return list(range(*map(int, text.split(":"))))
+    words = (word.partition("^") for word in text.split(","))
+    return [int(base) ** int(power or 1) for base, _, power in words]
 
 
 def _listed(flag: str, name: str, default: str, help_text: str | None = None) -> Decorator:
@@ -54,17 +53,13 @@ def _listed(flag: str, name: str, default: str, help_text: str | None = None) ->
     def read(_context: object, _option: object, text: str) -> list[Any]:
         return [float(one) for one in text.split(",")] if flag == "--epsilon" else _numbers(text)
 
-    return click.option(
-        flag, name, default=default, show_default=True, help=help_text, callback=read
-    )
+    return _option(flag, name, default=default, help=help_text, callback=read)
 
 
 @click.command(epilog="Example: blurfit-lab reproduce noise --trials 1 --rows 5000 --out build/try")
 @click.argument("names", nargs=-1, type=click.Choice(_FIGURES))
-@click.option("--trials", default=100, show_default=True, help="Trials of each experiment.")
-@click.option(
-    "--workers", default=2, show_default=True, help="Processes; results do not depend on it."
-)
+@_option("--trials", default=100, help="Trials of each experiment.")
+@_option("--workers", default=2, help="Processes; results do not depend on it.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
@@ -72,31 +67,25 @@ def _listed(flag: str, name: str, default: str, help_text: str | None = None) ->
     "population.",
 )
 @click.option("--rows", type=int, help="Size of the generated population; default: 2,162,688.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
-@click.option(
-    "--out",
-    type=_FOLDER,
-    default=Path("build/figures"),
-    show_default=True,
-    help="Where CSV files and pictures go.",
-)
+@_option("--seed", default=0, help="Seed of everything random.")
+@_option("--out", type=_FOLDER, default="build/figures", help="Where CSV files and pictures go.")
 @click.option(
     "--table",
-    "table_files",
+    "tables",
     multiple=True,
     type=_KNOWN_FILE,
     help="A table of your own (.csv, .xlsx, .parquet): compare methods on it instead of figures.",
 )
 @click.option(
     "--schema",
-    "schema_files",
+    "schemas",
     multiple=True,
     type=_KNOWN_FILE,
     help="Its schema (.toml), with public bounds; once for each --table, or once for all.",
 )
 @click.option(
     "--rival",
-    "own",
+    "methods",
     multiple=True,
     help="A method beside ours: a rival of the laboratory by its name, or module:Class.",
 )
@@ -118,11 +107,8 @@ def reproduce(
     out: Path,
     plot_only: bool,
     page: Path | None,
-    table_files: tuple[Path, ...],
-    schema_files: tuple[Path, ...],
-    own: tuple[str, ...],
-    epsilons: list[float],
     as_json: bool,
+    **own: Any,
 ) -> None:
     """Run the paper's experiments, and what it claims and does not show: config → CSV → plot.
 
@@ -130,13 +116,12 @@ def reproduce(
     is given. An interrupted run continues where it stopped. With --table, methods are compared on
     tables of your own instead: ours by their defaults, and each --rival.
     """
-    if table_files:
-        told = _own_tables(table_files, schema_files, own, out, epsilons, trials)
+    if own["tables"]:
+        told = _own_tables(**own, out=out, trials=trials)
         click.echo(told.to_frame().to_json(orient="records") if as_json else str(told))
         return
     from blurfit_lab.experiments.cohort import Cohort
-    from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, write_page
-    from blurfit_lab.experiments.plots import draw
+    from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, draw, write_page
     from blurfit_lab.experiments.runner import Provenance, read_csv, run
 
     chosen = names or tuple(EXPERIMENTS)
@@ -172,24 +157,26 @@ def reproduce(
 
 
 def _own_tables(
-    files: tuple[Path, ...],
+    tables: tuple[Path, ...],
     schemas: tuple[Path, ...],
     methods: tuple[str, ...],
+    epsilons: list[float],
     out: Path,
-    *terms: Any,
+    trials: int,
 ) -> Any:
     """Compare ours and other methods on tables, and write lines, a table and a picture."""
     from blurfit_lab.experiments.contest import contest, load
     from blurfit_lab.experiments.everywhere import METHODS
 
-    if len(schemas) not in (1, len(files)):
+    if len(schemas) not in (1, len(tables)):
         raise click.UsageError("Give one --schema for all tables, or one for each --table.")
-    each = schemas * len(files) if len(schemas) == 1 else schemas
-    crowds = [load(file, schema) for file, schema in zip(files, each, strict=True)]
+    each = schemas * len(tables) if len(schemas) == 1 else schemas
+    crowds = [load(file, schema) for file, schema in zip(tables, each, strict=True)]
     out.mkdir(parents=True, exist_ok=True)
     lines, picture = out / "contest.jsonl", out / "contest.png"
     with watched("contest") as watch:
-        found = contest(crowds, [*METHODS, *methods], *terms, out=lines, progress=watch)
+        chosen = [*METHODS, *methods]
+        found = contest(crowds, chosen, epsilons, trials, out=lines, progress=watch)
     found.plot().savefig(picture, dpi=130)
     wrote(lines)
     wrote(picture)
@@ -237,14 +224,8 @@ def _cells(
 @_listed("--n", "sizes", "2^9,2^11,2^13,2^15")
 @_listed("--seeds", "seeds", "0:20", "From the first to before last.")
 @click.option("--rivals", is_flag=True, help="Beside the best of the laboratory's rivals.")
-@click.option(
-    "--neighbours", type=click.Choice(["replace", "zero-out"]), default="replace", show_default=True
-)
-@click.option(
-    "--against",
-    type=_KNOWN_FILE,
-    help="The --out of another version, whose losses are divided by.",
-)
+@_option("--neighbours", type=click.Choice(["replace", "zero-out"]), default="replace")
+@click.option("--against", type=_KNOWN_FILE, help="The --out of another version, to divide by.")
 def everywhere(
     task: str,
     methods: tuple[str, ...],
@@ -278,14 +259,13 @@ def everywhere(
 @click.command(epilog="Example: blurfit-lab rivals --family 'twelve small sets' --out build/small")
 @click.option("--family", "names", multiple=True, help="Families of populations; default: all.")
 @click.option("--only", type=click.Choice(["ours", "rivals"]), help="Only these lines.")
-@click.option("--trials", default=8, show_default=True, help="Trials of every cell.")
-@click.option("--most", default=100, show_default=True, help="Trials where the verdict is open.")
-@click.option("--persons", default=20, show_default=True, help="Trials of diaries and exits.")
-@click.option(
+@_option("--trials", default=8, help="Trials of every cell.")
+@_option("--most", default=100, help="Trials where the verdict is open.")
+@_option("--persons", default=20, help="Trials of diaries and exits.")
+@_option(
     "--out",
     type=_FOLDER,
-    default=Path("build/rivals"),
-    show_default=True,
+    default="build/rivals",
     help="Where results are kept; what is there already is not computed again.",
 )
 @click.option("--pages-only", is_flag=True, help="Only write the pages, from what --out holds.")
@@ -309,7 +289,7 @@ def rivals(
     the commit is the same. Real people are found by BLURFIT_DATA.
     """
     from blurfit_lab.experiments import headtohead
-    from blurfit_lab.experiments.persons import persons as compare_persons
+    from blurfit_lab.experiments.histories import persons as compare_persons
     from blurfit_lab.experiments.rival_pages import write
 
     known = {one.name: one for one in headtohead.FAMILIES}
@@ -333,7 +313,7 @@ def rivals(
 @click.command(epilog="Example: blurfit-lab coverage numbers --d 12 --out build/coverage.jsonl")
 @_cells_options
 @_listed("--n", "sizes", "2^15")
-@click.option("--draws", default=200, show_default=True)
+@_option("--draws", default=200)
 def coverage(
     task: str, methods: tuple[str, ...], out: Path, table_only: bool, draws: int, **which: Any
 ) -> None:
@@ -352,15 +332,10 @@ def coverage(
 
 
 @click.command()
-@click.option("--draws", default=20, show_default=True, help="Collections for each cell.")
+@_option("--draws", default=20, help="Collections for each cell.")
 @click.option("--table", "only", help="One of local, labels and shifted.")
 @click.option("--goals", is_flag=True, help="Only the cells that a goal is about.")
-@click.option(
-    "--out",
-    type=_FOLDER,
-    default=Path("build/public"),
-    show_default=True,
-)
+@_option("--out", type=_FOLDER, default="build/public")
 def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
     """Measure what public features are worth; with --draws 0, print what was measured."""
     from blurfit_lab.experiments.public import TABLES
@@ -372,27 +347,33 @@ def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
 
 
 _collections = options(
-    click.option("--trials", default=300, show_default=True, help="Collections for each cell."),
+    _option("--trials", default=300, help="Collections for each cell."),
     _listed("--n", "sizes", "2^13,2^15", "People."),
     _listed("--epsilon", "epsilons", "0.1,1"),
 )
+
+
+def _told(name: str, contest: Callable[..., Any], *terms: Any, digits: int) -> None:
+    """Run a contest, and print its table."""
+    from blurfit_lab.experiments.lines import markdown
+
+    with watched(name) as watch:
+        found = contest(*terms, watch)
+    click.echo(markdown(found, digits))
 
 
 @click.command()
 @_collections
 def tables(trials: int, sizes: list[int], epsilons: list[float]) -> None:
     """Measure how often intervals of tables hold the truth, and tests reject what is true."""
-    from blurfit_lab.experiments.lines import markdown
-    from blurfit_lab.experiments.tables import PEOPLE, contest
+    from blurfit_lab.experiments.answers import tables_contest
 
-    with watched("tables") as watch:
-        found = contest(PEOPLE, sizes, epsilons, trials, watch)
-    click.echo(markdown(found, 3))
+    _told("tables", tables_contest, sizes, epsilons, trials, digits=3)
 
 
 @click.command()
 @click.argument("what", type=click.Choice(["diaries", "intercepts", "survival", "hazards"]))
-@click.option("--trials", default=100, show_default=True, help="Of 2^13 people; fewer of more.")
+@_option("--trials", default=100, help="Of 2^13 people; fewer of more.")
 @_listed("--n", "sizes", "2^13,2^15,2^17")
 @_listed("--epsilon", "epsilons", "1,0.1")
 def histories(what: str, trials: int, sizes: list[int], epsilons: list[float]) -> None:
@@ -400,35 +381,22 @@ def histories(what: str, trials: int, sizes: list[int], epsilons: list[float]) -
     one by waves.
     """
     from blurfit_lab.experiments import histories as module
-    from blurfit_lab.experiments.lines import markdown
 
-    with watched(what) as watch:
-        found = getattr(module, what)(sizes, epsilons, trials, watch)
-    click.echo(markdown(found, 4))
+    _told(what, getattr(module, what), sizes, epsilons, trials, digits=4)
 
 
 @click.command()
 @_collections
 def groups(trials: int, sizes: list[int], epsilons: list[float]) -> None:
     """Measure how often intervals of groups, their differences and weighted answers hold."""
-    from blurfit_lab.experiments.groups import PEOPLE, groups_contest, weights_contest
-    from blurfit_lab.experiments.lines import markdown
+    from blurfit_lab.experiments.answers import groups_contest, weights_contest
 
-    with watched("weights") as watch:
-        weighted = weights_contest(sizes, epsilons, trials, watch)
-    click.echo(markdown(weighted, 4))
-    with watched("groups") as watch:
-        found = groups_contest(PEOPLE, sizes, epsilons, trials, watch)
-    click.echo(markdown(found, 3))
+    _told("weights", weights_contest, sizes, epsilons, trials, digits=4)
+    _told("groups", groups_contest, sizes, epsilons, trials, digits=3)
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=_FILE,
-    default=Path("lab/docs/errata.md"),
-    show_default=True,
-)
+@_option("--out", type=_FILE, default="lab/docs/errata.md")
 def errata(out: Path) -> None:
     """Compute the numbers of the errata again, and write their page."""
     from blurfit_lab.experiments.errata import render

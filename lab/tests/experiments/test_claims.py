@@ -3,10 +3,19 @@
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit_lab.experiments.claims import BIASED, DEBIASED, ExcessRisk, LocalTarget, PublicNumbers
-from blurfit_lab.experiments.figures import INPUT, LINES, MOMENT, NO_PRIVACY, PUBLISHED_INPUT
-from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, means, power, slope, write_page
-from blurfit_lab.experiments.plots import draw
+from blurfit_lab.experiments.figures import (
+    BIASED,
+    DEBIASED,
+    INPUT,
+    LINES,
+    MOMENT,
+    NO_PRIVACY,
+    PUBLISHED_INPUT,
+    ExcessRisk,
+    LocalTarget,
+    PublicNumbers,
+)
+from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, draw, means, power, slope, write_page
 from blurfit_lab.experiments.runner import Provenance, Row, write_csv
 
 pytestmark = pytest.mark.usefixtures("short_chains")

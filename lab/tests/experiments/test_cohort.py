@@ -22,14 +22,13 @@ def test_sums_of_a_window_are_those_of_its_rows(people, start, count) -> None:
     x, y, label = people.x[chosen], people.y[chosen], people.label[chosen]
     assert sums.gram == pytest.approx(x.T @ x, abs=1e-8)
     assert sums.moment == pytest.approx(x.T @ y, abs=1e-8)
-    assert sums.label_moment == pytest.approx(x.T @ label, abs=1e-8)
     w = np.linspace(-1, 1, x.shape[1])
     assert sums.rmse(w) == pytest.approx(np.sqrt(np.mean((y - x @ w) ** 2)) / 2)
-    assert sums.statistics(label=True).moment.tolist() == sums.label_moment.tolist()
     assert sums.scale == pytest.approx(people.intercept)
     for is_label, target in ((False, y), (True, label)):
         rows = np.column_stack([np.ones(count), x[:, :-1] / people.intercept, target])
-        assert sums.products(label=is_label) == pytest.approx(rows.T @ rows, abs=1e-7)
+        sums = people.training_sums(window, label=is_label)
+        assert sums.products() == pytest.approx(rows.T @ rows, abs=1e-7)
 
 
 def test_test_rows_follow_the_window_and_are_never_trained_on(people) -> None:
@@ -43,7 +42,7 @@ def test_test_rows_follow_the_window_and_are_never_trained_on(people) -> None:
         assert sums.gram == pytest.approx(people.x[test].T @ people.x[test], abs=1e-8)
         w = np.ones((1, people.x.shape[1]))
         right = (people.x[test] @ w[0] > 0) == (people.label[test] > 0)
-        assert people.accuracies(window, w)[0] == pytest.approx(right.mean())
+        assert people.scores(window, w, label=True)[0] == pytest.approx(right.mean())
 
 
 def test_at_the_largest_n_all_the_rest_is_tested(people) -> None:
@@ -58,7 +57,7 @@ def test_at_the_largest_n_all_the_rest_is_tested(people) -> None:
         assert sums.gram == pytest.approx(people.x[rest].T @ people.x[rest], abs=1e-7)
         w = np.linspace(-1, 1, people.x.shape[1])[None]
         right = (people.x[rest] @ w[0] > 0) == (people.label[rest] > 0)
-        assert people.accuracies(window, w)[0] == pytest.approx(right.mean())
+        assert people.scores(window, w, label=True)[0] == pytest.approx(right.mean())
 
 
 def test_the_training_risk_has_the_windows_rows(people) -> None:

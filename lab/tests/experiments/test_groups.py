@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from blurfit_lab.experiments.groups import (
+from blurfit_lab.experiments.answers import (
     COEFFICIENTS,
     NAMES,
     PEOPLE,
-    drawn,
+    grouped,
     groups_contest,
     levels,
     selected,
@@ -18,7 +18,7 @@ from blurfit_lab.experiments.groups import (
 
 @pytest.mark.parametrize("kind", PEOPLE)
 def test_the_line_is_true_in_each_group(kind: str) -> None:
-    people = drawn(kind, 6, 60_000, np.random.default_rng(1))
+    people = grouped(kind, 6, 60_000, np.random.default_rng(1))
     coefficients, means = truth(6)
     for place, name in enumerate(levels(6)):
         own = people["group"] == name
@@ -38,7 +38,7 @@ def test_weights_undo_the_selection() -> None:
 
 
 def test_few_trials_tell_everything() -> None:
-    found = groups_contest(["even"], [8192], [4.0], trials=6)
+    found = groups_contest([8192], [4.0], trials=6, kinds=["even"])
     assert len(found) == 3
     assert (found["coefficients"] > 0.8).all()
     assert (found["told"] > 0.5).all()

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from blurfit import InvalidValueError
 from blurfit_lab.cli import main
-from blurfit_lab.experiments import headtohead, persons, rival_pages
+from blurfit_lab.experiments import headtohead, histories, rival_pages
 from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND
 from blurfit_lab.experiments.headtohead import FAMILIES, Family, judged, means_of, near, over
 from blurfit_lab.experiments.lines import Cell
@@ -139,7 +139,7 @@ def test_an_unknown_family_is_refused_by_name():
 
 def test_persons_are_compared_by_their_errors(tmp_path: Path):
     out = tmp_path / "persons.jsonl"
-    persons.persons([1500], [8.0], 2, out)
+    histories.persons([1500], [8.0], 2, out)
     found = pd.read_json(out, lines=True).set_index(["what", "method"]).error
     assert found["slopes", "no privacy"] < found["slopes", "own regressions"] < 0.2
     assert found["slopes", "AdaSSP of persons"] < 0.2

@@ -10,13 +10,11 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit_lab.experiments import figures
-from blurfit_lab.experiments.figures import PaperFigure
+from blurfit_lab.experiments.figures import ExcessRisk, PaperFigure
 from blurfit_lab.experiments.runner import (
     Provenance,
     Row,
-    cell_names,
     known_of,
-    numbers_of,
     read_csv,
     run,
     write_csv,
@@ -135,10 +133,9 @@ def test_a_journal_has_whole_cells_of_its_own_question(tmp_path, cut) -> None:
     assert known_of(journal, {"trials": 4}) == {}
 
 
-def test_cells_are_within_the_population_and_read_again() -> None:
-    cells = cell_names(range(1000), (0.1, 1.0), (500, 900, 980), 100)  # only their number counts
+def test_cells_are_within_the_population() -> None:
+    cells = ExcessRisk(quorums=(500, 900, 980)).cells(range(1000), 100)  # only their number counts
     assert cells == [f"{epsilon}:{n}:100" for epsilon in (0.1, 1.0) for n in (500, 900)]
-    assert numbers_of(cells[1]) == (0.1, 900, 100)
 
 
 def test_facts(tmp_path) -> None:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from blurfit_lab.experiments.tables import PEOPLE, QUESTIONS, contest, drawn, truths
+from blurfit_lab.experiments.answers import KINDS, QUESTIONS, drawn, tables_contest, truths
 
 
-@pytest.mark.parametrize("kind", PEOPLE)
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_true_is_the_people_s_own(kind: str) -> None:
     people = drawn(kind, 50_000, np.random.default_rng(1))
     found = truths(people)
@@ -20,7 +20,7 @@ def test_what_is_true_is_the_people_s_own(kind: str) -> None:
 
 
 def test_few_trials_tell_every_question_and_both_tests() -> None:
-    found = contest(["even"], [4096], [1.0], trials=12)
+    found = tables_contest([4096], [1.0], trials=12, kinds=["even"])
     assert list(found.columns[:3]) == ["people", "n", "epsilon"]
     assert set(QUESTIONS) < set(found.columns)
     assert (found[list(QUESTIONS)].to_numpy() > 0.7).all()

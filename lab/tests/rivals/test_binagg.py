@@ -17,7 +17,7 @@ def mu_kept(budget: Spending, dimension: int, neighbours: str) -> float:
     """What all four parts are together, from their noise alone."""
     replace = neighbours == "replace"
     tree = -2 * ndtri(expit(-budget.tree * (2 if replace else 1)))
-    count = (math.sqrt(2) if replace else 1.0) / budget.count
+    count = (math.sqrt(2) if replace else 1.0) / budget.counts
     features = (2.0 if replace else 1.0) * math.sqrt(dimension) / budget.features
     target = (2.0 if replace else 1.0) / budget.target
     return math.sqrt(tree**2 + count**2 + features**2 + target**2)

@@ -11,8 +11,8 @@ from blurfit.audit.examination import examine
 from blurfit.learning.sums import Statistics
 from blurfit.theory.gaussian import mu_of
 from blurfit_lab.rivals import GradientPerturbationClassifier, GradientPerturbationRegressor
-from blurfit_lab.rivals.gradient import descend, into_balls
-from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, minimiser
+from blurfit_lab.rivals.perturbation import descend
+from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, into_ball, minimiser
 
 
 def records(rows: int = 200, columns: int = 2):
@@ -26,9 +26,8 @@ def risk_of(x, y, eta=2.0) -> SquaredRisk:
     return SquaredRisk(Statistics(len(y), x.T @ x, x.T @ y), eta)
 
 
-def test_into_balls() -> None:
-    weights = np.array([[3.0, 4.0], [0.1, 0.0]])
-    into_balls(weights, 1.0)
+def test_into_ball() -> None:
+    weights = into_ball(np.array([[3.0, 4.0], [0.1, 0.0]]), 1.0)
     assert weights == pytest.approx(np.array([[0.6, 0.8], [0.1, 0.0]]))
 
 

@@ -98,7 +98,7 @@ def test_renyis_divergence_by_integration() -> None:
 
 def test_gamma_spends_epsilon_and_no_more() -> None:
     terms = {"mixtures": 50, "sketches": 3, "neighbours": "zero-out"}
-    gamma = renyi_gamma(1.0, 1e-5, square=1.0, **terms)
+    gamma = renyi_gamma(1.0, 1e-5, Mixtures(1.0, 50, 3, tail=4.0), "zero-out")
     classical = math.sqrt(2 * math.log(3.75e5) * 50) / gamma
     assert renyi_epsilon(1 / gamma, delta=1e-5 / 3, **terms) + classical == pytest.approx(1.0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, kstest, uniform
 
-from blurfit_lab.rivals.rival import exponential_in_norm, on_sphere
+from blurfit_lab.rivals.rival import exponential_in_norm
 
 
 @pytest.mark.statistical
@@ -22,7 +22,3 @@ def test_in_one_dimension_it_is_laplace() -> None:
     generator = np.random.default_rng(4)
     drawn = np.array([exponential_in_norm(1, 2.0, generator)[0] for _ in range(20_000)])
     assert kstest(drawn, "laplace", args=(0, 0.5)).pvalue > 1e-3
-
-
-def test_directions_have_length_one() -> None:
-    assert np.linalg.norm(on_sphere(7, np.random.default_rng(0))) == pytest.approx(1.0)

@@ -7,8 +7,8 @@ from scipy.stats import gamma, kstest
 from blurfit import InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import OutputPerturbationClassifier, OutputPerturbationRegressor
-from blurfit_lab.rivals.perturbation import forecast_ridge, into_ball, sensitivity
-from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, minimiser
+from blurfit_lab.rivals.perturbation import forecast_ridge, sensitivity
+from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, into_ball, minimiser
 
 RIDGE, ETA = 2.0, 1.5
 

@@ -8,10 +8,10 @@ table serves all trials, all methods and all n.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,35 +32,24 @@ BLOCKS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class WindowSums:
-    """Σxxᵀ, Σyx, Σy² and Σlx over some rows, where y is the number and l = ±1 the label."""
+class WindowSums(Statistics):
+    """Σxxᵀ, Σyx and Σy² over some rows, where y is the number, or the label ±1."""
 
-    count: int
-    gram: FloatArray
-    moment: FloatArray
-    square: float
-    label_moment: FloatArray
-
-    def statistics(self, *, label: bool) -> Statistics:
-        """What least squares of y, or of l, needs."""
-        return Statistics(self.count, self.gram, self.label_moment if label else self.moment)
-
-    def products(self, *, label: bool) -> FloatArray:
-        """Σ(1, v)(1, v)ᵀ over the features' columns and y, or l, as joint moments take them: x is
-        s·(v, 1), and Σs² tells s.
-        """
-        target = self.label_moment if label else self.moment
-        square = float(self.count) if label else self.square
-        scaled = np.append(target, square) / self.scale
-        scaled[-1] = square
-        gram = np.block([[self.gram / self.scale**2, scaled[:-1, None]], [scaled[None, :]]])
-        order = [len(target) - 1, *range(len(target) - 1), len(target)]
-        return np.asarray(gram[np.ix_(order, order)])
+    square: float = 0.0
 
     @property
     def scale(self) -> float:
         """s, the value of the intercept's column."""
         return math.sqrt(self.gram[-1, -1] / self.count)
+
+    def products(self) -> FloatArray:
+        """Σ(1, v)(1, v)ᵀ over the features' columns and y, as joint moments take them: x is
+        s·(v, 1), and Σs² tells s.
+        """
+        target = self.moment[:, None] / self.scale
+        whole = np.block([[self.gram / self.scale**2, target], [target.T, self.square]])
+        order = [len(target) - 1, *range(len(target) - 1), len(target)]
+        return np.asarray(whole[np.ix_(order, order)])
 
     def mean_squared_error(self, weights: FloatArray) -> float:
         """Mean of (y − w·x)² over these rows: (wᵀGw − 2c·w + Σy²)/n."""
@@ -101,16 +90,8 @@ class Cohort:
         x, y = census.schema.encode(census.table)
         wanted = census.label_schema.target
         label = wanted.scale(np.asarray(census.table[wanted.name]))
-        return cls(
-            np.ascontiguousarray(x[order]),
-            y[order],
-            label[order],
-            census.schema,
-            census.label_schema,
-            census.name,
-            census.synthetic,
-            seed,
-        )
+        rows = np.ascontiguousarray(x[order]), y[order], label[order]
+        return cls(*rows, census.schema, census.label_schema, census.name, census.synthetic, seed)
 
     @classmethod
     def load(cls, data: Path | None, *, rows: int | None = None, seed: int = 0) -> "Cohort":
@@ -149,9 +130,10 @@ class Cohort:
         start = BLOCK * int(generator_for([self.seed, n, trial]).integers(len(self._running) - 1))
         return Window(start, n, min(max(n // 4, BLOCK), len(self) - n))
 
-    def training_sums(self, window: Window) -> WindowSums:
+    def training_sums(self, window: Window, *, label: bool = False) -> WindowSums:
         """Of the window's n rows."""
-        return self._unpack(self._between(window.start, window.count), window.count)
+        packed = self._between(window.start, window.count)
+        return self._unpack(packed, window.count, label=label)
 
     def test_sums(self, window: Window) -> WindowSums:
         """Of the rows that follow; where they are all the others, of the whole less the window."""
@@ -164,36 +146,30 @@ class Cohort:
 
     def training_risk(self, window: Window) -> LogisticRisk:
         """The logistic losses of the window's rows, to be minimised from the optimum of all."""
-        return LogisticRisk(self._rows(window.start, window.count), start=self.optimum)
+        stop = window.start + window.count
+        spans = [slice(window.start, min(stop, self._blocked))]
+        if stop > self._blocked:
+            spans.append(slice(0, stop - self._blocked))
+        return LogisticRisk([(self.x[one], self.label[one]) for one in spans], start=self.optimum)
 
     def training_values(self, window: Window, *, label: bool) -> FloatArray:
         """The columns v of the window's rows, in [−1, 1], and y, or the label, last."""
-        places = (window.start + np.arange(window.count)) % self._blocked
-        found = self.x[places] / self.intercept
+        places = self._places(window.start, window.count)
+        found: FloatArray = self.x[places] / self.intercept
         found[:, -1] = (self.label if label else self.y)[places]
         return found
 
-    def accuracies(self, window: Window, weights: FloatArray) -> FloatArray:
-        """The share of test labels that each row of weights gets right."""
-        right, tested = np.zeros(len(weights)), 0
-        for x, label in self.test_rows(window):
-            right += ((x @ weights.T > 0) == (label > 0)[:, None]).sum(axis=0)
-            tested += len(label)
-        return right / tested
-
     def scores(self, window: Window, weights: FloatArray, *, label: bool) -> list[float]:
         """RMSE, or the accuracy for labels, of each row of weights on the window's test rows."""
-        if label:
-            return [float(value) for value in self.accuracies(window, weights)]
-        tested = self.test_sums(window)
-        return [tested.rmse(one) for one in weights]
-
-    def test_rows(self, window: Window) -> list[tuple[FloatArray, FloatArray]]:
-        """x and label of the window's test rows, in parts."""
-        parts = self._rows((window.start + window.count) % self._blocked, window.tested)
-        if window.tested == len(self) - window.count:
-            return [*parts[:-1], *self._tail(parts[-1], window)]
-        return parts
+        if not label:
+            tested = self.test_sums(window)
+            return [tested.rmse(one) for one in weights]
+        left = min(window.tested, self._blocked - window.count)
+        places = self._places(window.start + window.count, left)
+        if window.tested == len(self) - window.count:  # those after the last whole block, too
+            places = np.append(places, np.arange(self._blocked, len(self)))
+        right = (self.x[places] @ weights.T > 0) == (self.label[places] > 0)[:, None]
+        return [float(one) for one in right.mean(axis=0)]
 
     @cached_property
     def optimum(self) -> FloatArray:
@@ -205,22 +181,25 @@ class Cohort:
         """Compute what all trials share, before there are several workers."""
         _ = self._running, self._whole, self.optimum
 
-    @cached_property
+    @property
     def _blocked(self) -> int:
         return len(self) // BLOCK * BLOCK
+
+    def _places(self, start: int, count: int) -> Any:
+        return (start + np.arange(count)) % self._blocked
+
+    def _stacked(self, rows: slice) -> FloatArray:
+        return np.column_stack([self.x[rows], self.y[rows], self.label[rows]])
 
     @cached_property
     def _running(self) -> FloatArray:
         """Row k: the packed sums of zzᵀ over the first k blocks, z = (x, y, l)."""
         d = self.x.shape[1] + 2
-        upper = forms.places(d)
+        upper, at_once = forms.places(d), BLOCKS_AT_ONCE * BLOCK
         sums = np.zeros((self._blocked // BLOCK + 1, len(upper[0])))
-        z = np.empty((BLOCKS_AT_ONCE * BLOCK, d))
-        for first in range(0, self._blocked, len(z)):
-            rows = slice(first, min(first + len(z), self._blocked))
-            part = z[: rows.stop - rows.start]
-            part[:, :-2], part[:, -2], part[:, -1] = self.x[rows], self.y[rows], self.label[rows]
-            blocks = part.reshape(-1, BLOCK, d)
+        for first in range(0, self._blocked, at_once):
+            rows = slice(first, min(first + at_once, self._blocked))
+            blocks = self._stacked(rows).reshape(-1, BLOCK, d)
             products = np.matmul(blocks.transpose(0, 2, 1), blocks)
             begin = first // BLOCK + 1
             sums[begin : begin + len(blocks)] = products[:, upper[0], upper[1]]
@@ -229,39 +208,15 @@ class Cohort:
     @cached_property
     def _whole(self) -> FloatArray:
         """Sums of products over all rows, those after the last whole block included."""
-        z = np.column_stack(
-            [self.x[self._blocked :], self.y[self._blocked :], self.label[self._blocked :]]
-        )
-        upper = forms.places(z.shape[1])
-        return np.asarray(self._running[-1] + (z.T @ z)[upper])
+        z = self._stacked(slice(self._blocked, None))
+        return np.asarray(self._running[-1] + (z.T @ z)[forms.places(z.shape[1])])
 
     def _between(self, start: int, count: int) -> FloatArray:
         first, last = start // BLOCK, (start + count) // BLOCK
-        blocks = len(self._running) - 1
-        if last <= blocks:
-            return np.asarray(self._running[last] - self._running[first])
-        around = self._running[-1] - self._running[first] + self._running[last - blocks]
-        return np.asarray(around)
+        around, rest = divmod(last, len(self._running) - 1)
+        return np.asarray(around * self._running[-1] + self._running[rest] - self._running[first])
 
-    def _unpack(self, packed: FloatArray, count: int) -> WindowSums:
-        d = self.x.shape[1] + 2
-        full = forms.unpack(packed, d)
-        return WindowSums(count, full[:-2, :-2], full[:-2, -2], float(full[-2, -2]), full[:-2, -1])
-
-    def _rows(self, start: int, count: int) -> list[tuple[FloatArray, FloatArray]]:
-        """Views of the rows of a window, in one part or two."""
-        stop = start + count
-        spans = [slice(start, min(stop, self._blocked))]
-        if stop > self._blocked:
-            spans.append(slice(0, stop - self._blocked))
-        return [(self.x[span], self.label[span]) for span in spans]
-
-    def _tail(
-        self, last: tuple[FloatArray, FloatArray], window: Window
-    ) -> Sequence[tuple[FloatArray, FloatArray]]:
-        """The last part without what is trained on, and the rows after the last whole block."""
-        extra = len(self) - self._blocked
-        kept = len(last[1]) - extra
-        after = slice(self._blocked, None)
-        assert window.tested >= extra
-        return [(last[0][:kept], last[1][:kept]), (self.x[after], self.label[after])]
+    def _unpack(self, packed: FloatArray, count: int, *, label: bool = False) -> WindowSums:
+        full, target = forms.unpack(packed, self.x.shape[1] + 2), -1 if label else -2
+        gram, moment = full[:-2, :-2], full[:-2, target]
+        return WindowSums(count, gram, moment, square=float(full[target, target]))

@@ -1,19 +1,25 @@
-"""The paper's four figures, and the methods that are their lines.
+"""The paper's four figures, what it claims and does not show, and the methods that are their lines.
 
 **Methods.** The lines of the figures, and ours beside them, from one window's sums or rows. Each
-takes a ridge (in all, not per record) or None for its public default. All keep the same
-promise, (ε, δ) for neighbours that replace one record (or ε alone), except "input (published)",
-whose promise is the paper's: for zeroing one out, and not proved.
+takes a ridge (in all, not per record) or None for its public default. All keep the same promise, ε
+and δ = 0.01 for neighbours that replace one record (or ε alone), except "input (published)", whose
+promise is the paper's: for zeroing one out, and not proved.
 
-**Figures.** Error against n for each method, tuned as in the paper, and not.
+**Figures.** Error against n for each method, tuned as in the paper, and not. "With each method we
+found the best parameter for the largest size of training dataset, then used it for other sizes":
+variant "tuned", which reads the test scores of private data and so is not private. Variant
+"default" uses public defaults only.
 
-"With each method we found the best parameter for the largest size of training dataset, then used it
-for other sizes": variant "tuned", which reads the test scores of private data and so is not
-private. Variant "default" uses public defaults only.
+**Claims.** Its rate, its noise and its local ε:
+
+* risk: the excess empirical risk J(w) − J(ŵ) of least squares against n, beside Theorem 2's 1/n.
+* noise: σ_u, σ_b, certified excess risk and a submission's exact ε against Corollary 1's, which is
+  for ε < 1 only: from public facts alone.
+* target: the error if a submission, too, must keep ε_l, with and without debiasing.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -28,11 +34,15 @@ from blurfit.estimators.mechanisms import DEFAULT_SPLIT, public_ball
 from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import Generator, sampler_for, totals_of_products, weights_of
 from blurfit.simulation.waves import fit_in_waves
+from blurfit.theory.gaussian import mu_of
+from blurfit.theory.input_calibration import calibrate
+from blurfit.theory.moments import Reach, calibrate_moment, sensitivity
+from blurfit.theory.planning import public_weights
+from blurfit_lab import rivals
 from blurfit_lab.experiments.cohort import Cohort, Window, WindowSums
 from blurfit_lab.experiments.runner import Row, seeded
-from blurfit_lab.rivals import ObjectivePerturbationClassifier, ObjectivePerturbationRegressor
-from blurfit_lab.rivals.perturbation import forecast_ridge, into_ball, sensitivity
-from blurfit_lab.rivals.rival import LogisticRisk, Risk, SquaredRisk, exponential_in_norm, gaussian
+from blurfit_lab.rivals.perturbation import Minimising, Perturbed, forecast_ridge
+from blurfit_lab.rivals.rival import LogisticRisk, Risk, SquaredRisk, into_ball
 
 NO_PRIVACY, CONSTANT = "no privacy", "constant"
 OUTPUT, OBJECTIVE = "output (Laplace)", "objective (Gaussian, published)"
@@ -43,43 +53,40 @@ FROM_MINIMISERS = (NO_PRIVACY, OUTPUT, OBJECTIVE, CERTIFIED_OBJECTIVE)
 FROM_SUMS = (PUBLISHED_INPUT, INPUT, MOMENT)
 LINES = (CONSTANT, *FROM_MINIMISERS, *FROM_SUMS, WAVES)
 TUNED = (*FROM_MINIMISERS, *FROM_SUMS)
+GRADIENT = "gradient (modern accounting)"
+DEBIASED, BIASED = "input, debiased", "input, not debiased"
+
+QUORUMS = tuple(2**k for k in range(7, 22, 2))
+EPSILONS = (0.1, 1.0)
+LOCAL_TARGETS = (1.0, 2.0, 4.0, 8.0, 16.0)
+DELTA = 0.01
+RIDGES = (0.0, 10.0, 100.0, 1e3, 1e4)
+TUNING_TRIALS = 3
+TRIALS_AT_ONCE = 5
 
 
-@dataclass(frozen=True)
-class Promise:
-    """ε and δ, which all lines keep."""
-
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True)
-class Perturbed:
-    """A minimisation that a line asks for: its ridge and linear term, and noise to add after."""
-
-    ridge: float
-    linear: FloatArray
-    after: FloatArray
+# ---- methods
 
 
 def agreement(
-    line: str, population: Cohort, promise: Promise, n: int, *, label: bool, **terms: Any
+    line: str, population: Cohort, epsilon: float, n: int, *, label: bool = False
 ) -> Agreement:
     """The contract of input or moment perturbation with an estimator's own defaults."""
     schema = population.label_schema if label else population.schema
-    given: dict[str, Any] = {"epsilon": promise.epsilon, "delta": promise.delta, "quorum": n}
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "quorum": n}
     if line not in (MOMENT, WAVES):
-        ball = public_ball(schema.dimension, n, promise.epsilon, promise.delta, label=label)
+        ball = public_ball(schema.dimension, n, epsilon, DELTA, label=label)
         given |= {"mechanism": "input", "weight_bound": ball}
         given |= {"rule": "published"} if line == PUBLISHED_INPUT else {"split": DEFAULT_SPLIT}
-    return _proposed(schema, **(given | terms))
+    return _proposed(schema, **given)
 
 
 _proposed = lru_cache(maxsize=64)(Agreement.propose)  # trials repeat it, and it reads no data
+_planned = lru_cache(maxsize=64)(Plan.propose)
 
 
 def from_sums(
-    contract: Agreement, sums: WindowSums, ridge: float | None, generator: Generator, *, label: bool
+    contract: Agreement, sums: WindowSums, ridge: float | None, generator: Generator
 ) -> FloatArray:
     """Blur the sums as the contract says, and learn: weights of x.
 
@@ -87,7 +94,7 @@ def from_sums(
     ½·ridge·‖w‖², which the theorem allows; for joint moments it takes the place of shrinkage, and
     leaves the intercept free.
     """
-    clean = totals_of_products(contract, sums.count, sums.products(label=label))
+    clean = totals_of_products(contract, sums.count, sums.products())
     drawn = sampler_for(contract, clean).draw(generator)
     if ridge is None:
         (weights,) = weights_of(contract, drawn)
@@ -100,91 +107,57 @@ def from_sums(
     return np.append(weights[1:], weights[0]) / sums.scale
 
 
-def plan(population: Cohort, promise: Promise, n: int, *, label: bool) -> Plan:
-    """As many waves as help by public facts, which may be one; everybody is honest here."""
-    schema = population.label_schema if label else population.schema
-    terms = {"epsilon": promise.epsilon, "delta": promise.delta, "quorum": n, "colluders": 0.0}
-    return _planned(schema, **terms)
-
-
-_planned = lru_cache(maxsize=64)(Plan.propose)
-
-
-def in_waves(
-    chosen: Plan, population: Cohort, window: Window, generator: Generator, *, label: bool
-) -> FloatArray:
-    """Go through the waves of a plan: weights of x, for the score or the log-odds."""
-    values = population.training_values(window, label=label)
-    (weights,) = fit_in_waves(chosen, values, generator).model.weights
-    return np.append(weights[1:], weights[0]) / population.intercept
-
-
-def constant(population: Cohort, sums: WindowSums, *, label: bool) -> FloatArray:
+def constant(population: Cohort, sums: WindowSums) -> FloatArray:
     """The weights whose score is the mean of y, or of the label: its sign is the commoner one."""
     weights = np.zeros(len(sums.moment))
-    total = (sums.label_moment if label else sums.moment)[-1] / population.intercept
-    weights[-1] = total / sums.count / population.intercept
+    weights[-1] = sums.moment[-1] / sums.count / population.intercept**2
     return weights
 
 
 def perturbed(
-    line: str, risk: Risk, promise: Promise, ridge: float | None, generator: Generator
+    line: str, risk: Risk, epsilon: float, ridge: float | None, generator: Generator
 ) -> Perturbed:
     """What a line of `FROM_MINIMISERS` minimises, with its noise drawn."""
-    nothing = np.zeros(risk.dimension)
-    if line == NO_PRIVACY:
-        return Perturbed(ridge or 0.0, nothing, nothing)
+    family = "Classifier" if isinstance(risk, LogisticRisk) else "Regressor"
+    terms: dict[str, Any] = {"ridge": ridge or 0.0}
     if line == OUTPUT:
-        chosen = forecast_ridge(risk, promise.epsilon, "replace") if ridge is None else ridge
-        chosen = max(chosen, 1e-3)
-        rate = promise.epsilon / sensitivity(risk, chosen, "replace")
-        return Perturbed(chosen, nothing, exponential_in_norm(risk.dimension, rate, generator))
-    label = isinstance(risk, LogisticRisk)
-    family = ObjectivePerturbationClassifier if label else ObjectivePerturbationRegressor
-    rule: Any = "certified" if line == CERTIFIED_OBJECTIVE else "published"
-    found = family(
-        epsilon=promise.epsilon, delta=promise.delta, ridge=ridge or 0.0, rule=rule
-    ).perturbation(risk)
-    noise = gaussian(risk.dimension, found.scale, generator)
-    return Perturbed(found.ridge, noise, nothing)
+        chosen = forecast_ridge(risk, epsilon, "replace") if ridge is None else ridge
+        terms = {"ridge": max(chosen, 1e-3), "epsilon": epsilon}
+    elif line != NO_PRIVACY:
+        rule = "certified" if line == CERTIFIED_OBJECTIVE else "published"
+        terms |= {"epsilon": epsilon, "delta": DELTA, "rule": rule}
+    name = {NO_PRIVACY: "NonPrivate", OUTPUT: "OutputPerturbation"}
+    rival: Minimising = getattr(rivals, name.get(line, "ObjectivePerturbation") + family)(**terms)
+    return rival.perturbed(risk, generator)
 
 
-def minimised(risk: Risk, problems: list[Perturbed]) -> FloatArray:
-    """The weights of all of them, sharing the passes; what two ask for alike is done once."""
-    if not problems:
-        return np.zeros((0, risk.dimension))
-    keys = [(problem.ridge, problem.linear.tobytes()) for problem in problems]
-    first = dict(zip(keys, problems, strict=True))
-    found = risk.minimisers(
-        np.array([problem.ridge for problem in first.values()]),
-        np.array([problem.linear for problem in first.values()]),
-    )
-    of = dict(zip(first, found, strict=True))
-    return np.array(
-        [
-            into_ball(of[key] + problem.after, risk.weight_bound)
-            for key, problem in zip(keys, problems, strict=True)
-        ]
-    )
+def minimised(risk: Risk, problems: Sequence[Perturbed]) -> FloatArray:
+    """The weights of all of them; what two ask for alike is done once."""
+    linears = [np.broadcast_to(one.linear, risk.dimension) for one in problems]
+    keys = [(one.ridge, b.tobytes()) for one, b in zip(problems, linears, strict=True)]
+    first = dict(zip(keys, linears, strict=True))
+    ridges = np.array([ridge for ridge, _ in first])
+    found = dict(zip(first, risk.minimisers(ridges, np.array([*first.values()])), strict=True))
+    weights = [found[key] + one.after for key, one in zip(keys, problems, strict=True)]
+    return into_ball(np.array(weights).reshape(-1, risk.dimension), risk.weight_bound)
 
 
 def least_squares(sums: WindowSums) -> FloatArray:
     """The weights without privacy, for the number."""
-    nothing = np.zeros(len(sums.moment))
-    (weights,) = minimised(squared_risk(sums), [Perturbed(0.0, nothing, nothing)])
-    return np.asarray(weights)
+    return np.asarray(minimised(squared_risk(sums), [Perturbed(0.0)])[0])
 
 
 def squared_risk(sums: WindowSums) -> SquaredRisk:
     """Least squares in the ball that rivals take by default: √m."""
-    return SquaredRisk(sums.statistics(label=False), math.sqrt(len(sums.moment)))
+    return SquaredRisk(sums, math.sqrt(len(sums.moment)))
 
 
-QUORUMS = tuple(2**k for k in range(7, 22, 2))
-DELTA = 0.01
-RIDGES = (0.0, 10.0, 100.0, 1e3, 1e4)
-TUNING_TRIALS = 3
-TRIALS_AT_ONCE = 5
+# ---- figures
+
+
+def within(population: Cohort, quorums: Iterable[int]) -> list[int]:
+    """Those n that leave 3 % of the population to test on."""
+    return [n for n in quorums if n <= 0.97 * len(population)]
 
 
 @dataclass(frozen=True)
@@ -196,17 +169,11 @@ class PaperFigure:
     epsilon: float
     quorums: tuple[int, ...] = QUORUMS
 
-    @property
-    def promise(self) -> Promise:
-        """(ε, δ), with the paper's δ."""
-        return Promise(self.epsilon, DELTA)
-
     def cells(self, population: Cohort, trials: int) -> list[str]:
         """First "tuning", which the others need, then n:first:last, the largest n first."""
-        last = self._quorums(population)
         blocks = [
             f"{n}:{first}:{min(first + TRIALS_AT_ONCE, trials)}"
-            for n in reversed(last)
+            for n in reversed(within(population, self.quorums))
             for first in range(0, trials, TRIALS_AT_ONCE)
         ]
         return ["tuning", *blocks]
@@ -217,10 +184,10 @@ class PaperFigure:
             return self._tune(population)
         ridges = {row.line: row.value for row in known["tuning"]}
         n, first, last = map(int, cell.split(":"))
+        asked: list[tuple[str, float | None]] = [(line, None) for line in LINES]
+        asked += [(line, ridges[line]) for line in TUNED]
         rows = []
         for trial in range(first, last):
-            asked: list[tuple[str, float | None]] = [(line, None) for line in LINES]
-            asked += [(line, ridges[line]) for line in TUNED]
             values = self.scores(population, population.window(n, trial), asked, trial)
             rows += [
                 Row(line, "default" if ridge is None else "tuned", self.epsilon, n, trial, value)
@@ -232,50 +199,52 @@ class PaperFigure:
         self,
         population: Cohort,
         window: Window,
-        asked: Iterable[tuple[str, float | None]],
+        asked: Sequence[tuple[str, float | None]],
         trial: int,
     ) -> list[float]:
-        """RMSE or accuracy of each (line, ridge) on the window's test rows."""
-        asked, sums = list(asked), population.training_sums(window)
+        """RMSE or accuracy of each (line, ridge) on the window's test rows.
+
+        All ridges of a line have the same noise, so that tuning compares ridges alone. Waves are as
+        many as help by public facts, everybody being honest here; one wave is moment itself.
+        """
+        sums, n = population.training_sums(window, label=self.label), window.count
         risk = population.training_risk(window) if self.label else squared_risk(sums)
         problems, weights = {}, np.zeros((len(asked), len(sums.moment)))
-        waves = plan(population, self.promise, window.count, label=self.label)
-        one_wave = (MOMENT, None)
+        schema = population.label_schema if self.label else population.schema
+        terms = {"epsilon": self.epsilon, "delta": DELTA, "quorum": n, "colluders": 0.0}
+        waves, one_wave = _planned(schema, **terms), (MOMENT, None)
         for k, (line, ridge) in enumerate(asked):
-            generator = self._generator(population, window, trial, line)
+            generator = seeded(population.seed, f"{self.name} {line}", n, trial)
             if line == CONSTANT:
-                weights[k] = constant(population, sums, label=self.label)
+                weights[k] = constant(population, sums)
             elif line in FROM_MINIMISERS:
-                problems[k] = perturbed(line, risk, self.promise, ridge, generator)
+                problems[k] = perturbed(line, risk, self.epsilon, ridge, generator)
             elif line == WAVES and len(waves) > 1:
-                weights[k] = in_waves(waves, population, window, generator, label=self.label)
-            elif line == WAVES and one_wave in asked:  # moment itself, with its own noise
+                values = population.training_values(window, label=self.label)
+                (found,) = fit_in_waves(waves, values, generator).model.weights
+                weights[k] = np.append(found[1:], found[0]) / population.intercept
+            elif line == WAVES and one_wave in asked:  # with its own noise
                 weights[k] = weights[asked.index(one_wave)]
             else:
-                contract = agreement(line, population, self.promise, window.count, label=self.label)
-                weights[k] = from_sums(contract, sums, ridge, generator, label=self.label)
-        weights[list(problems)] = minimised(risk, list(problems.values()))
+                contract = agreement(line, population, self.epsilon, n, label=self.label)
+                weights[k] = from_sums(contract, sums, ridge, generator)
+        if problems:
+            weights[list(problems)] = minimised(risk, list(problems.values()))
         return population.scores(window, weights, label=self.label)
 
     def _tune(self, population: Cohort) -> list[Row]:
         """The best ridge of each line, on average over a few trials at the largest n."""
-        n = max(self._quorums(population))
+        n = max(within(population, self.quorums))
         asked = [(line, ridge) for line in TUNED for ridge in RIDGES]
         total = np.zeros(len(asked))
         for trial in range(TUNING_TRIALS):
             total += self.scores(population, population.window(n, trial), asked, trial)
-        best: dict[str, tuple[float, float]] = {}
-        for (line, ridge), score in zip(asked, total if self.label else -total, strict=True):
-            if line not in best or score > best[line][0]:
-                best[line] = (float(score), ridge)
-        return [Row(line, "ridge", self.epsilon, n, 0, ridge) for line, (_, ridge) in best.items()]
-
-    def _quorums(self, population: Cohort) -> list[int]:
-        return [n for n in self.quorums if n <= 0.97 * len(population)]
-
-    def _generator(self, population: Cohort, window: Window, trial: int, line: str) -> Generator:
-        """One and the same for all ridges of a line, so that tuning compares ridges alone."""
-        return seeded(population.seed, f"{self.name} {line}", window.count, trial)
+        scores = (total if self.label else -total).reshape(len(TUNED), len(RIDGES))
+        best = scores.argmax(axis=1)
+        return [
+            Row(line, "ridge", self.epsilon, n, 0, RIDGES[k])
+            for line, k in zip(TUNED, best, strict=True)
+        ]
 
 
 FIGURES = (
@@ -284,4 +253,134 @@ FIGURES = (
     PaperFigure("fig2a", label=True, epsilon=0.1),
     PaperFigure("fig2b", label=True, epsilon=1.0),
 )
-assert set(FROM_SUMS) < set(TUNED)
+
+
+# ---- claims
+
+
+class _Claim:
+    """Cells are number:n:trials."""
+
+    quorums: tuple[int, ...]
+    numbers: tuple[float, ...]
+
+    def cells(self, population: Cohort, trials: int) -> list[str]:
+        """Every number, of every n that the population has people for."""
+        sizes = within(population, self.quorums)
+        return [f"{number}:{n}:{trials}" for number in self.numbers for n in sizes]
+
+    def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
+        """Return the rows of one cell."""
+        number, n, trials = cell.split(":")
+        windows = ((k, population.window(int(n), k)) for k in range(int(trials)))
+        return [
+            row for one in windows for row in self._trial(population, cell, float(number), *one)
+        ]
+
+    def _trial(
+        self, population: Cohort, cell: str, number: float, trial: int, window: Window
+    ) -> Iterator[Row]:
+        raise NotImplementedError  # pragma: no cover
+
+
+@dataclass(frozen=True)
+class ExcessRisk(_Claim):
+    """Mean of ½(y − w·x)² over the training rows, above its least value."""
+
+    name: str = "risk"
+    quorums: tuple[int, ...] = QUORUMS
+    numbers: tuple[float, ...] = EPSILONS
+
+    def _trial(
+        self, population: Cohort, cell: str, number: float, trial: int, window: Window
+    ) -> Iterator[Row]:
+        sums = population.training_sums(window)
+        risk, least = squared_risk(sums), sums.mean_squared_error(least_squares(sums)) / 2
+        for line in (OBJECTIVE, PUBLISHED_INPUT, INPUT, MOMENT, GRADIENT):
+            drawn = seeded(population.seed, f"{cell} {line}", trial)
+            if line == OBJECTIVE:
+                (weights,) = minimised(risk, [perturbed(line, risk, number, None, drawn)])
+            elif line == GRADIENT:
+                rival = rivals.GradientPerturbationRegressor(epsilon=number, delta=DELTA)
+                weights = rival.release(risk, drawn)
+            else:
+                contract = agreement(line, population, number, window.count)
+                weights = from_sums(contract, sums, None, drawn)
+            excess = sums.mean_squared_error(weights) / 2 - least
+            yield Row(line, "", number, window.count, trial, excess)
+
+
+@dataclass(frozen=True)
+class PublicNumbers:
+    """Noise and local ε as calibrated for d = 14, R_q = R_p = η = 1 (input), and for 13 numbers and
+    their target (moment): no data.
+    """
+
+    name: str = "noise"
+    quorums: tuple[int, ...] = QUORUMS
+
+    def cells(self, population: Cohort, trials: int) -> list[str]:  # noqa: ARG002
+        """One."""
+        return ["all"]
+
+    def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
+        """For each ε and n of the paper."""
+        rows = []
+        for epsilon in EPSILONS:
+            for n in self.quorums:
+                for line, told in _calibrated(epsilon, n).items():
+                    rows += [Row(line, name, epsilon, n, 0, v) for name, v in told.items()]
+        return rows
+
+
+def _calibrated(epsilon: float, n: int) -> dict[str, dict[str, float]]:
+    common: dict[str, Any] = {"dimension": 14, "quorum": n, "weight_bound": 1.0}
+    common |= {"q_bound": 1.0, "p_bound": 1.0}
+    told = {}
+    for line, terms in (
+        (PUBLISHED_INPUT, {"rule": "published"}),
+        (INPUT, {"split": DEFAULT_SPLIT}),
+    ):
+        found = calibrate(epsilon, DELTA, **common, **terms)
+        told[line] = {"exact local epsilon": found.local.epsilon}
+        told[line] |= {"sigma_u": found.sigma_u, "sigma_b": found.sigma_b}
+        if found.excess_risk is not None:
+            told[line]["certified excess risk"] = found.excess_risk
+        if found.local_claim is not None:
+            told[line]["Corollary 1"] = found.local_claim.epsilon
+    weights = public_weights(["numeric"] * 13, n, mu_of(epsilon, DELTA))
+    reach = sensitivity(weights.constant, 1.0)
+    joint = calibrate_moment(epsilon, DELTA, reach=Reach(reach, reach), quorum=n)
+    told[MOMENT] = {"exact local epsilon": joint.local.epsilon, "sigma": joint.sigma}
+    return told
+
+
+@dataclass(frozen=True)
+class LocalTarget(_Claim):
+    """RMSE at model ε = 1 if each submission keeps (ε_l, δ) too: input with and without debiasing,
+    moment, and no privacy at all.
+    """
+
+    name: str = "target"
+    quorums: tuple[int, ...] = (2**15, 2**17, 2**19, 2**21)
+    numbers: tuple[float, ...] = LOCAL_TARGETS
+
+    def _trial(
+        self, population: Cohort, cell: str, number: float, trial: int, window: Window
+    ) -> Iterator[Row]:
+        n, sums, tested = (
+            window.count,
+            population.training_sums(window),
+            population.test_sums(window),
+        )
+        yield Row(NO_PRIVACY, f"{number:g}", 1.0, n, trial, tested.rmse(least_squares(sums)))
+        ball = public_ball(population.schema.dimension, n, 1.0, DELTA, label=False)
+        terms: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "quorum": n}
+        terms |= {"local_epsilon": number, "local_delta": DELTA}
+        for line in (DEBIASED, BIASED, MOMENT):
+            by_record = {"mechanism": "input", "weight_bound": ball, "debias": line == DEBIASED}
+            how = {} if line == MOMENT else by_record
+            contract = _proposed(population.schema, **terms, **how)
+            drawn = seeded(population.seed, f"{cell} {line}", trial)
+            found = tested.rmse(from_sums(contract, sums, None, drawn))
+            yield Row(line, f"{number:g}", 1.0, n, trial, found)

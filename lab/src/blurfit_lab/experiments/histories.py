@@ -17,11 +17,19 @@ sum ("bent").
 
 Truth is what the estimator without privacy gives to 200,000 people (diary) or to a million (bent
 leavers), or β itself (exits, true leavers).
+
+`persons` compares by public defaults with the nearest published methods: *slopes* are fixed effects
+of diaries, *curve* is the share that survives, at the end of each band. Errors are root mean
+squares over trials and coordinates; a method *leads* where its squared errors are surely (paired,
+99 %) below those of every other private one. What is refused is not *told*, and left out.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,13 +39,14 @@ from scipy.special import expit
 
 from blurfit import Numeric, Plan, Schema, TimeToEvent
 from blurfit.data import FloatArray
-from blurfit.errors import InfeasibleError, Progress, silent
+from blurfit.errors import InfeasibleError, NotPrivateWarning, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
 from blurfit.estimators.people import Effects
 from blurfit.learning.inference import Estimate
 from blurfit.schema.schema import values
 from blurfit.simulation.waves import course_in_waves
-from blurfit_lab.experiments.lines import measured
+from blurfit_lab.experiments.lines import measured, surely
+from blurfit_lab.rivals.histories import noisy_curve, own_regressions, persons_adassp
 
 ROWS, FEATURES, BANDS = 8, 5, 8
 KINDS = "diary", "AR 0.7", "unequal", "uneven", "skewed"
@@ -128,7 +137,7 @@ def diaries(
             told.plain.append(weighted(x, y, whose, 0.0)[1:] - truth)
             model = _regressor(epsilon, trial, "within", most, spread=spread)
             told.add(model.fit(x, y, groups=whose).estimates, truth)
-        return told.row()
+        return told.row("trials", *_OF_ROWS)
 
     kinds = (*((kind, 1.0) for kind in KINDS), ("diary", 0.5), ("AR 0.7", 0.5))
     cells = [(*kind, *rest) for kind, *rest in product(kinds, sizes, epsilons)]
@@ -161,7 +170,11 @@ def intercepts(
         mean, deviation = np.mean(parts, axis=0), np.std(parts, axis=0)
         variances = [f"{a:.3f} ± {b:.3f}" for a, b in zip(mean, deviation, strict=True)]
         others = {"pooled": _size(pooled.errors), "one row": _size(alone.errors)}
-        return told.row() | others | dict(zip(("σ_a²", "σ_e²"), variances, strict=True))
+        return (
+            told.row("trials", *_OF_ROWS)
+            | others
+            | dict(zip(("σ_a²", "σ_e²"), variances, strict=True))
+        )
 
     return measured(["rows", "n", "ε"], product(("8", "1 to 8"), sizes, epsilons), cell, progress)
 
@@ -223,22 +236,22 @@ class _Told:
             self.adds.append(values - plain)
         return True
 
-    def row(self) -> dict[str, Any]:
-        """Return what is told of all of them."""
-        return {
+    def row(self, *names: str) -> dict[str, Any]:
+        """Return what is told of all of them, by name."""
+        told = {
             "trials": len(self.errors),
             "without privacy": _size(self.plain),
             "private": _size(self.errors),
+            "privacy adds": _size(self.adds),
             "ratio": _size(self.errors) / _size(self.plain),
-            "coverage": self.coverage,
+            "coverage": np.mean(self.inside) if self.inside else np.nan,
             "worst": np.mean(self.inside, axis=0).min() if self.inside else np.nan,
             "refused": self.refused,
         }
+        return {name: told[name] for name in names}
 
-    @property
-    def coverage(self) -> float:
-        """The share of intervals that hold the truth."""
-        return float(np.mean(self.inside)) if self.inside else np.nan
+
+_OF_ROWS = "without privacy", "private", "ratio", "coverage", "worst", "refused"
 
 
 def exits(
@@ -287,15 +300,9 @@ def survival(
             truth = np.exp(-hazard[:, None] * model.times_[1:]).mean(axis=0)
             held.append((lower[1:] < truth) & (truth < upper[1:]))
             rejects.append(model.model_.log_rank("x4").p_value < 0.05)
-        return {
-            "trials": len(told.errors),
-            "without privacy": _size(told.plain),
-            "privacy adds": _size(told.adds),
-            "coverage": told.coverage,
-            "curve adds": _size(curves),
-            "its coverage": np.mean(held),
-            "log-rank rejects": np.mean(rejects),
-        }
+        of_curves = {"curve adds": _size(curves), "its coverage": np.mean(held)}
+        found = told.row("trials", "without privacy", "privacy adds", "coverage")
+        return found | of_curves | {"log-rank rejects": np.mean(rejects)}
 
     return measured(["n", "ε"], product(sizes, epsilons), cell, progress)
 
@@ -338,14 +345,8 @@ def hazards(
             v, y = leavers(n, trial, bent=bent)
             truth = bent_truth if bent else LOG_ODDS
             told.add(partial(way, v, y, epsilon, trial), truth, likelihood(v, y))
-        return {
-            "trials": len(told.errors),
-            "without privacy": _size(told.plain),
-            "private": _size(told.errors),
-            "privacy adds": _size(told.adds),
-            "coverage": told.coverage,
-            "refused": told.refused,
-        }
+        names = "without privacy", "private", "privacy adds", "coverage", "refused"
+        return told.row("trials", *names)
 
     cells = product(("true", "bent"), sizes, epsilons, ("of people", "of all rows"))
     found = measured(["law", "n", "ε", "waves"], cells, cell, progress)
@@ -427,3 +428,72 @@ def _size(errors: Sequence[FloatArray]) -> float:
 def _fewer(trials: int, people: int) -> int:
     """As many trials as small collections have, fewer of large ones."""
     return max(4, trials * 2**13 // max(people, 2**13))
+
+
+# ---- beside the nearest published methods
+
+
+DELTA = 1e-6
+PLAIN, OURS = "no privacy", "holder"
+
+
+def persons(
+    sizes: Sequence[int],
+    epsilons: Sequence[float],
+    trials: int,
+    out: Path,
+    progress: Progress = silent,
+) -> None:
+    """Write a line for each number of people, ε and method."""
+    cells = list(product((_slopes, _curves), sizes, epsilons))
+    found: list[dict[str, Any]] = []
+    for place, (ask, n, epsilon) in enumerate(cells):
+        with warnings.catch_warnings():  # seeds are meant: nobody is protected by a comparison
+            warnings.simplefilter("ignore", NotPrivateWarning)
+            misses = [ask(n, epsilon, seed) for seed in range(trials)]
+        errors = pd.DataFrame(misses).map(lambda miss: float(np.mean(miss**2)))
+        for method, squares in errors.items():
+            others = errors.drop(columns=[PLAIN, method], errors="ignore")
+            gaps = others.sub(squares, axis=0).dropna()
+            leads = method != PLAIN and all(surely(gaps[one].to_numpy()) for one in gaps)
+            line = {"what": ask.__name__[1:].replace("curves", "curve"), "n": n, "ε": epsilon}
+            line |= {"method": method, "told": f"{squares.count()} of {trials}"}
+            found.append({**line, "error": float(np.sqrt(squares.mean())), "leads": leads})
+        progress(place + 1, len(cells))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(found).to_json(out, orient="records", lines=True, force_ascii=False)
+
+
+def _slopes(n: int, epsilon: float, seed: int) -> dict[str, FloatArray]:
+    """Return how far each method's fixed effects are off, from one draw of people."""
+    x, y = diary(n, 0.0, seed)
+    model = _regressor(epsilon, seed, "within", 1, delta=DELTA)
+    model.fit(x.reshape(-1, FEATURES), y.ravel(), groups=np.repeat(np.arange(n), ROWS))
+    terms = (epsilon, DELTA, np.random.default_rng(seed))
+    found = {
+        PLAIN: within(x, y),
+        OURS: np.asarray(model.coef_),
+        "own regressions": own_regressions(x, y, *terms),
+        "AdaSSP of persons": persons_adassp(x, y, *terms),
+    }
+    return {method: one - _within_of("diary", _TRUTH) for method, one in found.items()}
+
+
+def _curves(n: int, epsilon: float, seed: int) -> dict[str, FloatArray]:
+    """Return each method's curve less the true one, from one draw of people."""
+    v, y, hazard = exits(n, seed)
+    model: Any = MomentPerturbationSurvival(
+        epsilon=epsilon, delta=DELTA, bounds=(-1, 1), horizon=1.0, bands=BANDS, random_state=seed
+    )
+    truth = np.exp(-hazard[:, None] * np.arange(1, BANDS + 1) / BANDS).mean(axis=0)
+    generator = np.random.default_rng(seed)
+    plain, noisy = (
+        noisy_curve(y["time"], y["event"], BANDS, one, DELTA, generator) - truth
+        for one in (1e6, epsilon)
+    )
+    ours = np.full(BANDS, np.nan)
+    with suppress(InfeasibleError):  # of coefficients; the release may still tell the curve
+        model.fit(v, y)
+    with suppress(InfeasibleError):
+        ours = model.moments_.survival().curve()["everybody"].survival[1:] - truth
+    return {PLAIN: plain, OURS: ours, "noisy counts": noisy}

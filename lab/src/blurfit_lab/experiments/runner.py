@@ -1,14 +1,13 @@
 """Run an experiment: cells to workers, results to a journal, journal to CSV.
 
 Each finished cell is one line of JSON in `<name>.journal`, whose first line says what was asked
-for: another question starts anew. A line that was cut off by a kill is left out. When all cells are
-there, the CSV is written from them in the order of the cells, and the journal is removed. Every
-cell draws from a seed of its own and computes with one BLAS thread, so that the CSV does not depend
-on how many workers there are, which of them was first, or whether the run was killed. `Provenance`
-says what a folder of results was computed from, and how long that took.
+for: another question starts anew. When all cells are there, the CSV is written from them in the
+order of the cells, and the journal is removed. Every cell draws from a seed of its own and computes
+with one BLAS thread, so that the CSV does not depend on how many workers there are, which of them
+was first, or whether the run was killed. `Provenance` says what a folder of results was computed
+from, and how long that took.
 """
 
-import csv
 import json
 import multiprocessing
 import zlib
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import pandas as pd  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import blurfit
@@ -40,18 +40,14 @@ class Row(NamedTuple):
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """Write all digits, so that the same rows are the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([Row._fields, *rows])
+    pd.DataFrame(rows, columns=Row._fields).to_csv(path, index=False, lineterminator="\n")
 
 
 def read_csv(path: Path) -> list[Row]:
     """Read what `write_csv` wrote."""
-    with path.open(encoding="utf-8", newline="") as file:
-        _, *rows = csv.reader(file)
-    return [
-        Row(line, variant, float(epsilon), int(n), int(trial), float(value))
-        for line, variant, epsilon, n, trial, value in rows
-    ]
+    kinds = {"variant": str, "epsilon": float, "value": float}  # Python's, which read every digit
+    found = pd.read_csv(path, converters=kinds, na_filter=False)
+    return [Row(*one) for one in found.itertuples(index=False)]
 
 
 FILENAME = "provenance.json"
@@ -86,10 +82,9 @@ class Provenance:
 
     def took(self, name: str, seconds: float, computing: float) -> "Provenance":
         """With the time of one experiment: by the clock, and of the processors."""
+        by_clock = {**self.seconds, name: round(seconds, 1)}
         return replace(
-            self,
-            seconds={**self.seconds, name: round(seconds, 1)},
-            computing={**self.computing, name: round(computing, 1)},
+            self, seconds=by_clock, computing={**self.computing, name: round(computing, 1)}
         )
 
     @property
@@ -101,24 +96,6 @@ class Provenance:
 def seeded(seed: int, words: str, *numbers: int) -> Generator:
     """A generator for what these words and numbers name, under the seed of a run."""
     return generator_for([seed, zlib.crc32(words.encode()), *numbers])
-
-
-def cell_names(
-    population: Cohort, epsilons: Sequence[float], quorums: Sequence[int], trials: int
-) -> list[str]:
-    """ε:n:trials of each cell that leaves 3 % of the population to test on."""
-    return [
-        f"{epsilon}:{n}:{trials}"
-        for epsilon in epsilons
-        for n in quorums
-        if n <= 0.97 * len(population)
-    ]
-
-
-def numbers_of(cell: str) -> tuple[float, int, int]:
-    """ε, n and how many trials, as `cell_names` wrote them."""
-    epsilon, n, trials = cell.split(":")
-    return float(epsilon), int(n), int(trials)
 
 
 class Experiment(Protocol):
@@ -184,6 +161,9 @@ def _add(journal: Path, line: Mapping[str, Any]) -> None:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
+_shared: tuple[Experiment, Cohort, Mapping[str, list[Row]]]
+
+
 def _computed(
     experiment: Experiment,
     population: Cohort,
@@ -191,27 +171,16 @@ def _computed(
     done: dict[str, list[Row]],
     workers: int,
 ) -> Iterator[tuple[str, list[Row]]]:
+    global _shared  # which workers inherit when they are forked: gigabytes are not sent to them
     if "tuning" in cells and "tuning" not in done:
         yield "tuning", experiment.compute(population, "tuning", {})
     missing = [cell for cell in cells if cell not in done]
-    known = {cell: rows for cell, rows in done.items() if cell == "tuning"}
+    _shared = experiment, population, {key: done[key] for key in done if key == "tuning"}
     if workers == 1 or len(missing) < 2:
-        for cell in missing:
-            yield cell, experiment.compute(population, cell, known)
+        yield from map(_work, missing)
         return
-    # What workers begin with they inherit when they are forked: gigabytes are not sent to them.
-    begin = (experiment, population, known)
-    with multiprocessing.get_context("fork").Pool(workers, _begin, begin) as pool:
+    with multiprocessing.get_context("fork").Pool(workers, threadpool_limits, (1,)) as pool:
         yield from pool.imap_unordered(_work, missing)
-
-
-_shared: tuple[Experiment, Cohort, Mapping[str, list[Row]]]
-
-
-def _begin(experiment: Experiment, population: Cohort, known: Mapping[str, list[Row]]) -> None:
-    global _shared  # of one worker
-    _shared = experiment, population, known
-    threadpool_limits(limits=1)
 
 
 def _work(cell: str) -> tuple[str, list[Row]]:

@@ -19,22 +19,15 @@ relation needs.
 """
 
 from blurfit_lab.rivals.aggregates import BinAggRegressor, TukeyRegressor
-from blurfit_lab.rivals.gradient import (
-    GradientPerturbationClassifier,
-    GradientPerturbationRegressor,
-)
 from blurfit_lab.rivals.mixing import GaussMixRegressor, IterativeHessianMixingRegressor
-from blurfit_lab.rivals.noisy_sums import (
-    AdaSSPRegressor,
-    BoostedAdaSSPRegressor,
-)
-from blurfit_lab.rivals.nonprivate import (
-    NonPrivateClassifier,
-    NonPrivateRegressor,
-)
+from blurfit_lab.rivals.noisy_sums import AdaSSPRegressor, BoostedAdaSSPRegressor
 from blurfit_lab.rivals.perturbation import (
     GeneralisedObjectivePerturbationClassifier,
     GeneralisedObjectivePerturbationRegressor,
+    GradientPerturbationClassifier,
+    GradientPerturbationRegressor,
+    NonPrivateClassifier,
+    NonPrivateRegressor,
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
     OutputPerturbationClassifier,

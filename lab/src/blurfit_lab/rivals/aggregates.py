@@ -1,11 +1,10 @@
 """Divide the records into groups, and learn from what the groups say.
 
-**BinAgg**: cut the space of features into bins, and regress on the bins' noisy sums.
-
-Lin, Slavković and Bhoomireddy 2026 (arXiv 2510.16974), Algorithms 1 and 2. A tree of boxes is grown
-privately (PrivTree: Zhang, Xiao and Xie 2016); each of its K leaves gives a count, Σx and Σy with
-Gaussian noise; leaves whose noisy count c̃ is below 2 are left out, counts are scaled to n; then
-weighted least squares of the sums with weights 1/c̃, corrected for the noise that S̃ᵀWS̃ carries:
+**BinAgg**, Lin, Slavković and Bhoomireddy 2026 (arXiv 2510.16974), Algorithms 1 and 2: cut the
+space of features into bins, and regress on the bins' noisy sums. A tree of boxes is grown privately
+(PrivTree: Zhang, Xiao and Xie 2016); each of its K leaves gives a count, Σx and Σy with Gaussian
+noise; leaves whose noisy count c̃ is below 2 are left out, counts are scaled to n; then weighted
+least squares of the sums with weights 1/c̃, corrected for the noise that S̃ᵀWS̃ carries:
 
     w = (S̃ᵀWS̃ − κ·D)⁻¹S̃ᵀWt̃,   D = Σ_k c̃_k⁻¹·diag(noise variances of s̃_k)
 
@@ -31,14 +30,11 @@ estimator, though not in its variance, so that almost nothing is corrected. The 
 theorem is κ = 1 (`correction`); it makes the matrix indefinite where the noise is large, as on all
 small sets at ε ≤ 1, so the code's κ = 1/K is the default here: it is the better of the two.
 
-**TukeyEM**: many small models, and a private choice of a point deep among them. Least
-squares.
-
-Amin, Joseph, Ribero and Vassilvitskii 2023 (arXiv 2208.07353). The rows are dealt at random to m
-groups, each gives a least-squares model; the depth of a point is the least number of models on
-either side of it in any coordinate; a point is drawn with density ∝ e^{ε'·depth/2} among those of
-depth ≥ t = m/4, after a private test that the result does not depend on a few models. No bounds are
-needed for the privacy.
+**TukeyEM**, Amin, Joseph, Ribero and Vassilvitskii 2023 (arXiv 2208.07353): many small models, and
+a private choice of a point deep among them. The rows are dealt at random to m groups, each gives a
+least-squares model; the depth of a point is the least number of models on either side of it in any
+coordinate; a point is drawn with density ∝ e^{ε'·depth/2} among those of depth ≥ t = m/4, after a
+private test that the result does not depend on a few models. No bounds are needed for the privacy.
 
 **Privacy, proved anew.** One person's row is in one group, so she changes one model, whether her
 row is replaced or zeroed out: the cost is the same. Let V_i be the volume of the box where the
@@ -67,7 +63,7 @@ Where the test fails, as it does where m is small against ln(1/δ)/ε, nothing i
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -88,12 +84,11 @@ MOST_DEPTH = 60  # boxes of a width of 2⁻⁶⁰ are one point
 _ROUNDING = 1 - 1e-9
 
 
-@dataclass(frozen=True)
-class Spending:
+class Spending(NamedTuple):
     """ε of the tree, and the noise of counts, of each coordinate of Σx, and of Σy, over scales."""
 
     tree: float
-    count: float
+    counts: float
     features: float
     target: float
 
@@ -102,12 +97,12 @@ class Spending:
         """μ(ε, δ) in quadrature, and what the relation moves."""
         whole = mu_of(epsilon, delta) * _ROUNDING / math.sqrt(sum(share**2 for share in SHARES))
         tree, count, features, target = (whole * share for share in SHARES)
-        replace = neighbours == "replace"
+        twice = 2.0 if neighbours == "replace" else 1.0
         return cls(
-            -float(logit(ndtr(-tree / 2))) / (2 if replace else 1),
-            (math.sqrt(2) if replace else 1.0) / count,
-            (2.0 if replace else 1.0) * math.sqrt(dimension) / features,
-            (2.0 if replace else 1.0) / target,
+            -float(logit(ndtr(-tree / 2))) / twice,
+            math.sqrt(twice) / count,
+            twice * math.sqrt(dimension) / features,
+            twice / target,
         )
 
 
@@ -178,7 +173,7 @@ class BinAggRegressor(ApproximateRival, RivalRegressor):
         if self.fit_intercept:
             scales[:, -1] = reach[-1]
         counts = np.array([float(len(box.rows)) for box in boxes])
-        counts = np.rint(counts + budget.count * generator.standard_normal(len(boxes)))
+        counts = np.rint(counts + budget.counts * generator.standard_normal(len(boxes)))
         deviations = budget.features * scales
         sums = np.array([x[box.rows].sum(axis=0) for box in boxes])
         sums = sums + deviations * generator.standard_normal(sums.shape)

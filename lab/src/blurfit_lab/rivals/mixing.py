@@ -1,11 +1,9 @@
 """Learn from random mixtures of all records.
 
-**The sketch.** What a Gaussian sketch tells: k rows of random mixtures of all records.
-
-A sketch SZ + √ν·N (S, N standard normal, k rows) has rows N(0, ZᵀZ + νI): it is as private as the
-covariance hides one record. Let A and B be the covariances under two neighbouring tables, ‖z‖² ≤
-r², λ_min(A) ≥ γ, and s = r²/γ. Then A^{−½}BA^{−½} = I − uuᵀ + vvᵀ with ‖u‖², ‖v‖² ≤ s, which has at
-most one eigenvalue below 1, ≥ 1 − s, and one above, ≤ 1 + s:
+**The sketch.** A sketch SZ + √ν·N (S, N standard normal, k rows) has rows N(0, ZᵀZ + νI): it is as
+private as the covariance hides one record. Let A and B be the covariances under two neighbouring
+tables, ‖z‖² ≤ r², λ_min(A) ≥ γ, and s = r²/γ. Then A^{−½}BA^{−½} = I − uuᵀ + vvᵀ with ‖u‖², ‖v‖² ≤
+s, which has at most one eigenvalue below 1, ≥ 1 − s, and one above, ≤ 1 + s:
 
 | neighbours | the sketch can tell no more than kT draws of | |
 | --- | --- | --- |
@@ -27,11 +25,8 @@ pair, and convert: `renyi_gamma`.
 with σ_λ = r²·γ/√k, and ν = max(0, γ − λ̃): it fails if z > τ, which costs Φ(−τ) of δ. One person
 moves λ_min by at most r², under both relations.
 
-**GaussMix**: least squares on k random mixtures of all records.
-
-Lev, Srinivasan, Shenfeld, Ligett, Sekhari and Wilson 2025 (arXiv 2505.24603), linear mixing. With z
-= (x, y), ‖z‖² ≤ r² = 2: ν from the noisy smallest eigenvalue of ZᵀZ, then k rows N(0, ZᵀZ + νI),
-and least squares on these.
+**GaussMix**, Lev, Srinivasan, Shenfeld, Ligett, Sekhari and Wilson 2025 (arXiv 2505.24603), linear
+mixing: with z = (x, y), ‖z‖² ≤ r² = 2, least squares on k rows N(0, ZᵀZ + νI).
 
     k = 2.5·max(d, ln(2/ϱ)),   τ = √(2 ln(max(3/δ, 2/ϱ))),   ϱ = δ/10
 
@@ -44,15 +39,10 @@ and least squares on these.
 which one person moves by r², while its accounting charges for √k/γ: that needs r²·γ/√k, √2 times as
 much. We add what the accounting charges for. The promise survives, because Rényi's slack is larger
 than the gap: at (1, 1e-6), d = 10, the published γ keeps ε = 0.58 with that repair, and 0.64
-without. (It also takes the classical Gaussian mechanism's formula, proved for ε < 1 only, for the
-eigenvalue at any ε; at ε = 10 the whole keeps 6.5, and 7.1 without the repair.)
+without.
 
-The authors' relation zeroes a record out.
-
-**Iterative Hessian Mixing**: Newton's steps with sketched Hessians and noisy clipped gradients.
-
-Lev, Shenfeld, Srinivasan, Ligett and Wilson 2026 (arXiv 2601.07545). For ‖x‖ ≤ 1 and |y| ≤ 1, ν
-from the noisy smallest eigenvalue of G = Σxxᵀ, then T = 3 times
+**Iterative Hessian Mixing**, Lev, Shenfeld, Srinivasan, Ligett and Wilson 2026 (arXiv 2601.07545):
+for ‖x‖ ≤ 1 and |y| ≤ 1, ν from the noisy smallest eigenvalue of G = Σxxᵀ, then T = 3 times
 
     M: k rows N(0, G + νI),   g = Σ clip(y − w·x, −1, 1)·x + N(0, σ²I),   w ← w + (MᵀM/k)⁻¹g
     k = 6·max(d, ln(4T/ϱ)),   τ = √(2 ln(4/ϱ)),   ϱ = δ/10
@@ -64,20 +54,18 @@ from the noisy smallest eigenvalue of G = Σxxᵀ, then T = 3 times
 
 Δ is 1 for zero-out and 2 for replace: a clipped residual is at most 1 in size, whatever w is. The
 mixtures, the eigenvalue (μ = √k/γ) and the T gradients (μ = √T·Δ/σ) are adaptive, and compose as
-above. The published calibration is sound but for one step: it takes the
-classical Gaussian mechanism's formula, which is proved for ε < 1 only, for the eigenvalue at any ε;
-its share of ε is small, and the whole keeps far less than it promises: ε = 0.55 of 1 at δ = 1e-6, d
-= 10, and 5.8 of 10. A lead over the published calibration alone would be a lead over that slack.
+above. Both published calibrations are sound but for one step: they take the classical Gaussian
+mechanism's formula, which is proved for ε < 1 only, for the eigenvalue at any ε; its share of ε is
+small, and the whole keeps far less than it promises: here ε = 0.55 of 1 at δ = 1e-6, d = 10.
 
-The authors' relation zeroes a record out. Their experiments centre and scale with the data's own
-mean, deviation and largest |y|; here everybody has the same public bounds.
+The authors' relation zeroes a record out, in both.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -96,10 +84,8 @@ _TOLERANCE = 1e-7  # of a logarithm, to the safe side
 
 def profile(mu: float, epsilon: FloatArray) -> FloatArray:
     """h: the Gaussian profile δ(ε; μ), for negative ε too."""
-    e = np.abs(epsilon)
-    if mu == 0:
-        upper = np.zeros_like(e)
-    else:
+    e, upper = np.abs(epsilon), np.zeros_like(epsilon)
+    if mu > 0:
         upper = ndtr(mu / 2 - e / mu) - np.exp(e + log_ndtr(-mu / 2 - e / mu))
     lower = np.exp(-e)
     return np.maximum(0.0, np.where(epsilon >= 0, upper, 1 - lower + lower * upper))
@@ -146,27 +132,19 @@ def renyi_epsilon(
 
 @lru_cache(maxsize=1024)
 def renyi_gamma(
-    epsilon: float,
-    delta: float,
-    *,
-    square: float,
-    mixtures: int,
-    sketches: int,
-    neighbours: Neighbours,
+    epsilon: float, delta: float, mixtures: "Mixtures", neighbours: Neighbours
 ) -> float:
     """γ as published: Rényi for the sketches and √(2 ln(1.25/δ'))·√k/γ for λ̃, δ' = δ/3 for each of
     the two and for λ̃'s failure.
     """
+    classical = math.sqrt(2 * math.log(3.75 / delta) * mixtures.count)
+    terms: Any = {"mixtures": mixtures.count, "sketches": mixtures.steps, "neighbours": neighbours}
 
-    def spent(gamma: float) -> float:
-        classical = math.sqrt(2 * math.log(3.75 / delta) * mixtures) / gamma
-        share = square / gamma
-        found = renyi_epsilon(
-            share, mixtures=mixtures, sketches=sketches, delta=delta / 3, neighbours=neighbours
-        )
-        return found + classical
+    def enough(gamma: float) -> bool:
+        sketched = renyi_epsilon(mixtures.square / gamma, delta=delta / 3, **terms)
+        return sketched + classical / gamma <= epsilon
 
-    return least(lambda gamma: spent(gamma) <= epsilon, square * math.sqrt(mixtures) / epsilon)
+    return least(enough, mixtures.square * math.sqrt(mixtures.count) / epsilon)
 
 
 def least(enough: Callable[[float], bool], guess: float) -> float:
@@ -214,17 +192,6 @@ class Mixtures:
         count = int(6.0 * max(dimension, math.log(40 * steps / delta)))
         return cls(1.0, count, steps, math.sqrt(2 * math.log(40 / delta)))
 
-    def published(self, epsilon: float, delta: float, neighbours: Neighbours) -> float:
-        """γ by Rényi divergences."""
-        return renyi_gamma(
-            epsilon,
-            delta,
-            square=self.square,
-            mixtures=self.count,
-            sketches=self.steps,
-            neighbours=neighbours,
-        )
-
     def kept(
         self, epsilon: float, gamma: float, neighbours: Neighbours, sigma: float = math.inf
     ) -> float:
@@ -249,7 +216,7 @@ def gamma_for(
     """GaussMix's γ, the eigenvalue that the covariance has at least."""
     mixtures = Mixtures.of_records(dimension, delta)
     if accounting == "published":
-        return mixtures.published(epsilon, delta, neighbours)
+        return renyi_gamma(epsilon, delta, mixtures, neighbours)
     return least(
         lambda gamma: mixtures.kept(epsilon, gamma, neighbours) <= delta,
         mixtures.square * math.sqrt(mixtures.count) / epsilon,
@@ -258,9 +225,7 @@ def gamma_for(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussMixRegressor(AccountedRegressor):
-    """Least squares on random mixtures of the records; `accounting` is "published" by Rényi
-    divergences, or "exact".
-    """
+    """Least squares on random mixtures of the records."""
 
     source = "Lev et al. 2025, GaussMix"
 
@@ -291,7 +256,7 @@ def noise_for(
 ) -> MixtureNoise:
     """Iterative Hessian Mixing's γ and σ."""
     mixtures = Mixtures.of_features(dimension, delta, steps)
-    gamma = mixtures.published(epsilon / 2, 0.75 * delta, neighbours)
+    gamma = renyi_gamma(epsilon / 2, 0.75 * delta, mixtures, neighbours)
     sigma = math.sqrt(steps) / mu_of(epsilon / 2, delta / 4)
     if accounting == "published":
         return MixtureNoise(gamma, sigma)
@@ -301,8 +266,7 @@ def noise_for(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class IterativeHessianMixingRegressor(AccountedRegressor):
-    """Least squares by Newton's steps with sketched Hessians; `accounting` is "published" by Rényi
-    divergences and halves, or "exact".
+    """Least squares by Newton's steps with sketched Hessians.
 
     Args:
         steps: T, 3 in the authors' experiments.

@@ -1,11 +1,8 @@
 """Learn from noisy sums.
 
-**AdaSSP**: noisy sums, with a ridge that reads the noisy smallest eigenvalue. Least squares
-only.
-
-Wang 2018, Algorithm 2 (adaptive sufficient statistics perturbation), with three parts of ε/3 and
-δ/3 each. For ‖x‖ ≤ 1, |y| ≤ 1, k = √(ln(6/δ))/(ε/3), standard normal z and symmetric Z (the upper
-triangle drawn):
+**AdaSSP**, Wang 2018, Algorithm 2: least squares from noisy sums, with a ridge that reads the noisy
+smallest eigenvalue, three parts of ε/3 and δ/3 each. For ‖x‖ ≤ 1, |y| ≤ 1, k = √(ln(6/δ))/(ε/3),
+standard normal z and symmetric Z (the upper triangle drawn):
 
     λ̃ = max(0, λ_min(G) + k·Δ₁·z − k·Δ₁·√(ln(6/δ)))
     ridge = max(0, k·Δ₂·√(d·ln(2d²/ρ)) − λ̃),                    ρ = 0.05
@@ -27,33 +24,23 @@ Wang's relation adds or removes one record; with n public that is zero-out.
 Three Gaussians with noise k·Δ are together μ-GDP with μ = √3/k, exactly (Dong, Roth and Su 2022,
 Corollary 3.3; the upper triangle is moved by no more than Δ₂). So "exact" takes the least k whose
 profile is (ε, δ), and "published", which is less than the classical Gaussian mechanism's
-√(2 ln(1.25·3/δ))/(ε/3), keeps more than it promises wherever `promise` lets it pass. A lead over
-the published constants alone would be a lead over their slack.
+√(2 ln(1.25·3/δ))/(ε/3), keeps more than it promises wherever `promise` lets it pass.
 
-**BoostedAdaSSP**: AdaSSP's noisy matrix once, and T rounds of noisy residual
-moments. Least squares.
-
-Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu 2023 (arXiv 2303.03451), Algorithm 2. For ‖x‖ ≤
-1, residuals clipped to [−1, 1], and noise σ for what one person moves by one:
+**BoostedAdaSSP**, Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu 2023 (arXiv 2303.03451),
+Algorithm 2: AdaSSP's noisy matrix once, and T rounds of noisy residual moments. For ‖x‖ ≤ 1,
+residuals clipped to [−1, 1], and noise σ for what one person moves by one:
 
     Ĝ = G + σΔ₂·Z,   λ̃ = max(0, λ_min(G) + σΔ₁(z − 1.96)),   ridge = max(0, 1.96·σΔ₂√d − λ̃)
     repeat T times:  ĉ = Σ clip(y − w·x, −1, 1)·x + σΔ₃·z,   w ← w + (Ĝ + ridge·I)⁻¹ĉ
 
 **Privacy.** T + 2 Gaussian releases, each of a quantity that one person moves by at most Δ: a
 clipped residual is at most 1 in size whatever w is, so Δ₁, Δ₂ and Δ₃ are AdaSSP's. Composed
-adaptively they are μ-GDP with μ = √(T + 2)/σ, exactly (Dong, Roth and Su 2022, Corollary 3.3), so
-the least noise is
-
-    σ = √(T + 2)/μ(ε, δ).
+adaptively they are μ-GDP with μ = √(T + 2)/σ, exactly, so the least noise is σ = √(T + 2)/μ(ε, δ).
 
 **Where the public code does not keep its promise.** It computes μ(ε, δ) and then takes σ = μ
-itself, in place of √(T + 2)/μ: at (1, 1e-6) and T = 100 that is σ = 0.237 instead of 42.7, 180
-times too little, and the release has ε = 1,112 at δ = 1e-6 (`epsilon_kept`). More privacy asked for
-is less noise. `calibration="code"` does so, for audits; `calibration="exact"` keeps the promise and
+itself: at (1, 1e-6) and T = 100 that is σ = 0.237 instead of 42.7, and the release has ε = 1,112 at
+δ = 1e-6 (`epsilon_kept`). `calibration="code"` does so, for audits; "exact" keeps the promise and
 is the rival that we compare with.
-
-The authors' relation adds or removes one record, which with n public is zero-out; for "replace" the
-sensitivities are those of AdaSSP's table.
 """
 
 import math
@@ -70,12 +57,7 @@ from blurfit.learning.sums import Statistics
 from blurfit.theory import forms
 from blurfit.theory.gaussian import delta_of, epsilon_of, mu_of
 from blurfit.theory.guarantees import Neighbours
-from blurfit_lab.rivals.rival import (
-    ApproximateRival,
-    Risk,
-    RivalRegressor,
-    SquaredRisk,
-)
+from blurfit_lab.rivals.rival import ApproximateRival, Risk, RivalRegressor, SquaredRisk
 
 Accounting = Literal["published", "exact"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("published", "exact")
@@ -149,9 +131,7 @@ class AccountedRegressor(ApproximateRival, RivalRegressor):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaSSPRegressor(AccountedRegressor):
-    """Least squares from noisy sums with an adaptive ridge; `accounting` is "published" for Wang's
-    constants, or "exact".
-    """
+    """Least squares from noisy sums with an adaptive ridge."""
 
     source = "Wang 2018, AdaSSP"
 

@@ -1,4 +1,7 @@
-"""Perturb the minimiser, or what is minimised.
+"""Perturb the minimiser, what is minimised, or the way to the minimum; or nothing.
+
+**No privacy**: the exact minimiser of the same loss on the same encoded columns, the floor that
+rivals are measured against.
 
 **Output perturbation**: minimise, then add noise to the minimiser.
 
@@ -16,17 +19,16 @@ They leave Λ to the user. The default minimises a public forecast of the loss, 
 plus ½(n/d)·E‖b‖² for the noise, E‖b‖² ≈ (d·Δ/ε)², where n/d is the curvature in a typical direction
 of the unit ball and η = √d a typical weight:  Λ³ = 2·n·d·change²/(ε²η²).
 
-**Objective perturbation**: add a random linear term and a ridge, then
-minimise.
+**Objective perturbation**: add a random linear term and a ridge, then minimise.
 
     w = argmin Σℓ + ½·ridge·‖w‖² + b·w
 
 | rule | b | ridge | promise |
 | --- | --- | --- | --- |
-| "gaussian" | N(0, σ²I), σ = change·√(8 ln(2/δ) + 4ε)/ε | 2λ/ε at least | (ε, δ)-DP, as claimed |
+| "published" | N(0, σ²I), σ = change·√(8 ln(2/δ) + 4ε)/ε | 2λ/ε at least | (ε, δ)-DP, as claimed |
 | "certified" | N(0, σ²I), σ = change/m | λ/(e^{split·ε} − 1) at least | (ε, δ)-DP, proved |
 
-**gaussian**: Kifer, Smith and Thakurta 2012, Algorithm 1, printed with the gradient's own bound ζ
+**published**: Kifer, Smith and Thakurta 2012, Algorithm 1, printed with the gradient's own bound ζ
 in place of `change`, which covers adding or removing one record; for "replace" we put what one
 person can change then. Its proof takes the noise along the gradient's change for one Gaussian, but
 that direction depends on w, hence on b (docs/errata.md), so the promise is claimed, not proved.
@@ -36,27 +38,13 @@ gradient's change moves with w, in the plane of x and x', so that m = change/σ 
 E[(1 − exp(ε − J − m²/2 − mX))₊] ≤ δ, X ~ χ_{min(2, d)}. Its proof asks of the loss a Hessian of
 rank one along x and a gradient's change in span{x, x'}: every loss of w·x has both.
 
-**Huber's loss.** The exact minimiser of Huber's loss with a ridge and a linear term, by Newton's
-steps.
-
-    argmin Σh(y − w·x) + ½·ridge·‖w‖² + linear·w
-    h(r) = ½r² for |r| ≤ clip, and clip·|r| − ½clip² beyond
-
-Each step solves for the parabola of the records that are not clipped; it is halved until the
-objective falls. The objective is piecewise quadratic and strictly convex, so the steps end at the
-minimum.
-
-**Generalised objective perturbation**: Gaussian, any ridge, and
-the privacy profile itself.
+**Generalised objective perturbation**: any ridge, and the privacy profile itself.
 
 Redberg, Koskela and Wang 2023 (arXiv 2401.00583): for ℓ(w; x, y) = f(w·x; y) with |f'| ≤ L and 0 ≤
-f'' ≤ β, ‖x‖ ≤ 1, without a ball,
-
-    w = argmin Σℓ + ½·ridge·‖w‖² + b·w,   b ~ N(0, σ²I).
-
-**Privacy.** b ↔ w is a bijection, and the log-ratio of w's densities under two neighbouring tables
-is J + m²/2 + m·X at most, where m = change/σ, J bounds the determinants' part, and X is the length
-of b/σ within the space where the gradient's change lies, whatever w is:
+f'' ≤ β, ‖x‖ ≤ 1, without a ball, w as above. b ↔ w is a bijection, and the log-ratio of w's
+densities under two neighbouring tables is J + m²/2 + m·X at most, where m = change/σ, J bounds the
+determinants' part, and X is the length of b/σ within the space where the gradient's change lies,
+whatever w is:
 
 | neighbours | change | that space | X | J |
 | --- | --- | --- | --- | --- |
@@ -72,16 +60,26 @@ normal variable: the two-sided tail costs a factor of 2 in δ.) So (ε, δ) is k
 
 with the Gaussian profile δ_G. Their J is −ln(1 − β/ridge); ln(1 + β/ridge) is less and enough,
 because the table with the record has a Hessian H ⪰ ridge·I + f''xxᵀ, so that 1 − f''xᵀH⁻¹x ≥ 1/(1 +
-β/ridge).
+β/ridge). As in their code, the ridge starts at 2β/ε and grows by a twentieth until σ ≤ 1.3 times
+the plain Gaussian mechanism's. (They release an approximate minimum with a little output noise;
+ours is exact to rounding.)
 
-**Ridge and noise** as their code chooses them: the ridge starts at 2β/ε and grows by a twentieth
-until σ ≤ 1.3 times the plain Gaussian mechanism's. (Their script also chooses its solver's learning
-rate by the accuracy on the test rows; ours solves to 1e-10 and looks at no test row. They release
-an approximate minimum with a little output noise; ours is exact to rounding.)
-
-**Least squares** has no bounded slope. As the paper says for such losses, slopes are clipped: for a
+Least squares has no bounded slope. As the paper says for such losses, slopes are clipped: for a
 loss of w·x that is a convex loss again, here Huber's with |f'| ≤ L = `clip` and β = 1, so the
 theorem holds as it stands. With |y| ≤ 1, `clip` = 1 cuts no slope at w = 0.
+
+**Gradient perturbation**: descend along noisy gradients.
+
+Bassily, Smith and Thakurta 2014 descend in n² steps along single records' gradients, for neighbours
+that replace one record. With today's accounting fewer and larger steps do better: T along the whole
+gradient,
+
+    w ← Π(w − (Σ∇ℓ + b_t)/(nλ)),   b_t ~ N(0, σ²I),   σ = √T·Δ/μ(ε, δ)
+
+and the mean of the last half of the iterates as the model. One person changes each gradient by at
+most Δ, whatever the steps before told, and T such Gaussian steps are one: μ-GDP with μ = √T·Δ/σ,
+exactly (Dong, Roth and Su 2022, Corollary 3.3). The tests hold that against privacy loss
+distributions of another library.
 """
 
 import math
@@ -106,16 +104,88 @@ from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.numerics import root_of_increasing
 from blurfit_lab.rivals.rival import (
+    RESIDUAL_ALLOWED,
     ApproximateRival,
     InBall,
     PureRival,
     Risk,
+    Rival,
     RivalClassifier,
     RivalRegressor,
     exponential_in_norm,
+    into_ball,
     minimiser,
 )
-from blurfit_lab.rivals.rival import gaussian as gaussian_noise
+
+_LARGEST = 700.0  # e⁷⁰⁰ is still a number
+_ROUNDING = 1 + 1e-9  # noise is rounded up, by far more than the functions here err
+PUBLIC = FitGuarantee(
+    None, None, "replace", False, "NOT PRIVATE: no noise is added. For comparisons only."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbed:
+    """What is minimised, with its noise drawn: a ridge, a linear term, and what is added after."""
+
+    ridge: float
+    linear: FloatArray | float = 0.0
+    after: FloatArray | float = 0.0
+
+
+class Minimising(Rival):
+    """A rival that releases a minimiser."""
+
+    def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:
+        """Return what it minimises of this risk."""
+        raise NotImplementedError  # pragma: no cover
+
+    def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
+        """The minimiser, what is added to it, and the way back into the ball."""
+        asked = self.perturbed(risk, generator)
+        linear = np.broadcast_to(asked.linear, risk.dimension)
+        found = minimiser(risk, asked.ridge, linear) + asked.after
+        return into_ball(found, risk.weight_bound)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NonPrivate(Minimising):
+    """argmin Σℓ + ½·ridge·‖w‖², without noise.
+
+    Args:
+        ridge: for encoded columns, in all and not per record.
+    """
+
+    source = "nobody"
+    published_neighbours = None
+    trust = "none"
+    proved = False
+
+    ridge: float = 0.0
+
+    def promise(self) -> FitGuarantee:
+        """Nothing."""
+        nonnegative(ridge=self.ridge)
+        return PUBLIC
+
+    def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:  # noqa: ARG002
+        """The objective itself."""
+        return Perturbed(self.ridge)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NonPrivateRegressor(NonPrivate, RivalRegressor):
+    """Least squares, not private.
+
+    >>> model = NonPrivateRegressor(bounds=(0, 10), target_bounds=(0, 20))
+    >>> model.fit([[1], [2], [4]], [2, 4, 8]).predict([[3]]).round(6).tolist()
+    [6.0]
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NonPrivateClassifier(NonPrivate, RivalClassifier):
+    """Logistic regression, not private; separable classes need a ridge."""
 
 
 def forecast_ridge(risk: Risk, epsilon: float, neighbours: Neighbours) -> float:
@@ -131,7 +201,7 @@ def sensitivity(risk: Risk, ridge: float, neighbours: Neighbours) -> float:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OutputPerturbation(PureRival):
+class OutputPerturbation(PureRival, Minimising):
     """The minimiser plus noise.
 
     Args:
@@ -154,24 +224,15 @@ class OutputPerturbation(PureRival):
             positive(ridge=self.ridge)
         return super().promise()
 
-    def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
-        """The minimiser, the noise, and the way back into the ball."""
+    def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:
+        """The ridge, and noise for afterwards."""
         ridge = self.ridge or forecast_ridge(risk, self.epsilon, self.neighbours)
         rate = self.epsilon / sensitivity(risk, ridge, self.neighbours)
-        noise = exponential_in_norm(risk.dimension, rate, generator)
-        return into_ball(minimiser(risk, ridge) + noise, risk.weight_bound)
-
-
-def into_ball(weights: FloatArray, radius: float | None) -> FloatArray:
-    """The nearest point of the ball."""
-    norm = float(np.linalg.norm(weights))
-    if radius is None or norm <= radius:
-        return weights
-    return weights * (radius / norm)
+        return Perturbed(ridge, after=exponential_in_norm(risk.dimension, rate, generator))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OutputPerturbationRegressor(OutputPerturbation, InBall):
+class OutputPerturbationRegressor(OutputPerturbation, InBall, RivalRegressor):
     """Least squares in a ball, plus noise."""
 
 
@@ -182,13 +243,11 @@ class OutputPerturbationClassifier(OutputPerturbation, RivalClassifier):
 
 GaussianRule = Literal["published", "certified"]
 GAUSSIAN_RULES: tuple[GaussianRule, ...] = ("published", "certified")
-_LARGEST = 700.0  # e⁷⁰⁰ is still a number
-_ROUNDING = 1 + 1e-9  # noise is rounded up, by far more than the functions here err
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """How much noise b has, as a standard deviation or as 1/rate, and the ridge with it."""
+    """The standard deviation of b, and the ridge with it."""
 
     scale: float
     ridge: float
@@ -219,8 +278,21 @@ def certified(
     return Perturbation(scale * _ROUNDING, ridge)
 
 
+class GaussianObjective(ApproximateRival, Minimising):
+    """A rival that minimises with a ridge and a Gaussian linear term."""
+
+    def perturbation(self, risk: Risk) -> Perturbation:
+        """Noise and ridge for this risk: from public facts alone."""
+        raise NotImplementedError  # pragma: no cover
+
+    def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:
+        """The perturbed objective."""
+        found = self.perturbation(risk)
+        return Perturbed(found.ridge, found.scale * generator.standard_normal(risk.dimension))
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class ObjectivePerturbation(ApproximateRival):
+class ObjectivePerturbation(GaussianObjective):
     """(ε, δ)-DP, by a Gaussian linear term.
 
     Args:
@@ -255,29 +327,16 @@ class ObjectivePerturbation(ApproximateRival):
         )
 
     def perturbation(self, risk: Risk) -> Perturbation:
-        """Noise and ridge for this risk: from public facts alone."""
+        """Noise and ridge by the rule."""
         change = risk.gradient_change(self.neighbours)
+        terms = (self.epsilon, self.delta, risk.curvature, change, self.ridge)
         if self.rule == "published":
-            return gaussian(self.epsilon, self.delta, risk.curvature, change, self.ridge)
-        return certified(
-            self.epsilon,
-            self.delta,
-            risk.curvature,
-            change,
-            self.ridge,
-            dimension=risk.dimension,
-            split=self.split,
-        )
-
-    def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
-        """The minimiser of the perturbed objective."""
-        found = self.perturbation(risk)
-        noise = gaussian_noise(risk.dimension, found.scale, generator)
-        return minimiser(risk, found.ridge, noise)
+            return gaussian(*terms)
+        return certified(*terms, dimension=risk.dimension, split=self.split)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ObjectivePerturbationRegressor(ObjectivePerturbation, InBall):
+class ObjectivePerturbationRegressor(ObjectivePerturbation, InBall, RivalRegressor):
     """Least squares in a ball, its objective perturbed; (ε, δ)-DP."""
 
 
@@ -286,14 +345,20 @@ class ObjectivePerturbationClassifier(ObjectivePerturbation, RivalClassifier):
     """Logistic regression, its objective perturbed; (ε, δ)-DP."""
 
 
-RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up
 MOST_STEPS = 500
+MOST_NOISE = 1.3  # times the plain Gaussian mechanism's
+GROWTH = 1.05
 
 
 def huber_minimiser(
     x: FloatArray, y: FloatArray, *, clip: float, ridge: float, linear: FloatArray
 ) -> FloatArray:
-    """w, with a gradient of zero but for rounding."""
+    """argmin Σh(y − w·x) + ½·ridge·‖w‖² + linear·w, with a gradient of zero but for rounding.
+
+    h(r) = ½r² for |r| ≤ clip, and clip·|r| − ½clip² beyond. Each step solves for the parabola of
+    the records that are not clipped, and is halved until the objective falls; this is piecewise
+    quadratic and strictly convex, so the steps end at the minimum.
+    """
     weights = np.zeros(x.shape[1])
     size = clip * len(y) + float(np.linalg.norm(linear)) + ridge
 
@@ -310,22 +375,17 @@ def huber_minimiser(
             return weights
         inside = x[np.abs(residuals) <= clip]
         step = np.linalg.solve(inside.T @ inside + ridge * np.eye(len(weights)), gradient)
-        share, slope = 1.0, float(gradient @ step)
-        while True:
+        slope = float(gradient @ step)
+        for share in 0.5 ** np.arange(31):
             further = weights - share * step
             lower = objective(further)
-            if lower <= value - 1e-4 * share * slope + 1e-14 * abs(value) or share < 1e-9:
+            if lower <= value - 1e-4 * share * slope + 1e-14 * abs(value):
                 break
-            share /= 2
         weights, value = further, lower
     raise NotCertifiedError(
         f"The minimiser of {len(y)} clipped losses with ridge={ridge:.3g} was not found to "
         f"{RESIDUAL_ALLOWED}. Give a larger clip, so that fewer records are cut."
     )
-
-
-MOST_NOISE = 1.3  # times the plain Gaussian mechanism's
-GROWTH = 1.05
 
 
 def delta_kept(m: float, headroom: float, neighbours: Neighbours) -> float:
@@ -346,63 +406,54 @@ def delta_kept(m: float, headroom: float, neighbours: Neighbours) -> float:
     return -math.expm1(left) + math.exp(left) * tail
 
 
-def least_scale(
-    epsilon: float,
-    delta: float,
-    ridge: float,
-    curvature: float,
-    change: float,
-    neighbours: Neighbours,
-) -> float | None:
-    """The least σ that keeps (ε, δ) with this ridge; None if J alone is too much."""
-    headroom = epsilon - math.log1p(curvature / ridge)
-    if headroom <= 0:
-        return None
-    m = root_of_increasing(
-        lambda m: math.log(max(delta_kept(m, headroom, neighbours), 1e-300)) - math.log(delta),
-        guess=mu_of(headroom, delta),
-    )
-    return change / m * _ROUNDING
-
-
 @lru_cache(maxsize=1024)
 def calibrate(
     epsilon: float, delta: float, curvature: float, change: float, neighbours: Neighbours
 ) -> Perturbation:
-    """The least ridge of the sequence 2β/ε·1.05ᵏ whose σ is at most 1.3·change/μ(ε, δ)."""
+    """The least ridge of the sequence 2β/ε·1.05ᵏ whose least σ is at most 1.3·change/μ(ε, δ)."""
     ridge, most = 2 * curvature / epsilon, MOST_NOISE * change / mu_of(epsilon, delta)
     while True:
-        scale = least_scale(epsilon, delta, ridge, curvature, change, neighbours)
-        # Two-sided tails may cost more than a factor of 1.3 at any ridge: then J ≤ ε/50 is enough.
-        if scale is not None and (scale <= most or math.log1p(curvature / ridge) < epsilon / 50):
-            return Perturbation(scale, ridge)
+        headroom = epsilon - math.log1p(curvature / ridge)
+        if headroom > 0:  # else J alone is too much
+            m = root_of_increasing(
+                lambda m, left=headroom: (  # type: ignore[misc]
+                    math.log(max(delta_kept(m, left, neighbours), 1e-300)) - math.log(delta)
+                ),
+                guess=mu_of(headroom, delta),
+            )
+            scale = change / m * _ROUNDING
+            # Two-sided tails may cost more than a factor of 1.3 at any ridge: then J ≤ ε/50 is
+            # enough.
+            if scale <= most or epsilon - headroom < epsilon / 50:
+                return Perturbation(scale, ridge)
         ridge *= GROWTH
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GeneralisedObjectivePerturbationClassifier(ApproximateRival, RivalClassifier):
-    """Logistic regression with a Gaussian linear term, by the privacy profile itself."""
+class GeneralisedObjectivePerturbation(GaussianObjective):
+    """A Gaussian linear term, by the privacy profile itself."""
 
     source = "Redberg, Koskela and Wang 2023, generalised objective perturbation"
     published_neighbours = "zero-out"
 
-    def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
-        risk = self._risk(x, y)
+    def perturbation(self, risk: Risk) -> Perturbation:
+        """Noise and ridge by the profile."""
         change = risk.gradient_change(self.neighbours)
-        found = calibrate(self.epsilon, self.delta, risk.curvature, change, self.neighbours)
-        return minimiser(risk, found.ridge, gaussian_noise(x.shape[1], found.scale, generator))
+        return calibrate(self.epsilon, self.delta, risk.curvature, change, self.neighbours)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GeneralisedObjectivePerturbationRegressor(ApproximateRival, RivalRegressor):
+class GeneralisedObjectivePerturbationClassifier(GeneralisedObjectivePerturbation, RivalClassifier):
+    """Logistic regression with a Gaussian linear term, by the privacy profile itself."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GeneralisedObjectivePerturbationRegressor(GeneralisedObjectivePerturbation, RivalRegressor):
     """Least squares with clipped slopes (Huber's loss) and a Gaussian linear term.
 
     Args:
         clip: L, the largest slope of one record.
     """
-
-    source = "Redberg, Koskela and Wang 2023, generalised objective perturbation"
-    published_neighbours = "zero-out"
 
     clip: float = 1.0
 
@@ -410,5 +461,69 @@ class GeneralisedObjectivePerturbationRegressor(ApproximateRival, RivalRegressor
         positive(clip=self.clip)
         change = self.clip * (2.0 if self.neighbours == "replace" else 1.0)
         found = calibrate(self.epsilon, self.delta, 1.0, change, self.neighbours)
-        noise = gaussian_noise(x.shape[1], found.scale, generator)
+        noise = np.asarray(found.scale * generator.standard_normal(x.shape[1]))
         return huber_minimiser(x, y, clip=self.clip, ridge=found.ridge, linear=noise)
+
+
+def descend(
+    risk: Risk,
+    *,
+    radius: float | None,
+    deviation: float,
+    steps: int,
+    runs: int,
+    generator: np.random.Generator,
+) -> FloatArray:
+    """T noisy gradients, `runs` times at once: (runs, d)."""
+    weights, mean = np.zeros((runs, risk.dimension)), np.zeros((runs, risk.dimension))
+    rate = 1.0 / (risk.count * risk.curvature)
+    for step in range(steps):
+        noise = deviation * generator.standard_normal(weights.shape)
+        weights = into_ball(weights - rate * (risk.gradients(weights) + noise), radius)
+        if step >= steps // 2:
+            mean += weights / (steps - steps // 2)
+    return mean
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GradientPerturbation(ApproximateRival, InBall):
+    """Noisy gradient descent.
+
+    Args:
+        steps: T. More approach the minimum more closely; their noise together is the same.
+    """
+
+    source = "Bassily, Smith and Thakurta 2014, noisy gradient descent"
+    published_neighbours = "replace"
+    wholes = ("steps",)
+
+    steps: int = 512
+
+    def deviation(self, risk: Risk) -> float:
+        """σ of each step's noise."""
+        multiplier = math.sqrt(self.steps) / mu_of(self.epsilon, self.delta) * (1 + 1e-6)
+        return multiplier * risk.gradient_change(self.neighbours)
+
+    def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
+        """The descent along whole gradients, which a risk can tell."""
+        (weights,) = descend(
+            risk,
+            radius=self._ball(risk.dimension),
+            deviation=self.deviation(risk),
+            steps=self.steps,
+            runs=1,
+            generator=generator,
+        )
+        return np.asarray(weights)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GradientPerturbationRegressor(GradientPerturbation, RivalRegressor):
+    """Least squares by noisy gradients."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GradientPerturbationClassifier(GradientPerturbation, RivalClassifier):
+    """Logistic regression by noisy gradients."""
+
+    widths = 4.0

@@ -5,8 +5,7 @@
     argmin over ‖w‖ ≤ η of  Σℓ(w; x, y) + ½·ridge·‖w‖² + linear·w,      ‖x‖ ≤ 1, |y| ≤ 1
 
 exactly: the proofs of output and objective perturbation are about the minimiser itself. Squared
-loss sees the records only through their sums; logistic loss has to pass over them, and does so for
-many problems at once, because all the rivals of a comparison share the pass.
+loss sees the records only through their sums; logistic loss has to pass over them.
 
 | bound | squared, ½(y − w·x)² | logistic, ln(1 + e^{−y w·x}) |
 | --- | --- | --- |
@@ -30,6 +29,7 @@ than the formula (Mironov 2012); the estimators of this package do not.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -160,70 +160,51 @@ class LogisticRisk:
         return total
 
     def minimisers(self, ridges: FloatArray, linears: FloatArray) -> FloatArray:
-        """Newton's steps with one Hessian for all, as long as that halves every gradient; what is
-        left, one by one, with its own Hessian and shorter steps where they overshoot.
-        """
-        ridges = np.maximum(ridges, LEAST_CURVATURE * self.count)
-        reference = np.zeros(self.dimension) if self.start is None else self.start
-        values, vectors = np.linalg.eigh(self.hessian(reference))
-        weights = np.tile(reference, (len(ridges), 1))
-        last, active = np.full(len(ridges), np.inf), np.arange(len(ridges))
-        stubborn: list[int] = []
-        while len(active):
-            w, ridge, linear = weights[active], ridges[active], linears[active]
-            gradient = self.gradients(w) + ridge[:, None] * w + linear
-            residual = self._residuals(gradient, w, ridge, linear)
-            open_ones = residual > RESIDUAL_ALLOWED
-            slow = open_ones & (residual > 0.5 * last[active])
-            stubborn += active[slow].tolist()
-            last[active] = residual
-            w = w - (gradient @ vectors / (values + ridge[:, None])) @ vectors.T
-            going_on = open_ones & ~slow
-            weights[active[going_on]] = w[going_on]
-            active = active[going_on]
-        for k in stubborn:
-            weights[k] = self._newton(float(ridges[k]), linears[k], reference)
-        return weights
+        """Each by Newton's steps."""
+        found = [self._newton(*one) for one in zip(ridges.tolist(), linears, strict=True)]
+        return np.array(found)
 
-    def _newton(self, ridge: float, linear: FloatArray, start: FloatArray) -> FloatArray:
-        """Damped by halving until the gradient shrinks, which near the minimum is at once.
+    @cached_property
+    def _first(self) -> FloatArray:
+        """The Hessian where all problems start."""
+        return self.hessian(self._begin)
 
-        A step that is short enough shrinks it: along −H⁻¹g the derivative of ‖g‖² is −2‖g‖².
+    @property
+    def _begin(self) -> FloatArray:
+        return np.zeros(self.dimension) if self.start is None else self.start
+
+    def _newton(self, ridge: float, linear: FloatArray) -> FloatArray:
+        """With the first Hessian as long as that halves the gradient, then with that of each step,
+        which is halved until the gradient shrinks, as it does near the minimum at once: along −H⁻¹g
+        the derivative of ‖g‖² is −2‖g‖².
         """
-        weights = start
-        gradient = self.gradients(weights[None])[0] + ridge * weights + linear
+        ridge = max(ridge, LEAST_CURVATURE * self.count)
+
+        def slope(weights: FloatArray) -> FloatArray:
+            return np.asarray(self.gradients(weights[None])[0] + ridge * weights + linear)
+
+        weights, shared = self._begin, True
+        gradient = slope(weights)
         for _ in range(200):
-            residual = self._residuals(
-                gradient[None], weights[None], np.array([ridge]), linear[None]
-            )
-            if residual[0] <= RESIDUAL_ALLOWED:
+            size = float(np.linalg.norm(gradient))
+            addends = ridge * np.linalg.norm(weights) + np.linalg.norm(linear)
+            if size <= RESIDUAL_ALLOWED * (0.5 * self.count + addends):  # ½ for each record
                 return weights
-            H = self.hessian(weights) + ridge * np.eye(self.dimension)
-            step, share = np.linalg.solve(H, gradient), 1.0
-            while True:
-                further = weights - share * step
-                slope = self.gradients(further[None])[0] + ridge * further + linear
-                if np.linalg.norm(slope) < np.linalg.norm(gradient) or share < 1e-9:
+            H = self._first if shared else self.hessian(weights)
+            step = np.linalg.solve(H + ridge * np.eye(self.dimension), gradient)
+            for share in [1.0] if shared else 0.5 ** np.arange(30):
+                further = slope(weights - share * step)
+                if np.linalg.norm(further) < (size / 2 if shared else size):
+                    weights, gradient = weights - share * step, further
                     break
-                share /= 2
-            if share < 1e-9:
-                break
-            weights, gradient = further, slope
+            else:
+                if not shared:
+                    break
+                shared = False
         raise NotCertifiedError(
             f"The minimiser of {self.count} logistic losses with ridge={ridge:.3g} was not found "
             f"to {RESIDUAL_ALLOWED}: the classes may be separable. Give a larger ridge."
         )
-
-    def _residuals(
-        self, gradient: FloatArray, weights: FloatArray, ridges: FloatArray, linears: FloatArray
-    ) -> FloatArray:
-        """‖gradient‖ over the size of its addends: at most ½ for each record, ridge and noise."""
-        addends = (
-            0.5 * self.count
-            + ridges * np.linalg.norm(weights, axis=1)
-            + np.linalg.norm(linears, axis=1)
-        )
-        return np.asarray(np.linalg.norm(gradient, axis=1) / addends)
 
     def _blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         for x, y in self.parts:
@@ -254,24 +235,23 @@ def _sigmoid(z: FloatArray) -> FloatArray:
     return np.reciprocal(z, out=z)
 
 
-def on_sphere(dimension: int, generator: np.random.Generator) -> FloatArray:
-    """A uniform direction: a standard normal vector over its length."""
-    direction = generator.standard_normal(dimension)
-    return np.asarray(direction / np.linalg.norm(direction))
-
-
 def exponential_in_norm(dimension: int, rate: float, generator: np.random.Generator) -> FloatArray:
     """b with density ∝ e^{−rate·‖b‖}: a uniform direction, and ‖b‖ ~ Gamma(d, 1/rate).
 
     The shell at radius r has area ∝ r^{d−1}, and r^{d−1}e^{−rate·r} is the Gamma density. For two
     outputs that one person moves by Δ the densities differ by a factor of at most e^{rate·Δ}.
     """
-    return on_sphere(dimension, generator) * generator.gamma(dimension, 1.0 / rate)
+    direction = generator.standard_normal(dimension)
+    length = generator.gamma(dimension, 1.0 / rate)
+    return np.asarray(direction / np.linalg.norm(direction) * length)
 
 
-def gaussian(dimension: int, deviation: float, generator: np.random.Generator) -> FloatArray:
-    """b ~ N(0, deviation²·I)."""
-    return np.asarray(deviation * generator.standard_normal(dimension))
+def into_ball(weights: FloatArray, radius: float | None) -> FloatArray:
+    """Each row's nearest point of the ball."""
+    if radius is None:
+        return weights
+    norms = np.linalg.norm(weights, axis=-1, keepdims=True)
+    return np.asarray(weights * (radius / np.maximum(norms, radius)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -318,6 +298,10 @@ class Rival(BaseEstimator):  # type: ignore[misc]
 
     def _target(self, name: str, /) -> Numeric | Binary:
         raise NotImplementedError  # pragma: no cover
+
+    def _ball(self, dimension: int, /) -> float | None:  # noqa: ARG002 (others need it)
+        """η, for the rivals that need one."""
+        return None
 
     def _fit(self, named: Any, values: AnyArray, target: AnyArray) -> tuple[FloatArray, float]:
         """Effects and intercept in the user's units; `named` may have the target's name."""
@@ -387,10 +371,6 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
         statistics = Statistics(len(y), x.T @ x, x.T @ y)
         return SquaredRisk(statistics, self._ball(x.shape[1]))
 
-    def _ball(self, dimension: int, /) -> float | None:  # noqa: ARG002 (others need it)
-        """η, for the rivals that need one."""
-        return None
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
@@ -458,11 +438,9 @@ class PureRival(Rival):
         return None
 
     def promise(self) -> FitGuarantee:
-        """ε-DP under `neighbours`, as its authors claim it."""
-        return self._promise(0.0)
-
-    def _promise(self, delta: float) -> FitGuarantee:
+        """(ε, δ)-DP under `neighbours`, as its authors claim it."""
         positive(epsilon=self.epsilon)
+        delta = getattr(self, "delta", 0.0)
         for name, words in (("neighbours", NEIGHBOURS), *self.choices):
             one_of(words, **{name: getattr(self, name)})
         whole(**{name: getattr(self, name) for name in self.wholes})
@@ -496,22 +474,24 @@ class ApproximateRival(PureRival):
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP under `neighbours`, as its authors claim it."""
         inside_unit_interval(delta=self.delta)
-        return self._promise(self.delta)
+        return super().promise()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class InBall(RivalRegressor):
-    """Squared loss, whose gradient is bounded only in a ball.
+class InBall(Rival):
+    """A rival whose weights are in a ball: the gradient of squared loss is bounded only there.
 
     Args:
         weight_bound: η; None takes √m, where m counts the columns and the intercept: enough for
-            any one of them to carry the whole range.
+            any one of them to carry the whole range. Gradient descent for labels takes 4√m.
     """
+
+    widths: ClassVar[float] = 1.0  # of √m
 
     weight_bound: float | None = None
 
     def _ball(self, dimension: int, /) -> float | None:
         if self.weight_bound is None:
-            return float(np.sqrt(dimension))
+            return float(self.widths * np.sqrt(dimension))
         positive(weight_bound=self.weight_bound)
         return self.weight_bound
