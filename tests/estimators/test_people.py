@@ -1,5 +1,7 @@
 """Many rows of one person: what is summed, what is promised, and to whom."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,9 +16,12 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
     mechanisms,
 )
+from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People, arranged
+from blurfit.estimators.whitened import Whitened
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.schema.schema import Schema
+from blurfit.theory.forms import GaugeForm
 
 seeded = pytest.mark.filterwarnings("ignore:NOT PRIVATE:blurfit.errors.NotPrivateWarning")
 
@@ -40,6 +45,37 @@ def clean(agreement, X, encoded, people):
 
 def regressor(**parameters) -> MomentPerturbationRegressor:
     return MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1), **parameters)
+
+
+def test_nobody_is_counted_elsewhere_because_another_has_a_row_more(monkeypatch) -> None:
+    """Kernels may round a row by its place in a block: here they do, and bins end at people."""
+    X, y, whose = visits(people=40)
+    with pytest.warns(NotPrivateWarning, match="random_state"):
+        model = regressor(waves=4, epsilon=50.0, random_state=0).fit(X, y, groups=whose)
+    (release, *_) = (one for one in model.releases_ if isinstance(one.agreement.form, GaugeForm))
+    form, measure = release.agreement.form, Whitened.measure
+
+    def by_place(self, block, target):
+        x, size, error = measure(self, block, target)
+        turn = 1 + 2.0**-52 * (np.arange(len(block)) % 3 - 1)
+        return x, size * turn, error * turn
+
+    monkeypatch.setattr(Whitened, "measure", by_place)
+
+    def rows_of(first: int) -> Rows:
+        """Return the table in which the first person has one row so many times."""
+        kept = np.append(np.flatnonzero(whose == 0)[[0] * first], np.flatnonzero(whose > 0))
+        people = People.of(whose[kept], len(kept))
+        return Rows(X[kept], y[kept, None], release.agreement.schema.features, people)
+
+    one, other = rows_of(1), rows_of(2)
+    found = one._sizes(form, one.people, folded=False)
+    assert (found != other._sizes(form, other.people, folded=False))[:, 1:].any(axis=1).all()
+    features, errors = np.sort(found[0, 1:] / np.sqrt(3)), np.sort(found[1, 1:])
+    for k in range(0, 36, 3):
+        ends = {"features": features[k : k + 4], "errors": errors[k : k + 4]}
+        narrow = replace(form, chart=replace(form.chart, **ends))
+        np.testing.assert_array_equal(one.sums(narrow), other.sums(narrow))
 
 
 def test_what_is_summed_is_what_each_person_would_send() -> None:

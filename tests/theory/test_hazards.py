@@ -243,3 +243,14 @@ def test_a_map_is_read_as_it_is_written_and_refused_otherwise() -> None:
         wave_form(chart, ("a", "b", "c"), (0, 1))
     with pytest.raises(InvalidValueError, match="columns"):
         wave_form(chart, ("a", "t", "d"), (0,), 1)
+
+
+def test_hazards_of_a_row_are_the_same_to_the_last_bit_beside_any_others() -> None:
+    """Otherwise where observation ends could depend on how many rows another person has."""
+    generator = np.random.default_rng(0)
+    slopes, v = generator.normal(size=30), generator.uniform(-1, 1, (200, 30))
+    chart = HazardMap(Whitening(np.zeros(30), np.eye(30), slopes), [-1.0, -1.0])
+    together, beside = chart.hazards(v)[0], chart.hazards(np.asfortranarray(v[1:]))[0]
+    alone = np.array([chart.hazards(row)[0] for row in v])
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(together[1:], beside)

@@ -35,12 +35,14 @@ known and for what is taken off, with another record in the place of one as with
 neighbours differ by 8(N + n/N + 2p)·2⁻⁵³·nL² besides what the record itself changes. If that is
 more than 2⁻¹⁴, rows are whitened one and all.
 
-How the rows are parted depends on their number alone, and so does the rounding of the sums. *What
-is not proved:* where people have several rows, that number is not public. One person with a row
-more moves others to other places in their blocks, and some kernels round the last rows of a block
-differently. Somebody whose length lies within a unit in the last place of a bin's end, or whose
-observation ends there, may then be counted in the next bin. Nobody is there unless rows were made
-so; for such rows the promise to persons holds up to that.
+How the rows are parted depends on their number alone, and so does the rounding of the sums.
+
+**People with several rows.** Their number of rows is not public, and one person with a row more
+moves all others to other places in their blocks, where a kernel may round them differently. What
+a map sends of n people with k columns moves with that by n(k + 8)·2⁻⁵⁰ times how far the bounds
+reach in r√p: within the 2⁻¹² that Δ keeps back while their product is below 2³⁸. But a gauge's bins
+have ends. So whoever is so near an end that rounding could decide is measured again, by their own
+rows alone: every person's bins depend on nobody else (`Rows._gauged`).
 """
 
 import math
@@ -64,6 +66,7 @@ from blurfit.estimators.whitened import (
     Whitened,
     add_products,
     far,
+    farthest,
     reaches_all,
     squares_beside,
     symmetric,
@@ -224,14 +227,10 @@ class Rows:
         linear, about = Linear(form, self, folded), self.lengths(form)
         kind = Residuals if self._knows_products(form, about) else Whitened
         error = math.nan if about is None else about.error
+        if self.people is not None and isinstance(chart, GaugeMap):
+            return self._gauged(form, self.people, chart)
         if self.people is not None and not form.is_newton:
-            sizes = self._sizes(form, self.people, folded=folded)
-            if isinstance(chart, GaugeMap):
-                places = chart.bins(sizes[0] / math.sqrt(chart.whitening.dimension), sizes[1])
-                return (
-                    np.asarray(sum(np.bincount(one, minlength=form.width) for one in places)) * 1.0
-                )
-            sizes = sizes[:, self.people.codes]
+            sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
 
         def sums_of(part: slice) -> list[FloatArray]:
             work = kind(form, self, linear, error)
@@ -275,6 +274,37 @@ class Rows:
             total = means.T @ means
         order = [*range(p + 1)] if form.is_newton else [p + 1, *range(p)]  # where the constant is
         return form.take_squares(total[np.ix_(order, order)])
+
+    def _gauged(self, form: WaveForm, people: People, chart: GaugeMap) -> FloatArray:
+        """Count people by the root mean squares of their rows, each of whom depends on nobody else.
+
+        Let a row be rounded in any two ways. ‖f‖ is a product of k columns with |v| ≤ `reach`, so
+        the two differ by less than (k + 8)·2⁻⁵⁰ of ‖ |W|(reach + |m|) ‖, and g alike by as much of
+        (Σ|β|·reach + |β₀| + reach)/scale. A root mean square over m rows moves by no more than the
+        largest of its numbers, and by (m + 8)·2⁻⁵⁰ of itself. Whoever is in the same bins at both
+        ends of this is in them however their rows are rounded. Others are measured again, in a
+        table of their own rows.
+        """
+        white, reach, root = chart.whitening, self.encoder.reach, math.sqrt(len(form.kept))
+        longest = farthest(chart, reach) / root
+        score = float(np.abs(white.coefficients).sum()) * reach + abs(white.intercept)
+        most = np.array([[longest], [(score + reach) / chart.scale]])
+        sizes = self._sizes(form, people, folded=False) / [[root], [1.0]]
+        slack = (len(self.encoder.order) + 8) * most + (people.rows_of_each + 8) * sizes
+        low, high = (chart.bins(*(sizes + sign * 2.0**-50 * slack)) for sign in (-1, 1))
+        near = np.flatnonzero(np.any(np.not_equal(low, high), axis=0))
+        if near.size:
+            order = np.argsort(people.codes, kind="stable")
+            ends = np.cumsum(people.rows_of_each)
+            for person in near:
+                own = order[ends[person] - people.rows_of_each[person] : ends[person]]
+                alone = People(np.zeros(len(own), dtype=np.int64), 1, people.reach)
+                rows = replace(
+                    self, values=self.values[own], targets=self.targets[own], people=alone
+                )
+                sizes[:, [person]] = rows._sizes(form, alone, folded=False) / [[root], [1.0]]
+        counts = [np.bincount(one, minlength=form.width) for one in chart.bins(*sizes)]
+        return np.asarray(np.sum(counts, axis=0), dtype=np.float64)
 
     def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
         """The root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""

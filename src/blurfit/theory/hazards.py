@@ -167,8 +167,15 @@ class HazardMap:
         return self.events * (2.0 if neighbours == "replace" else alone) / BALANCE * NUDGE
 
     def hazards(self, v: ArrayLike) -> tuple[FloatArray, BoolArray]:
-        """Return p_k, and which bands a person is observed in: (…, K) each."""
-        score = self.whitening.score(v)[..., None] + self.bands
+        """Return p_k, and which bands a person is observed in: (…, K) each.
+
+        Scores are summed row by row and not by a matrix product, which may round a row differently
+        beside others: where observation ends depends on the person's own row alone.
+        """
+        white, rows = self.whitening, np.ascontiguousarray(v, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            t = np.nan_to_num((rows * white.coefficients).sum(axis=-1) + white.intercept)
+        score = np.clip(t, -LARGEST_SCORE, LARGEST_SCORE)[..., None] + self.bands
         p = expit(np.clip(score, -LARGEST_SCORE, LARGEST_SCORE))
         return p, np.cumsum(p, axis=-1) <= self.events
 
