@@ -16,7 +16,7 @@ from blurfit.files.engines import Threads
 from blurfit.files.learn import export, learn_files
 from blurfit.messages.files import open_submissions
 from blurfit.model.release import Release
-from blurfit.store import tables
+from blurfit.store import database
 from support.stores import PEOPLE
 
 
@@ -91,9 +91,9 @@ def test_damaged_numbers_are_noticed(agreement, tmp_path) -> None:
         store.close_collection(agreement.fingerprint)
         engine = sa.create_engine(place)
         with engine.begin() as connection:
-            rows = bytearray(connection.scalar(sa.select(tables.blocks.c.rows)))
+            rows = bytearray(connection.scalar(sa.select(database.blocks.c.rows)))
             rows[23] ^= 0x40
-            connection.execute(sa.update(tables.blocks).values(rows=bytes(rows)))
+            connection.execute(sa.update(database.blocks).values(rows=bytes(rows)))
         engine.dispose()
         with pytest.raises(NotCertifiedError, match="storage is damaged"):
             export(store, agreement.fingerprint, tmp_path / "a.parquet")

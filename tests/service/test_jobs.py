@@ -19,6 +19,7 @@ from blurfit.service import peers as module
 from blurfit.service.answers import Signatory
 from blurfit.service.app import Limits, Service
 from blurfit.service.peers import Jobs
+from blurfit.store.database import next_tasks
 from blurfit.store.store import Store
 from support import sharing
 from support.closings import let_pauses_pass
@@ -251,7 +252,7 @@ def test_signatures_are_asked_for_until_both_have_signed() -> None:
             )
             deadline = time.monotonic() + 300
             with TestClient(service) as http:
-                while first.seconds_to_next() is not None:
+                while first.read(next_tasks):
                     assert time.monotonic() < deadline
                     time.sleep(0.01)
                 assert examine(http.get(f"/collections/{name}/model").text).verified

@@ -13,6 +13,7 @@ from blurfit.proofs import field
 from blurfit.protocol.problems import RequestError
 from blurfit.service.peers import judge, verify
 from blurfit.store import blocks, joint, release
+from blurfit.store.joint import judged
 from blurfit.store.store import Store
 from support.sharing import (
     KEY,
@@ -217,7 +218,7 @@ def test_an_unknown_contributor_has_no_answer(two) -> None:
     _, second, _ = collected(two)
     unknown = np.full((2, 16), 7, np.uint8)
     assert not answers(second, unknown).any()
-    assert len(second.verdicts(second.collection(MARK))) == 0
+    assert len(second.read(judged, second.collection(MARK))) == 0
 
 
 def test_nothing_is_verified_before_the_second_has_closed(two) -> None:
@@ -241,7 +242,7 @@ def test_what_is_broken_off_goes_on_where_it_was(two, monkeypatch) -> None:
         verify(first, collection, breaking, theirs, KEY, seconds=-1)
     with pytest.raises(ConnectionResetError):
         verify(first, collection, breaking, theirs, KEY)
-    assert len(first.verdicts(collection)) == 3
+    assert len(first.read(judged, collection)) == 3
     for _ in range(2):
         verify(first, collection, breaking, theirs, KEY)
         assert asked == [3, 3, 3, 2]

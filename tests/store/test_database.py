@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from psycopg import sql
 
 from blurfit import InvalidValueError, StorageError
-from blurfit.store import database, tables
+from blurfit.store import database
 from blurfit.store.database import Transactions, Turns
 from blurfit.store.store import Store
 from support.stores import propose
@@ -310,25 +310,25 @@ def test_what_an_address_says_of_patience_is_kept() -> None:
 def test_a_new_store_has_every_table(place) -> None:
     with Store(place) as store, store._reading() as connection:
         found = set(sa.inspect(connection).get_table_names())
-        assert found == {table.name for table in tables.metadata.sorted_tables}
+        assert found == {table.name for table in database.metadata.sorted_tables}
 
 
 def test_what_is_there_already_is_left_alone(place) -> None:
     with Store(place) as store, store._writing() as connection:
         for value in (b"first", b"second"):
-            insert = tables.insert_if_absent(connection, tables.settings)
+            insert = database.insert_if_absent(connection, database.settings)
             connection.execute(insert.values(name="name", value=value))
-        value = tables.settings.c.value
-        kept = connection.scalar(sa.select(value).where(tables.settings.c.name == "name"))
+        value = database.settings.c.value
+        kept = connection.scalar(sa.select(value).where(database.settings.c.name == "name"))
         assert bytes(kept) == b"first"
 
 
-STEPS = range(len(tables.MIGRATIONS))
+STEPS = range(len(database.MIGRATIONS))
 
 
 def test_a_new_store_has_taken_every_step(place) -> None:
     with Store(place) as store, store._reading() as connection:
-        assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [*STEPS]
+        assert list(connection.scalars(sa.select(database.migrations.c.number))) == [*STEPS]
 
 
 def test_a_migration_is_taken_once_and_recorded_with_it(place, monkeypatch) -> None:
@@ -340,11 +340,11 @@ def test_a_migration_is_taken_once_and_recorded_with_it(place, monkeypatch) -> N
         steps.append("taken")
         connection.execute(sa.text("ALTER TABLE settings ADD COLUMN remark TEXT"))
 
-    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, ("remark", add_column)))
+    monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, ("remark", add_column)))
     for _ in range(2):
         with Store(place) as store, store._reading() as connection:
             connection.execute(sa.text("SELECT remark FROM settings"))
-            assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [
+            assert list(connection.scalars(sa.select(database.migrations.c.number))) == [
                 *STEPS,
                 len(STEPS),
             ]
@@ -360,18 +360,18 @@ def test_a_migration_that_fails_leaves_nothing_behind(place, monkeypatch) -> Non
         raise RuntimeError
 
     with monkeypatch.context() as patch:
-        patch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, ("half", half)))
+        patch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, ("half", half)))
         with pytest.raises(RuntimeError):
             Store(place)
     with Store(place) as store, store._reading() as connection:
         columns = {c["name"] for c in sa.inspect(connection).get_columns("settings")}
         assert columns == {"name", "value"}
-        assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [*STEPS]
+        assert list(connection.scalars(sa.select(database.migrations.c.number))) == [*STEPS]
 
 
 def test_a_newer_store_is_left_alone(place) -> None:
     with Store(place) as store, store._writing() as connection:
-        connection.execute(sa.insert(tables.migrations).values(number=7, name="from the future"))
+        connection.execute(sa.insert(database.migrations).values(number=7, name="from the future"))
     with pytest.raises(InvalidValueError, match="a newer blurfit wrote it"):
         Store(place)
 
@@ -379,7 +379,7 @@ def test_a_newer_store_is_left_alone(place) -> None:
 def test_a_store_from_before_the_first_release_is_left_alone(place) -> None:
     with Store(place) as store, store._writing() as connection:
         connection.execute(
-            sa.update(tables.migrations).values(name="create the tables of the first release")
+            sa.update(database.migrations).values(name="create the tables of the first release")
         )
     with pytest.raises(InvalidValueError, match="written before its first release"):
         Store(place)

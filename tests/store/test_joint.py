@@ -36,7 +36,7 @@ from blurfit.model.course import learn_plan
 from blurfit.randomness.noise import database_words
 from blurfit.store import blocks, joint, release
 from blurfit.store.collections import update
-from blurfit.store.joint import Commitment, News, TooFewError
+from blurfit.store.joint import Commitment, News, TooFewError, judged
 from blurfit.store.store import Store, backup, restore
 from support.closings import let_pass
 from support.joint_plans import Both, both, joint_plan
@@ -408,7 +408,7 @@ class NamesOnly(Direct):
 
     def masks(self, wave, digest, count, left_out):
         there = self.there(wave)
-        _, numbers = self.second.rows_among(there, self.claimed)
+        _, numbers = self.second.read(blocks.rows_among, there, self.claimed)
         return there.sums(numbers)
 
 
@@ -578,14 +578,14 @@ def test_verdicts_and_their_key_are_written_once(place) -> None:
     with Store(place) as store:
         store.open(agreement, role="second")
         wave = store.collection(agreement.fingerprint)
-        assert len(store.verdicts(wave)) == 0
+        assert len(store.read(judged, wave)) == 0
         assert store.record_verdicts(wave, names[:2], np.array([True, False])).tolist() == [
             True,
             False,
         ]
         stands = store.record_verdicts(wave, names, np.array([False, True, True]))
         assert stands.tolist() == [True, False, True]
-        assert len(store.verdicts(wave)) == 3
+        assert len(store.read(judged, wave)) == 3
         valid = {one.tobytes() for one in store.read(joint.judged, wave, valid=True)}
         assert valid == {names[0].tobytes(), names[2].tobytes()}
         assert not len(store.record_verdicts(wave, names[:0], np.zeros(0, dtype=bool)))

@@ -19,7 +19,7 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import Submissions
-from blurfit.store import arrivals, blocks, tables
+from blurfit.store import arrivals, blocks, database
 from blurfit.store.arrivals import Withdrawn
 from support import sharing
 from support.sharing import counted, marked, opened, send
@@ -165,7 +165,7 @@ def test_rows_that_are_lost_are_damage(place) -> None:
     with Store(place) as store:
         store.add(agreement, sent)
         collection = store.collection(agreement.fingerprint)
-        store.write(lambda connection: connection.execute(sa.delete(tables.blocks)))
+        store.write(lambda connection: connection.execute(sa.delete(database.blocks)))
         with pytest.raises(NotCertifiedError, match="3 are not there"):
             store.withdraw(collection, sent.identifiers[:3])
 

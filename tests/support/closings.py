@@ -2,8 +2,8 @@
 
 import sqlalchemy as sa
 
+from blurfit.store.database import courses, outbox
 from blurfit.store.store import Store
-from blurfit.store.tables import courses, outbox
 
 
 def let_pass(store: Store, fingerprint: str) -> None:

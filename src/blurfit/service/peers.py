@@ -14,10 +14,10 @@ Whoever sends another half afterwards learns whether it fits, which it does by c
 The key follows from the secret that both services share, which no contributor knows (section 9.1);
 it is written down before the first proof is looked at.
 
-**Jobs.** One driver does what the store's outbox says is still to be done (`blurfit.store.tables`).
-Every service on the store may drive: to do something twice changes nothing. Each course has a
-thread of its own while there is something to do, so a database that hangs keeps nobody else
-waiting. What fails is tried again, soon and then less often. Each outcome is a line of the log.
+**Jobs.** One driver does what the store's outbox says (`blurfit.store.database`). Every service on
+the store may drive: to do something twice changes nothing. Each course has a thread of its own
+while there is something to do, so a database that hangs keeps nobody else waiting. What fails is
+tried again, soon and then less often. Each outcome is a line of the log.
 
 Where a course has one database, those whose arrival filled a wave are answered when the next one is
 open, so nobody who sends one part after the other blurs for a wave that is full.
@@ -68,9 +68,9 @@ from blurfit.service.limits import (
 from blurfit.service.operations import BYTES, PRINT, answer, content, get, post, query
 from blurfit.store import blocks as sets
 from blurfit.store.collections import Collection, Course, Status
-from blurfit.store.joint import News
+from blurfit.store.database import Task, next_tasks
+from blurfit.store.joint import News, judged
 from blurfit.store.store import Store
-from blurfit.store.tables import Task
 
 SECONDS_TO_ANSWER = 5.0  # for which the second database is tried, each time
 SECONDS_TO_PUBLISH = 15.0  # where an administrator waits for the answer, and may ask again
@@ -351,10 +351,10 @@ def verify(
     `ask` tells the second's answers to the first's half of some verifiers.
     """
     store.fix_verification_key(wave, key)
-    waiting = sets.in_order(sets.minus(theirs, sets.in_order(store.verdicts(wave))))
+    waiting = sets.in_order(sets.minus(theirs, sets.in_order(store.read(judged, wave))))
     ends, left = time.monotonic() + seconds, len(waiting)
-    for block in store.block_keys(wave):
-        found = store.rows_of(wave, block)
+    for block in store.read(sets.keys, wave):
+        found = store.read(sets.rows_of, wave, block)
         if found is None:  # put together with others meanwhile: look at what is there now
             verify(store, wave, ask, theirs, key, ends - time.monotonic())
             return
@@ -383,7 +383,7 @@ def judge(
     store.require_consent(wave)
     store.fix_verification_key(wave, key)
     prio3 = wave.agreement.proving.prio3
-    here, shares = store.rows_among(wave, names)
+    here, shares = store.read(sets.rows_among, wave, names)
     places = np.flatnonzero(sets.among(names, here))
     answers = np.zeros((len(names), SEED_WORDS), dtype=np.uint64)
     if not len(places):
@@ -518,13 +518,17 @@ class Jobs:
 
     def _due(self) -> tuple[list[Task], float]:
         """Return what can be done now, and how long to wait for more."""
-        due, soonest = self.store.due(), self.store.seconds_to_next()
+        tasks = self.store.read(next_tasks)
         # Where both share no secret, somebody else leads, or nobody.
         alone = self.secret is None
-        able = [one for one in due if not (alone and self.store.course(one.course).role == "first")]
-        if soonest is None or len(able) < len(due):
-            return able, self.look_every
-        return able, min(self.look_every, max(soonest, 0.1))
+        able = [
+            (task, seconds)
+            for task, seconds in tasks
+            if not (alone and self.store.course(task.course).role == "first")
+        ]
+        soonest = min((seconds for _, seconds in able), default=self.look_every)
+        due = [task for task, seconds in able if seconds <= 0]
+        return due, min(self.look_every, max(soonest, 0.1))
 
     def _begin(self, task: Task) -> asyncio.Task[None]:
         """Do something in a thread of its own, unless somebody is at it."""

@@ -2,14 +2,11 @@
 
     bytes of several requests ─ join ─► one table ─ screen ─► transaction
 
-An arrival is accepted as a whole, or refused and nothing of it kept. The rows of a group are joined
-once, and stay one table from there: whatever looks at an arrival looks at its span of the table.
-All of them are screened at once, before the transaction begins, so nothing that no honest
-contributor sends is ever stored (`blurfit.learning.sums`).
-
-Most groups are all new, so that is tried first: one statement takes all the identifiers, and if as
-many were taken as there are, nothing had to be looked up. Otherwise the transaction is undone, and
-in another one each arrival is looked at in turn:
+An arrival is accepted as a whole, or refused and nothing of it kept. All of a group are screened at
+once, before the transaction begins, so nothing that no honest contributor sends is ever stored
+(`blurfit.learning.sums`). Most groups are all new, so that is tried first: one statement takes all
+the identifiers. Otherwise the transaction is undone, and in another one each arrival is looked at
+in turn:
 
 | every identifier | then |
 | --- | --- |
@@ -27,21 +24,18 @@ Whoever withdraws proves that she sent it (`blurfit.messages.submissions`). In o
 which holds the course's row as publishing does, her row is taken out of its block, whose sums are
 added up anew from the rows that are left, and her identifier is written down as withdrawn. So,
 killed anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one
-comes first, and the other finds it done. To withdraw twice is to withdraw once. The sums are then
-those of the others, exactly.
+comes first, and the other finds it done. To withdraw twice is to withdraw once.
 
-**Many at once.** Rows of one receipt may be scattered over all blocks, each of which is some
-megabytes to write. A transaction takes out what is in `BLOCKS_AT_ONCE` of them, and others write
-before the next: between two transactions the rows that were reached are out and written down as
-such, the others are in and are not, and every sum is that of the rows of its block. That is the
-state after a withdrawal of the former alone. So whoever is killed there asks for the same again,
-and if the wave closes there, whoever asked is told which are out and which stay.
+**Many at once.** Rows of one receipt may be scattered over all blocks. A transaction takes out what
+is in `BLOCKS_AT_ONCE` of them, and others write before the next: between two transactions the state
+is that after a withdrawal of the rows that were reached. So whoever is killed there asks for the
+same again, and if the wave closes there, whoever asked is told which are out and which stay.
 
 **Until when.** As long as the wave takes submissions, or is paused. Once it is fixed, so is its
 set: a second database has told the first whose shares it holds, sums are published, a file may have
-been exported. And somebody with many invitations could otherwise wait for the end, and take a wave
-below its quorum when nobody can join any more. For the same reason nobody leaves a wave of two
-databases that is released at its quorum once it has that: they may be publishing it.
+been exported. And somebody with many invitations could otherwise take a wave below its quorum when
+nobody can join any more. For the same reason nobody leaves a wave of two databases that is released
+at its quorum once it has that: they may be publishing it.
 
 **She cannot come back.** Her identifier stays taken, and the invitation stays used. The database
 has seen one blur of her record; a second one would be another look at it, and the two together have
@@ -49,8 +43,7 @@ has seen one blur of her record; a second one would be another look at it, and t
 another person's, so nobody is let in for her.
 
 **Two databases.** What one of them does not hold is in no common set (`blurfit.store.joint`), so
-one that has withdrawn her share is enough, and the other's is left over, like that of somebody who
-gave up half-way.
+one that has withdrawn her share is enough.
 
 **What stays.** The identifier, that somebody withdrew, and her old row wherever it was copied to:
 backups, PostgreSQL's dead rows until they are cleaned up, a log that has not been overwritten.
@@ -81,7 +74,7 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import Submission, Submissions
-from blurfit.store import blocks, tables
+from blurfit.store import blocks, database
 from blurfit.store.blocks import MOST_SHARES, Found
 from blurfit.store.collections import (
     Collection,
@@ -92,7 +85,7 @@ from blurfit.store.collections import (
     refuse_if_past,
     taking,
 )
-from blurfit.store.tables import invitations
+from blurfit.store.database import invitations
 
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 Receiver = Callable[[Connection, Collection, "Group", Any], tuple[list[Outcome], int]]
@@ -107,13 +100,11 @@ _LOOKS = 8  # for rows that are moved again and again, before whoever asks is se
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """What one request brings: messages of the wave's layout, one after the other, and the hashes
-    of invitations; or whether the holder of the store vouches for them instead.
-    """
+    """What one request brings: messages of the wave's layout, one after the other."""
 
     rows: bytes | memoryview
-    invitations: Sequence[bytes] = ()
-    vouched: bool = False
+    invitations: Sequence[bytes] = ()  # hashes
+    vouched: bool = False  # by the holder of the store, instead of invitations
 
     @property
     def size(self) -> int:
@@ -179,10 +170,9 @@ class SomeAreKnownError(Exception):
 def receive_new(
     connection: Connection, wave: Collection, group: Group, now: Any
 ) -> tuple[list[Outcome], int]:
-    """Take all of a group, if the wave takes any and every identifier is new; else raise.
+    """Take a group that needs no invitations, if the wave takes any and all are new; else raise.
 
-    How many were new in each arrival, and how many small blocks were written. For arrivals that
-    need no invitation.
+    How many were new in each arrival, and how many small blocks were written.
     """
     is_open = now.wave == "collecting" and now.state in ("collecting", "held") and not now.past
     if not is_open or _is_full(connection, wave):
@@ -304,21 +294,16 @@ def _use_invitations(connection: Connection, wave: Collection, span: Span, neede
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """How many are withdrawn now, how many of them just now, which were never here, and which stay
-    because the wave closed before they were reached.
-    """
+    """How many are withdrawn, and how many of them just now."""
 
     withdrawn: int
     new: int
-    unknown: tuple[bytes, ...] = ()
-    staying: tuple[bytes, ...] = ()
+    unknown: tuple[bytes, ...] = ()  # identifiers that were never here
+    staying: tuple[bytes, ...] = ()  # and those that the wave closed before they were reached
 
 
 def where(connection: Connection, wave: Collection, names: ByteArray) -> list[Found]:
-    """Return the blocks that hold what was sent under some identifiers, while it can be withdrawn.
-
-    Nothing is searched otherwise: whoever is refused could ask for that again and again.
-    """
+    """Return the blocks that hold what was sent under some identifiers, if it can be withdrawn."""
     wanted = _still_here(connection, wave, names)
     if not len(wanted):
         return []
@@ -335,10 +320,9 @@ def where(connection: Connection, wave: Collection, names: ByteArray) -> list[Fo
 
 
 def remove(connection: Connection, wave: Collection, found: Sequence[Found]) -> int:
-    """Take rows out of the blocks in which they were found, and write down that they are withdrawn.
+    """Take rows out of the blocks in which they were found, write that down, and count them.
 
-    Of how many is returned: whatever was moved meanwhile is in no block here, and is left to
-    whoever searches again.
+    Whatever was moved meanwhile is in no block here, and is left to whoever searches again.
     """
     now = taking(connection, wave, alone=True)
     gone = [blocks.as_identifiers(b"")]
@@ -371,11 +355,7 @@ def _still_here(connection: Connection, wave: Collection, names: ByteArray) -> B
 
 
 def _refuse_unless_leaving(connection: Connection, wave: Collection, now: Any) -> None:
-    """Refuse once the set is fixed; or, at two databases and at quorum, once the wave is full.
-
-    There the first has seen that enough are at both, and the second may have closed the wave on its
-    word (`blurfit.store.joint`): a wave of fewer could be neither published nor filled again.
-    """
+    """Refuse once the set is fixed; or, at two databases and at quorum, once the wave is full."""
     place, quorum = wave.agreement.wave, wave.agreement.quorum
     if now.wave != "collecting" or now.past:
         fixed = (
@@ -397,7 +377,6 @@ def _refuse_unless_leaving(connection: Connection, wave: Collection, now: Any) -
 
 @contextmanager
 def _overwriting(connection: Connection) -> Iterator[None]:
-    """Let SQLite overwrite whatever is removed meanwhile; else it does so where that is cheap."""
     if connection.dialect.name != "sqlite":
         yield
         return
@@ -420,8 +399,7 @@ class Intake(Courses):
     def receive(self, wave: Collection, arrivals: Sequence[Arrival]) -> list[Outcome]:
         """Take a group of arrivals in one transaction; each succeeds or fails on its own.
 
-        Raises StorageError if the transaction as a whole failed: then nothing was kept, or, if the
-        connection broke at the very end, the same arrivals may be given again and count once.
+        Raises StorageError if the transaction as a whole failed: they may be given again.
         """
         group = Group.of(wave, arrivals)
         if not group.spans:
@@ -448,7 +426,7 @@ class Intake(Courses):
                 recent = 0
             leads = not wave.course.by_hand and wave.role != "second" and now.state == "collecting"
             if new and leads and (here := come(connection, wave.key)) >= wave.agreement.quorum:
-                tables.call_to_advance(connection, wave.course.key, here)
+                database.call_to_advance(connection, wave.course.key, here)
         self._small[wave.key], self._recent = waiting, recent
         return outcomes
 
@@ -457,10 +435,10 @@ class Intake(Courses):
         return self.read(is_known, wave, arrival)
 
     def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
-        """Keep what was received, all of it or nothing; how many were new is returned.
+        """Keep what was received, all of it or nothing, and return how many were new.
 
         The collection is opened if it is not there yet. No invitation is needed: whoever holds the
-        store, and calls this, vouches for what is added (`blurfit.agreement.statement`).
+        store, and calls this, vouches for what is added.
         """
         if not isinstance(received, Submission | Submissions):
             raise InvalidValueError(
@@ -503,9 +481,8 @@ class Intake(Courses):
     def withdraw(self, wave: Collection, names: ByteArray) -> Withdrawn:
         """Take what was sent under some identifiers out of a wave.
 
-        The blocks are searched before anything is written, so that nobody waits for that, and each
-        that holds something is then read and written once; they are searched again only for rows of
-        blocks that were put together meanwhile.
+        The blocks are searched before anything is written, so that nobody waits for that, and again
+        only for rows of blocks that were put together meanwhile.
         """
         new = 0
         refusal: BlurfitError = StorageError(

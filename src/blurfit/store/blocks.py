@@ -1,37 +1,25 @@
 """What came, and from whom: identifiers, submissions in blocks with their sums, and halves of them.
 
 **Identifiers** go to the database as one string of 16 bytes each, and are taken apart there: one
-statement for thousands of them, during which Python is free to read the next requests.
-
-A set is an array of rows of 16 bytes. **On its way** from the first of two databases to the second
-it is one bit for each of those whom the second holds, in order: two megabytes for 2²⁴ of them,
-whoever is left out. A database takes no more shares than that (`MOST_SHARES`), so that whoever
-sends more keeps others from coming, and never a collection from its end.
-
-Functions of identifiers that take a connection take the key of a wave.
+statement for thousands of them, during which Python is free to read the next requests. A set is an
+array of rows of 16 bytes. On its way from the first of two databases to the second it is one bit
+for each of those whom the second holds, in order. A database takes no more shares than
+`MOST_SHARES`, so that whoever sends more keeps others from coming, and never a collection from its
+end.
 
 **Blocks** hold submissions as they came, some hundreds in a row, each with its sums. A block is
 written once, in the transaction that takes its identifiers, so it neither loses nor doubles
 anything that they do not. Its checksum covers count and sums: whoever learns from the sums checks
-them and need not read the numbers again.
-
-Where people come one at a time the blocks would be as many as the people. So whenever there are
-many small ones they are put together into one, in one transaction that removes exactly what it
-read. Two services that try it at once get different blocks, because a row can be removed only once.
-
-Within a block rows are in the order of their identifiers, which are random: nothing there tells who
-came before whom. Blocks still follow each other, and so do the last few small ones, which have not
-been put together. What somebody withdraws is taken out of its block (`blurfit.store.arrivals`).
+them and need not read the numbers again. Whenever there are many small ones they are put together
+into one, in one transaction that removes exactly what it read. Two services that try it at once get
+different blocks, because a row can be removed only once. Within a block rows are in the order of
+their identifiers, which are random: nothing there tells who came before whom.
 
 **Halves.** Those who came first are compared with those who came later, for the administrator
-alone. One database sees submissions, and may compare them: nothing leaves it but whether its halves
-by arrival differ by more than chance, and how many submissions are longer than honest ones are
-(`blurfit.learning.inference`). That goes to its administrator, who can read all of them anyway; the
+alone, who can read all submissions anyway: whether the halves by arrival differ by more than
+chance, and how many submissions are longer than honest ones are (`blurfit.learning.inference`). The
 promise to readers does not cover it. Shares are never compared: two databases would have to add up
-each half by itself, and so show sums of half of the noise.
-
-Halves are of blocks, by the hour and by their order within it. Within a block rows are in the order
-of their random identifiers, so that a block counts as one moment.
+each half by itself, and so show sums of half of the noise. A block counts as one moment.
 """
 
 import hashlib
@@ -53,9 +41,9 @@ from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.learning.inference import FALSE_ALARM, MOST_NUMBERS, halves_apart
 from blurfit.learning.sums import Screen, Totals, total
 from blurfit.messages.submissions import Submissions
-from blurfit.store import tables
+from blurfit.store import database
 from blurfit.store.collections import Collection, Numbers
-from blurfit.store.tables import blocks
+from blurfit.store.database import blocks
 
 WIDTH = 16  # bytes of an identifier
 AT_ONCE = 2**16  # identifiers that are read together
@@ -140,10 +128,7 @@ def _values(wave: int, given: bytes) -> dict[str, Any]:
 
 
 def held_identifiers(connection: Connection, wave: int) -> ByteArray:
-    """Return everyone whose share is here, in order; read in parts, as each takes more on its way.
-
-    Whoever has withdrawn is not here any more.
-    """
+    """Return everyone whose share is here and was not withdrawn, in order; read in parts."""
     part = page_of_identifiers(connection, wave, b"", AT_ONCE)
     whole = bytearray(part)
     while len(part) == WIDTH * AT_ONCE:
@@ -154,8 +139,8 @@ def held_identifiers(connection: Connection, wave: int) -> ByteArray:
 
 def page_of_identifiers(connection: Connection, wave: int, after: bytes, most: int) -> bytes:
     """Return the next identifiers after a given one, one after the other."""
-    parts, gone = [], tables.withdrawn.c
-    for table in (tables.identifiers, tables.recent):
+    parts, gone = [], database.withdrawn.c
+    for table in (database.identifiers, database.recent):
         here, later = table.c.wave == wave, table.c.identifier > after
         out = sa.exists().where((gone.wave == wave) & (gone.identifier == table.c.identifier))
         parts.append(sa.select(table.c.identifier).where(here & later & ~out))
@@ -203,10 +188,7 @@ def among(some: ByteArray, others: ByteArray) -> BoolArray:
 
 
 def sortable(some: ByteArray) -> npt.NDArray[np.bytes_]:
-    """Return identifiers as values that can be sorted and compared.
-
-    All are of 16 bytes, so zeros at the end, which NumPy does not tell from nothing, do no harm.
-    """
+    """Return identifiers as values that can be sorted and compared."""
     return np.ascontiguousarray(some).view("S16").ravel()
 
 
@@ -263,8 +245,7 @@ def holding(connection: Connection, wave: Collection, wanted: ByteArray) -> list
 def remove(connection: Connection, wave: Collection, key: int, wanted: ByteArray) -> ByteArray:
     """Take rows out of a block, and tell whose; its sums are added up anew from what is left.
 
-    So they are, to the last bit, those of a block that was written without them. The caller holds
-    the course's row.
+    The caller holds the course's row.
     """
     found = rows_of(connection, wave, key)
     if found is None:
@@ -313,10 +294,8 @@ def submissions(connection: Connection, wave: Collection) -> Iterator[Submission
 
 
 def rows(connection: Connection, wave: Collection) -> Iterator[tuple[ByteArray, Numbers]]:
-    """Yield identifiers with numbers, or with shares, block by block; each is compared with its
-    sums.
-
-    Seeds are not, since their masks would take long to add up.
+    """Yield identifiers with numbers, or with shares, block by block; each compared with its sums,
+    but for seeds, whose masks would take long to add up.
     """
     for key, sums, block in _stored(connection, wave):
         yield _compared(wave, key, sums, block)
@@ -514,10 +493,8 @@ def _in_words(people: int, long: int, *, alarms: bool, enough: bool) -> str:
 
 
 def _numbers_of(agreement: Agreement, names: bytes) -> Callable[[FloatArray], FloatArray]:
-    """What of a submission is added up; of very many numbers, random combinations.
-
-    They follow from the random identifiers of some who came, which have nothing to do with what was
-    sent, and which nobody knows who decides what to send.
+    """Return what of a submission is added up; of very many numbers, random combinations, which
+    follow from the random identifiers of some who came.
     """
     width = agreement.width
     if width <= MOST_NUMBERS:

@@ -22,26 +22,22 @@ it commits, shared (arrivals) or alone (everything else), and reads their state 
 come one after the other, in whichever process.
 
 **Dates.** From a moment on, by the clock of the database, nothing is taken any more. No timer
-closes anything: the row holds the date, and whoever asks for the state, above all the transaction
-that takes submissions, compares that with the database's clock: a service that hangs, was stopped
-or has a wrong clock takes nothing late, and several services on one PostgreSQL have one clock.
-(SQLite's is the machine's.) While submissions are taken the date may be moved, earlier or later, or
-be taken away. Once it has come a course by hand is closed for good, as if by hand. A course at
-quorum ends: its open wave is released if it has its quorum, and dropped otherwise; one that is
-paused or held ends when it is resumed. Where a course was closed before its date, the date is
-forgotten: so a date that is past is when it closed. Two databases have a date each. Their
-administrators set them, and thereby consent to publish, as they would by closing by hand; whoever
-comes between the two dates reaches one database alone and is left out, so the two should be the
-same. Whether a course is paused, and its date, depend on nobody's answers, and nothing is published
-of what a wave holds before it is fixed, so no promise changes with them.
+closes anything: the row holds the date, and the transaction that takes submissions compares that
+with the database's clock, so a service that hangs, was stopped or has a wrong clock takes nothing
+late. While submissions are taken the date may be moved, or be taken away. Once it has come a course
+by hand is closed for good, as if by hand. A course at quorum ends: its open wave is released if it
+has its quorum, and dropped otherwise; one that is paused or held ends when it is resumed. Where a
+course was closed before its date, the date is forgotten: so a date that is past is when it closed.
+Two databases have a date each; whoever comes between the two reaches one database alone and is left
+out, so they should be the same. Whether a course is paused, and its date, depend on nobody's
+answers, and nothing is published of what a wave holds before it is fixed, so no promise changes.
 
 **Invitations belong to the course**, for all of its waves, and each is good in one wave alone,
 which a lot decides (`blurfit.agreement.waves`). One that was used is gone: whoever was invited once
 takes part once.
 
 **Roles.** A store that collects whole submissions has the role "whole". Of two databases the first
-gets the masked numbers and the second the seeds of the masks (`blurfit.messages.submissions`). The
-role is written down when a course is opened, and never changed.
+gets the masked numbers and the second the seeds of the masks. The role never changes.
 """
 
 import re
@@ -72,9 +68,15 @@ from blurfit.errors import (
 )
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
 from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
-from blurfit.store import tables
-from blurfit.store.database import Clock, Transactions, insert_if_absent
-from blurfit.store.tables import courses, invitations, waves
+from blurfit.store import database
+from blurfit.store.database import (
+    Clock,
+    Transactions,
+    courses,
+    insert_if_absent,
+    invitations,
+    waves,
+)
 from blurfit.theory.planning import StageKind
 
 Numbers = AnyArray  # float64, or uint64 for shares
@@ -161,8 +163,7 @@ class Collection:
     def sums(self, numbers: Numbers) -> Numbers:
         """Add up some rows: shares mod 2⁶⁴, of seeds their masks.
 
-        Shares with proofs have more to them than what is added up (`blurfit.store.joint`): there
-        the words are added as they are, so that damage is seen.
+        Of shares with proofs the words are added as they are, so that damage is seen.
         """
         if self.role == "first" or self.agreement.proofs:
             return np.asarray(numbers.sum(axis=0, dtype=np.uint64))
@@ -255,8 +256,8 @@ _WAVE = (
     .join(courses, _c.key == _w.course)
     .where(_w.key == sa.bindparam("wave"))
 )
-_COUNT = sa.select(sa.func.coalesce(sa.func.sum(tables.blocks.c.count), 0)).where(
-    tables.blocks.c.wave == sa.bindparam("wave")
+_COUNT = sa.select(sa.func.coalesce(sa.func.sum(database.blocks.c.count), 0)).where(
+    database.blocks.c.wave == sa.bindparam("wave")
 )
 
 
@@ -307,13 +308,9 @@ class Standing:
 
 
 def standing(connection: Connection, course: Course, *, alone: bool = False) -> Standing:
-    """Return how a course stands; with `alone` nobody else changes that until this commits.
-
-    Read after the row is held, by a statement of its own: PostgreSQL shows each statement what was
-    committed before it began.
-    """
+    """Return how a course stands; with `alone` nobody else changes that until this commits."""
     given = {"course": course.key}
-    if alone:
+    if alone:  # by a statement of its own: PostgreSQL shows each what was committed before it began
         connection.execute(_ALONE, given)
     row = connection.execute(_COURSE, given).one()
     found = connection.execute(_WAVES, given).all()
@@ -323,8 +320,7 @@ def standing(connection: Connection, course: Course, *, alone: bool = False) -> 
 def taking(connection: Connection, wave: Collection, *, alone: bool = False) -> Any:
     """Return how a wave stands, for a transaction that takes submissions, or takes some out.
 
-    The lock is shared: groups of arrivals need not wait for each other, but whoever publishes, or
-    moves the date, waits for them, and they for it.
+    The lock is shared by arrivals, which need not wait for each other, and excludes all else.
     """
     connection.execute(_ALONE if alone else _SHARED, {"course": wave.course.key})
     return looked_at(connection, wave)
@@ -385,11 +381,11 @@ def call_when_due(connection: Connection, course: Course) -> None:
         return
     quorum = course.document.quorums[now.newest.number - 1]
     if now.state != "collecting":
-        tables.schedule(connection, course.key, None)
+        database.schedule(connection, course.key, None)
     elif now.past or now.is_fixed or come(connection, now.newest.key) >= quorum:
-        tables.schedule(connection, course.key, 0)
+        database.schedule(connection, course.key, 0)
     else:
-        tables.schedule(connection, course.key, now.closes, quorum)
+        database.schedule(connection, course.key, now.closes, quorum)
 
 
 def shut(connection: Connection, now: Standing) -> None:
@@ -422,20 +418,6 @@ def move_date(connection: Connection, course: Course, closes: int | None) -> Non
         )
     update(connection, course, closes=closes)
     call_when_due(connection, course)
-
-
-def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
-    """Refuse whole submissions where there are two databases, and shares where there is one."""
-    one_of(ROLES, role=role)
-    if not agreement.databases and role != "whole":
-        raise InvalidValueError(
-            f"Expected role={role!r} to be 'whole': the agreement names no second database."
-        )
-    if agreement.databases and role == "whole":
-        raise InvalidValueError(
-            f"Expected role={role!r} to be first or second, because the agreement is between two "
-            "databases: say which of them this is, like `--as first`."
-        )
 
 
 def begin(connection: Connection, document: Agreed, role: Role, closes: int | None) -> bool:
@@ -484,10 +466,7 @@ def open_wave(connection: Connection, course: Course, number: int, agreement: Ag
 
 @dataclass(frozen=True)
 class WaveStatus:
-    """One wave of a course. `fingerprint` is its agreement's, once it is open.
-
-    A wave that was open when the course ended, below its quorum, is dropped: never released.
-    """
+    """One wave of a course. `fingerprint` is its agreement's, once it is open."""
 
     number: int
     kind: StageKind
@@ -499,12 +478,7 @@ class WaveStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """What anyone may know of a course. `count` and `quorum` are those of its newest wave.
-
-    By hand it is closed, then published; at quorum it may be held, by either of two databases, and
-    has ended. `reason` says why it ended early, or has no model; `model` is the fingerprint of the
-    wave that shows the model, once there is one.
-    """
+    """What anyone may know of a course. `count` and `quorum` are those of its newest wave."""
 
     fingerprint: str
     state: State
@@ -516,8 +490,8 @@ class Status:
     awaits: str | None = None  # the other of two databases, if it has the next step
     sums: bool = False  # whether blurred sums are published, beside a model or without one
     waves: tuple[WaveStatus, ...] = ()
-    reason: str | None = None
-    model: str | None = None
+    reason: str | None = None  # why it ended early, or has no model
+    model: str | None = None  # the fingerprint of the wave that shows it, once there is one
 
 
 def status(connection: Connection, course: Course, fingerprint: str | None = None) -> Status:
@@ -569,16 +543,13 @@ def status(connection: Connection, course: Course, fingerprint: str | None = Non
 
 
 def _awaits(connection: Connection, now: Standing) -> str | None:
-    """Return whose turn it is, if it is the other database's.
-
-    The first publishes and tells the second, which cannot make it do so: a second that has closed
-    its side, and is never told of a model, would wait for ever. So whoever looks at it is told for
-    whom it waits; and likewise at a first that has something to tell the second.
+    """Return whose turn it is, if it is the other database's: a second that has closed its side
+    waits for the first to publish, and a first may have something to tell the second.
     """
     course = now.course
     if course.role == "second":
         return course.document.databases[0].name if now.is_fixed else None
-    behind = course.role == "first" and tables.has_task(connection, course.key, "tell")
+    behind = course.role == "first" and database.has_task(connection, course.key, "tell")
     return course.document.databases[1].name if behind else None
 
 
@@ -590,24 +561,27 @@ class Courses(Transactions):
         self._collections: dict[str, Collection] = {}
         self._courses: dict[str, Course] = {}
 
-    def open(
-        self,
-        document: Agreed,
-        *,
-        role: Role = "whole",
-        closes: int | None = None,
-    ) -> bool:
-        """Start collecting under a document, which is verified; whether it is new is returned.
+    def open(self, document: Agreed, *, role: Role = "whole", closes: int | None = None) -> bool:
+        """Start collecting under a document, which is verified; tell whether it is new.
 
-        To open it again changes nothing. Whether each submission needs an invitation is in the
-        document. `role` says which of the two databases this is, where trust is shared. From the
+        To open it again changes nothing. `role` says which of two databases this is. From the
         second `closes` since 1970 on nothing is taken any more.
         """
-        document.first().verify()
-        require_together(document.first(), served=True)
-        refuse_unless_fitting(document.first(), role)
+        first = document.first()
+        first.verify()
+        require_together(first, served=True)
+        one_of(ROLES, role=role)
+        if not first.databases and role != "whole":
+            raise InvalidValueError(
+                f"Expected role={role!r} to be 'whole': the agreement names no second database."
+            )
+        if first.databases and role == "whole":
+            raise InvalidValueError(
+                f"Expected role={role!r} to be first or second, because the agreement is between "
+                "two databases: say which of them this is, like `--as first`."
+            )
         is_new = self.write(begin, document, role, closes)
-        self.collection(document.first().fingerprint)  # worked out before anybody sends
+        self.collection(first.fingerprint)  # worked out before anybody sends
         return is_new
 
     def collection(self, fingerprint: str) -> Collection:
@@ -690,7 +664,7 @@ class Courses(Transactions):
             update(connection, course, state=state)
             call_when_due(connection, course)
             if course.role == "first" and not course.by_hand:
-                tables.add_task(connection, course.key, "tell")
+                database.add_task(connection, course.key, "tell")
             return status(connection, course)
 
     def close_collection(self, fingerprint: str) -> Status:

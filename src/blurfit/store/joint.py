@@ -156,15 +156,13 @@ from blurfit.store.collections import (
     Collection,
     Course,
     CourseState,
-    Numbers,
     Standing,
     come,
     shut,
     standing,
     update_wave,
 )
-from blurfit.store.database import insert_if_absent
-from blurfit.store.tables import verdicts, waves
+from blurfit.store.database import insert_if_absent, verdicts, waves
 from blurfit.theory.moments import MomentCalibration
 
 # And because their proofs failed, where people are invited: one in so many, or as many as there are
@@ -343,10 +341,8 @@ def digest_of(wave: Collection, common: ByteArray) -> bytes:
 
 
 def refuse_if_too_few(connection: Connection, wave: Collection, theirs: ByteArray) -> None:
-    """Refuse to close a wave unless enough are at both databases.
-
-    Nothing is closed for this look, so that nobody who sends one share alone can end a course; nor
-    is a wave closed of which the set would be refused.
+    """Refuse to close a wave unless enough are at both, so that nobody who sends one share alone
+    can end a course; nor one of which the set would be refused.
     """
     here, agreement = blocks.held_identifiers(connection, wave.key), wave.agreement
     common = int(among(here, in_order(theirs)).sum())
@@ -393,8 +389,8 @@ def fix(
 def consenting(connection: Connection, wave: Collection, *, alone: bool = False) -> Standing:
     """Refuse what a second database does only if its administrator lets it.
 
-    Not if the course has ended here, because the store was restored from a backup: the original may
-    have answered for a set since, and a second one would give away whom they differ in.
+    Not if the course has ended here, as in a restored store: the original may have answered for a
+    set since, and a second one would give away whom they differ in.
     """
     wave.require_role("second")
     now = standing(connection, wave.course, alone=alone)
@@ -418,9 +414,8 @@ def sums_over(connection: Connection, wave: Collection) -> tuple[Commitment, Wor
     """Return the set that was fixed, and Σ over exactly this set, of shares or of masks; with the
     noise of this database where that was agreed.
 
-    The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
-    row is read: so it is at the first database, whose shares are the long ones, as long as
-    contributors send the seed before the share (`blurfit.contributor.client`).
+    The sums of the blocks, minus those of the rows that are left out: where nobody is left out, no
+    row is read.
     """
     chosen, proofs = recorded(connection, wave), wave.agreement.proofs
     if chosen is None:
@@ -587,9 +582,7 @@ class Sharing(Intake):
         with self._writing() as connection:
             now = consenting(connection, wave, alone=True)
             if now.newest.key == wave.key and now.newest.state == "collecting":
-                shut(
-                    connection, now
-                )  # at its date: from here on no clock that is set back opens it
+                shut(connection, now)  # at its date: no clock that is set back opens it
             before = recorded(connection, wave)
             if before is not None and before.digest == digest:
                 return
@@ -615,10 +608,6 @@ class Sharing(Intake):
                 "that it had."
             )
 
-    def verdicts(self, wave: Collection) -> ByteArray:
-        """Return who has a verdict."""
-        return self.read(judged, wave)
-
     def record_verdicts(self, wave: Collection, names: ByteArray, good: BoolArray) -> BoolArray:
         """Write some verdicts down, and tell those that stand: what was there before stays."""
         keys = [name.tobytes() for name in names]
@@ -635,15 +624,3 @@ class Sharing(Intake):
                 connection.execute(insert_if_absent(connection, verdicts), rows)
             stands = {bytes(one) for one in connection.scalars(query)}
         return np.array([key in stands for key in keys], dtype=np.bool_)
-
-    def block_keys(self, wave: Collection) -> list[int]:
-        """Return the keys of a wave's blocks."""
-        return self.read(blocks.keys, wave)
-
-    def rows_of(self, wave: Collection, block: int) -> tuple[ByteArray, Numbers] | None:
-        """Return the rows of a block; None if it was put together with others meanwhile."""
-        return self.read(blocks.rows_of, wave, block)
-
-    def rows_among(self, wave: Collection, names: ByteArray) -> tuple[ByteArray, Numbers]:
-        """Return the rows of those of some contributors who are here, in order."""
-        return self.read(blocks.rows_among, wave, names)

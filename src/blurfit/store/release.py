@@ -25,10 +25,10 @@ is damaged and is mended. `keep` writes the release together with what follows i
 the end and the model: so nobody has ever seen a release whose wave takes submissions, and never do
 two waves collect. Below the quorum `fix` changes nothing, and the wave goes on.
 
-**No release, no loop.** If a wave's sums allow no further wave, or no model, the course ends there
-and says so. What was released stays, and the model is the best that there is. Each release of a
-wave is a function of the documents and of published sums beside S; that all of them together keep
-the promise is the theorem of `blurfit.theory.planning`.
+**No loop.** If a wave's sums allow no further wave, or no model, the course ends there and says so.
+What was released stays, and the model is the best that there is. Each release of a wave is a
+function of the documents and of published sums beside S; that all of them together keep the promise
+is the theorem of `blurfit.theory.planning`.
 
 **Exports.** A collection that is exported before it is published is handed over: its one release
 comes from the exported file, together with other files or alone (`blurfit.model.release` has the
@@ -38,9 +38,6 @@ and before it takes its name, that is written down too, once: from then on there
 may be moved and learned from at any time, and the store never writes a second one. An export that
 comes between `fix` and `keep` takes the release over, and what was learned is thrown away by
 `keep`, unseen.
-
-**Signatures** of what was published are kept beside it: made once, and served for ever. A key gives
-the same bytes the same signature, so it does not matter who is first, nor who was killed before.
 """
 
 import logging
@@ -80,7 +77,7 @@ from blurfit.model.release import (
     refuse_below_quorum,
 )
 from blurfit.randomness.noise import database_words, with_database_noise
-from blurfit.store import blocks, joint, tables
+from blurfit.store import blocks, database, joint
 from blurfit.store.blocks import Comparison, compared
 from blurfit.store.collections import (
     CLOSES_IF_PAST,
@@ -100,9 +97,8 @@ from blurfit.store.collections import (
     update,
     update_wave,
 )
-from blurfit.store.database import insert_if_absent
+from blurfit.store.database import Task, insert_if_absent, signatures, waves
 from blurfit.store.joint import News, Peer, Sharing, TooFewError
-from blurfit.store.tables import Task, signatures, waves
 
 Signed = Literal["model", "moments"]
 Shared = tuple[int, WordArray]  # how many are in a common set, and Σv over it
@@ -115,9 +111,7 @@ _w, _s = waves.c, signatures.c
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has become of a wave: its sums, if there are any, and what follows; else the course's
-    end, with its model or the reason why there is none.
-    """
+    """What has become of a wave, and what follows it; or the course's end."""
 
     moments: str | None = None  # the text that is published
     following: Agreement | None = None
@@ -139,9 +133,7 @@ def followed(course: Course, texts: Sequence[str]) -> Followed:
 def outcome_of(
     now: Standing, moments: str | None, reason: str | None, before: Sequence[str], *, end: bool
 ) -> Outcome:
-    """Work out what follows a wave's sums, which come after the texts `before`; or why there are
-    none.
-    """
+    """Work out what follows a wave's sums, or their absence, after the texts `before`."""
     document = now.course.document
     taught = followed(now.course, [*before, *filter(None, [moments])])
     done, of = len(taught.releases), f"of its {len(document)} waves."
@@ -212,24 +204,20 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A wave that is fixed, and how its course stood then; to be dropped if it is below its
-    quorum, and then, or if the administrator wants it, the course ends.
-    """
+    """A wave that is fixed, and how its course stood then."""
 
     now: Standing
     wave: Collection
-    dropped: bool
-    end: bool
+    dropped: bool  # below its quorum
+    end: bool  # because of that, or because the administrator wants it
 
 
 def look(connection: Connection, course: Course, *, end: bool) -> Standing | None:
-    """Return how a course stands, if something is to be done with its open wave now: it is full,
-    fixed or past its date, or the course is to end.
-    """
+    """Return how a course stands, if something is to be done with its open wave now."""
     now = standing(connection, course)
     if _rests(now, end=end):
         return None
-    if end or tables.has_task(connection, course.key, "advance"):
+    if end or database.has_task(connection, course.key, "advance"):
         return now
     wave = newest(connection, course)
     full = come(connection, wave.key) >= wave.agreement.quorum
@@ -267,7 +255,7 @@ def fix(connection: Connection, course: Course, *, end: bool, drop: bool = False
         noise = database_words(wave.agreement).astype("<u8").tobytes()
         absent = (_w.key == wave.key) & _w.noise.is_(None)
         connection.execute(sa.update(waves).where(absent).values(noise=noise))
-    tables.call_to_advance(connection, course.key)
+    database.call_to_advance(connection, course.key)
     return Fixed(now, wave, short, end or short)
 
 
@@ -279,7 +267,7 @@ def fix_with_the_other(
     now = standing(connection, course, alone=True)
     if _rests(now, end=end) or now.newest.key != wave.key:
         return None
-    tables.call_to_advance(connection, course.key)
+    database.call_to_advance(connection, course.key)
     return Fixed(now, wave, dropped=False, end=end), *joint.fix(connection, now, wave, theirs)
 
 
@@ -292,7 +280,7 @@ def keep(connection: Connection, fixed: Fixed, found: Outcome) -> None:
     refuse_if_handed_over(connection, wave)
     _write(connection, now, found)
     if course.role == "first":
-        tables.add_task(connection, course.key, "tell", wave.number if found.moments else 0)
+        database.add_task(connection, course.key, "tell", wave.number if found.moments else 0)
 
 
 def _write(connection: Connection, now: Standing, found: Outcome) -> None:
@@ -311,7 +299,7 @@ def _write(connection: Connection, now: Standing, found: Outcome) -> None:
         shown = PublishedModel.from_json(found.model).fingerprint
         here = (_w.course == course.key) & (_w.fingerprint == shown)
         connection.execute(sa.update(waves).where(here).values(model=found.model))
-    tables.schedule(connection, course.key, None)
+    database.schedule(connection, course.key, None)
 
 
 def end(connection: Connection, now: Standing, reason: str) -> None:
@@ -320,7 +308,7 @@ def end(connection: Connection, now: Standing, reason: str) -> None:
     text = None if model is None else model.to_json()
     _write(connection, now, Outcome(model=text, reason=reason))
     if now.course.role == "first" and not now.course.by_hand:
-        tables.add_task(connection, now.course.key, "tell")
+        database.add_task(connection, now.course.key, "tell")
 
 
 # ---- two databases tell each other
@@ -508,12 +496,12 @@ class Publishing(Sharing):
         """
         course = self.course(fingerprint)
         while self._step(course, peer, end=False):
-            if self.read(tables.has_task, course.key, "tell"):
+            if self.read(database.has_task, course.key, "tell"):
                 break
         with self._writing() as connection:
             now = standing(connection, course, alone=True)
             if course.by_hand and not now.is_fixed:
-                tables.schedule(connection, course.key, None)
+                database.schedule(connection, course.key, None)
             call_when_due(connection, course)
 
     def _step(self, course: Course, peer: Peer | None, *, end: bool) -> bool:
@@ -604,12 +592,8 @@ class Publishing(Sharing):
     # ---- the outbox
 
     def due(self) -> list[Task]:
-        """Return what is to be done now."""
-        return self.read(tables.due_tasks)
-
-    def seconds_to_next(self) -> float | None:
-        """Return how long nothing is to be done; None if nothing is written down."""
-        return self.read(tables.seconds_to_next)
+        """Return what is to be done now: of what a course has to tell, the first."""
+        return [task for task, seconds in self.read(database.next_tasks) if seconds <= 0]
 
     def work(self, task: Task, peer: Peer | None = None) -> None:
         """Do a task, and strike it off; whatever goes wrong is raised.
@@ -628,23 +612,23 @@ class Publishing(Sharing):
             try:
                 _required(peer).tell(course, self.read(news_of, course, task.wave))
             except ConflictError:  # as after a restore from a backup
-                self.write(tables.task_done, task)
+                self.write(database.task_done, task)
                 raise
         with self._writing() as connection:
             now = standing(connection, course, alone=True)
             if (now.state, now.waves) == (before.state, rows):  # else there is more to tell
-                tables.task_done(connection, task)
+                database.task_done(connection, task)
             for one in rows:  # what both have now can be signed by both
                 signed = task.what == "tell" and (one.number == task.wave or one.model)
                 if signed and course.document.first().signing_keys:
-                    tables.add_task(connection, course.key, "sign", one.number)
+                    database.add_task(connection, course.key, "sign", one.number)
 
     def put_off(self, task: Task, seconds: float, error: BlurfitError | None = None) -> None:
         """Try a task again later; earlier, if more people were missing and have come by then."""
         wanted = None
         if isinstance(error, TooFewError):
             wanted = error.missing + self.status(task.course).count
-        self.write(tables.put_off, task, seconds, wanted)
+        self.write(database.put_off, task, seconds, wanted)
 
     def _tell(self, course: Course, peer: Peer | None) -> None:
         """Tell the second database at once; what fails is told later."""
@@ -748,7 +732,7 @@ class Publishing(Sharing):
                 return None, row.handed_in
             # For good, also where a date closed it.
             update_wave(connection, wave.key, handed_over=place, state="fixed")
-            tables.schedule(connection, wave.course.key, None)
+            database.schedule(connection, wave.course.key, None)
             return None, None
 
     def complete_handover(self, wave: Collection, name: str) -> None:

@@ -1,10 +1,6 @@
 """The store: submissions in SQLite or PostgreSQL, each counted once, and one release of each wave;
 who administers it, and what was done with each token.
 
-A submission is stored under its random identifier. What comes again under it is acknowledged and
-counted once, so a sender who is not sure may simply send again; the first one stays, whatever the
-numbers of a later one are. What was accepted is on disk.
-
 **Tokens.** The administrator's token, made at the first start, is good for everything. Further
 tokens, each with a name, are good for what they were made for:
 
@@ -13,10 +9,8 @@ tokens, each with a name, are good for what they were made for:
     publish   publish, which also closes
     read      the audit log
 
-A token counts from the moment it is granted to the moment it is revoked; no service has to be
-restarted. Of a token the store keeps the SHA-256 (`blurfit.protocol.tokens`). What was asked for
-with a token is written down with its outcome: when, by whom, what, and under which fingerprint.
-Nothing that contributors do is there.
+Of a token the store keeps the SHA-256 (`blurfit.protocol.tokens`). What was asked for with a token
+is written down with its outcome. Nothing that contributors do is there.
 
 **Backups** are made while a store collects, and restored without a second release::
 
@@ -60,11 +54,19 @@ from sqlalchemy.engine import Connection
 from blurfit import private_files
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import ConflictError, InvalidValueError, StorageError, one_of
-from blurfit.store import blocks, collections, release, tables
+from blurfit.store import blocks, collections, database, release
 from blurfit.store.collections import Course
-from blurfit.store.database import CONNECTIONS, Transactions, file_of, insert_if_absent
+from blurfit.store.database import (
+    CONNECTIONS,
+    Transactions,
+    audit_log,
+    file_of,
+    insert_if_absent,
+    migrate,
+    settings,
+    tokens,
+)
 from blurfit.store.release import Publishing
-from blurfit.store.tables import audit_log, migrate, settings, tokens
 
 Right = Literal["open", "invite", "publish", "read"]
 RIGHTS: tuple[Right, ...] = ("open", "invite", "publish", "read")
@@ -264,13 +266,13 @@ def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[st
     but what was opened since.
     """
     with Transactions(place) as store:
-        store.write(tables.migrate)  # or a sentence about another version
+        store.write(database.migrate)  # or a sentence about another version
         return store.write(_close, original_lost)
 
 
 def refuse_backup(connection: Connection, place: str) -> None:
     """A backup is not a store: nothing may be collected or published in it."""
-    query = sa.select(tables.settings.c.value).where(tables.settings.c.name == _MARK)
+    query = sa.select(database.settings.c.value).where(database.settings.c.name == _MARK)
     if connection.scalar(query) is not None:
         raise InvalidValueError(
             f"Expected {place!r} to be a store, and it is a backup of one: the original may have "
@@ -279,7 +281,7 @@ def refuse_backup(connection: Connection, place: str) -> None:
 
 
 def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
-    c, found = tables.courses.c, []
+    c, found = database.courses.c, []
     query = sa.select(c.fingerprint).where(c.state != "ended").order_by(c.key)
     for fingerprint in connection.scalars(query).all():
         course = collections.find_course(connection, fingerprint)
@@ -293,7 +295,7 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
 
 def _may_go_on(connection: Connection, course: Course) -> bool:
     """Tell whether a course can be released here alone, if the original is lost."""
-    agreement, w = course.document, tables.waves.c
+    agreement, w = course.document, database.waves.c
     if not (isinstance(agreement, Agreement) and course.role == "whole"):
         return False
     place = connection.scalar(sa.select(w.handed_over).where(w.course == course.key))
@@ -312,7 +314,7 @@ def _checked(part: Path) -> Copied:
 
 
 def _counted(connection: Connection) -> Copied:
-    names = connection.scalars(sa.select(tables.waves.c.fingerprint)).all()
+    names = connection.scalars(sa.select(database.waves.c.fingerprint)).all()
     rows = 0
     for wave in (collections.find(connection, one) for one in names):
         rows += sum(count for count, _ in blocks.parts(connection, wave))  # compares checksums
