@@ -94,6 +94,7 @@ from scipy.special import stdtr, stdtrit
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, inside_unit_interval, one_of
 from blurfit.learning.sums import Submodel
+from blurfit.learning.tables import Answer
 from blurfit.schema.formulas import Units
 from blurfit.schema.schema import INTERCEPT
 
@@ -217,6 +218,11 @@ class Inference:
         if self.residual_variance is None:
             return found
         return replace(found, residual_variance=self.residual_variance / told.scale**2)
+
+    @property
+    def answer(self) -> Answer:
+        """The coefficients with both parts of their covariance, and nothing else."""
+        return Answer(self.coefficients, self.sampling, self.privacy)
 
     @property
     def covariance(self) -> FloatArray:

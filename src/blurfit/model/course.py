@@ -1,8 +1,18 @@
-"""From releases to the next wave's agreement, and to the model: the rest of a plan.
+"""From releases to models, and to the agreement of the next wave of a plan.
 
-Everything here follows from a plan and from published releases, so anybody can do it:
-`next_agreement` is what the database announces, `follows` is a contributor's check of it, and
-`learn_plan` is the part of the model's user.
+Everything here follows from published sums, so anybody can do it: `fit` reads one release,
+`learn_plan` those of a plan's waves; `next_agreement` is what the database announces, and `follows`
+a contributor's check of it.
+
+**Two readings of the same sums.** For *prediction* one wants the weights of least expected error,
+so what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unless a penalty is
+asked for. For *inference* one wants unbiased coefficients with their standard errors
+(`learning.inference`), or the reason why there are none.
+
+**Exact logistic and Poisson models, where rows of the features are public.** Σyx is part of the
+joint release, and all that a canonical generalised linear model needs of the contributors: public
+rows stand for their features (`blurfit.learning.public_features`). This is post-processing, as long
+as the public rows really are public, and not the contributors' own.
 
 **What `follows` checks.** The marks (SHA-256) of the releases that the agreement names are those of
 the releases at hand; the agreement states what the plan states (`Plan.require`), and its noise
@@ -49,7 +59,7 @@ from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare
-from blurfit.model.survival import LogisticSurvivalModel
+from blurfit.model.survival import LogisticSurvivalModel, SurvivalModel
 from blurfit.schema.columns import Numeric, Question, is_unsaid
 from blurfit.schema.formulas import Formula, Units, units
 from blurfit.schema.schema import Categorical, values
@@ -88,12 +98,7 @@ def fit(
     lasso: float | None = None,
     uneven: bool = False,
 ) -> PublishedModel:
-    """The model that a formula asks for; see `PublishedMoments.fit`.
-
-    Where the noise drowns the columns for not saying, because hardly anybody was silent, errors are
-    told for all other coefficients, as if the few had said the reference level or the middle. That
-    is decided by the release alone.
-    """
+    """Return the model that a formula asks for; see `PublishedMoments.fit`."""
     schema, sums = moments.agreement.schema, moments.joint
     aim = schema.question(formula.target)
     told = units(schema, formula.target, formula.features, references=formula.references)
@@ -103,22 +108,15 @@ def fit(
         told_of = [_inference(sums, column, told, uneven=uneven) for column in aim.columns]
     except InfeasibleError as error:
         reason = str(error)
-    return PublishedModel(
-        agreement=moments.agreement,
-        target=formula.target,
-        features=formula.features,
+    return moments.modelled(
+        formula,
         weights=np.array([told.spread(weights) for weights, _ in found]),
-        count=moments.count,
         method=found[0][1] + moments.weights_in_words,
         inference=tuple(inference for inference, _ in told_of),
         refusal=reason,
         liars=()
         if moments.held  # nobody contributed
         else tuple(moved(moments, inference.names, pull) for inference, pull in told_of),
-        references=formula.references,
-        software=moments.software,
-        caveats=moments.caveats,
-        held=moments.held,
     )
 
 
@@ -130,8 +128,8 @@ def path(
     penalties: Sequence[float] | None = None,
     points: int = 30,
 ) -> Path:
-    """Coefficients over a grid of penalties, largest first: by default `points` of them, from where
-    a lasso leaves every feature out down to a thousandth of that.
+    """Return coefficients over a grid of penalties, largest first: by default `points` of them,
+    from where a lasso leaves every feature out down to a thousandth of that.
     """
     schema = moments.agreement.schema
     aim = schema.question(formula.target)
@@ -153,7 +151,7 @@ def path(
 def _weights(
     sums: Submodel, ridge: float | None = None, lasso: float | None = None
 ) -> tuple[FloatArray, str]:
-    """Weights of (1, v), and how they were found."""
+    """Return weights of (1, v), and how they were found."""
     if not sums.features:
         mean = sums.cross / (sums.count * sums.constant * sums.target.weight)
         return mean, "the mean"
@@ -169,8 +167,8 @@ def _weights(
 
 
 def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Covariance of the columns v (denoised, so positive definite), with the target, their means
-    and the target's.
+    """Return the covariance of the columns v (denoised, so positive definite), with the target,
+    their means and the target's.
     """
     features, weights = denoise(sums), sums.scale[1:]
     mean = features.mean / weights
@@ -183,7 +181,7 @@ def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]
 def moved(
     moments: "PublishedMoments", names: Sequence[str], pull: Pull, earlier: FloatArray | float = 0.0
 ) -> dict[str, float | None]:
-    """By how much 1 % of a release's contributors could have moved each coefficient by lying
+    """Return by how much 1 % of a release's contributors could have moved each coefficient by lying
     together, beside what earlier waves' could; None where there is no bound.
     """
     found = pull.moved(push_of_liars(moments.agreement, moments.count) / moments.worth) + earlier
@@ -196,14 +194,16 @@ def moved(
 def _inference(
     sums: JointSums, column: str, told: Units, *, uneven: bool
 ) -> tuple[Inference, Pull]:
-    """Of one column of the target, in the user's units, with how it follows a push of the sums; an
-    InfeasibleError says why not.
+    """Infer one column of the target, in the user's units, and how it follows a push of the sums.
+
+    Where the noise drowns the columns for not saying, because hardly anybody was silent, errors are
+    told for all other coefficients, as if the few had said the reference level or the middle. That
+    is decided by the release alone.
     """
     submodel = sums.submodel(column, told.names[1:])
     try:
         found = infer(submodel, uneven=uneven)
     except InfeasibleError:
-        # hardly anybody was silent: what that adds stays unknown, and all else need not
         if not (silence := [name for name in told.names if is_unsaid(name)]):
             raise
         return _inference(sums, column, told.without(silence), uneven=uneven)
@@ -226,17 +226,11 @@ def fit_public(
     *,
     family: Family | None = None,
 ) -> tuple[PublishedModel, Balance]:
-    """The model, and how the public rows were weighted to look like the contributors.
+    """Return the model, and how the public rows were weighted to look like the contributors.
 
-    Args:
-        moments: the release.
-        public: rows of the features, as `Schema` takes records; other columns are ignored.
-        formula: what predicts what; the agreed target by all others, if left out.
-        family: "logistic" for yes and no and for classes, each told from all others; "poisson" for
-            counts from 0, "linear" for numbers; by the target's kind, if left out.
-
-    Raises:
-        InfeasibleError: no weights make the public rows match the contributors.
+    `family` is "logistic" for yes and no and for classes, each told from all others, "poisson" for
+    counts from 0, "linear" for numbers; by the target's kind, if left out. Refused if no weights
+    make the public rows match the contributors.
     """
     asked = moments.formula() if formula is None else formula
     schema = moments.agreement.schema
@@ -271,12 +265,9 @@ def fit_public(
             inference.append(one)
     balance = found[0].balance  # of the features alone, so that of every class
     complete = len(inference) == len(found)
-    model = PublishedModel(
-        agreement=moments.agreement,
-        target=asked.target,
-        features=asked.features,
+    model = moments.modelled(
+        asked,
         weights=np.array([every.spread(one.coefficients) for one in found]),
-        count=moments.count,
         method=f"{chosen} regression with {len(rows):,} public rows, {balance.in_words}",
         link=LINK[chosen],
         inference=tuple(inference) if complete else (),
@@ -284,10 +275,6 @@ def fit_public(
         if complete and not moments.held
         else (),
         refusal=None if complete else reason or NOT_FOUND,
-        references=asked.references,
-        software=moments.software,
-        caveats=moments.caveats,
-        held=moments.held,
         public_rows=len(rows),
     )
     return model, balance
@@ -312,7 +299,7 @@ def _family(aim: Question, family: Family | None) -> Family:
 def _untold(
     joint: JointSums, aim: Question, features: list[str], told: Sequence[str], rows: FloatArray
 ) -> tuple[list[str], str | None]:
-    """Levels that no public row has, and why nothing can be said of the rest either, if so.
+    """Return levels that no public row has, and why nothing can be said of the rest either, if so.
 
     What an absent level adds stays unknown. All else need not, as long as hardly any contributor
     has it: they are taken for people of the reference level. So nothing is said where their share,
@@ -353,15 +340,15 @@ def _untold(
 
 
 def _public_inference(found: PublicFit, told: Units, count: int) -> Inference | None:
-    """Unshrunk coefficients with the parts of their covariance, in the user's units."""
     if found.unshrunk is None or found.sampling is None or found.privacy is None:
         return None
+    sampling, privacy = ((one + one.T) / 2 for one in (found.sampling, found.privacy))
     plain = Inference(
         names=told.names,
         count=count,
         coefficients=found.unshrunk,
-        sampling=_symmetric(found.sampling),
-        privacy=_symmetric(found.privacy),
+        sampling=sampling,
+        privacy=privacy,
         residual_variance=found.residual_variance,
         r_squared=None,
         condition=0.0,
@@ -371,14 +358,10 @@ def _public_inference(found: PublicFit, told: Units, count: int) -> Inference | 
 
 
 def _pull(found: Inference, moments: "PublishedMoments") -> Pull:
-    """How coefficients follow a push of the sums, to first order: noise of deviation s in every
-    direction has the covariance s²K.
+    """Return how coefficients follow a push of the sums, to first order: noise of deviation s in
+    every direction has the covariance s²K.
     """
     return Pull(found.privacy / moments.deviation**2)
-
-
-def _symmetric(matrix: FloatArray) -> FloatArray:
-    return (matrix + matrix.T) / 2
 
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
@@ -484,7 +467,8 @@ class Course:
         else:
             whole = replace(first, count=sum(release.count for release in self.releases))
             told = pooled([*self._earlier_hazards(), told])
-        return LogisticSurvivalModel.after(first, whole, told, kept_columns(plan.schema))
+        sums = SurvivalModel.of(first).sums
+        return LogisticSurvivalModel(first, sums, whole, told, kept_columns(plan.schema))
 
     def _earlier_hazards(self) -> Iterator[Inference]:
         """What waves between the first and the last tell, as far as noise lets them."""
@@ -581,18 +565,7 @@ def _model(course: Course) -> PublishedModel:
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
         held=held,
-        waves=()
-        if whole
-        else tuple(
-            WaveShare(
-                release.count,
-                release.agreement.quorum,
-                release.agreement.honest,
-                release.agreement.calibration.local.mu,
-                release.agreement.calibration.local.epsilon,
-            )
-            for release in releases
-        ),
+        waves=() if whole else tuple(WaveShare.of(one.count, one.agreement) for one in releases),
     )
 
 
@@ -611,20 +584,8 @@ def _of_fit(model: PublishedModel, plan: HeldWaves) -> PublishedModel:
     told = units(plan.schema, model.target, model.features)
     square = told.matrix[:, list(told.places)]
     turn = square @ np.diag([1 / plan.kept, *np.ones(len(square) - 1)]) @ np.linalg.inv(square)
-
-    def turned(matrix: FloatArray) -> FloatArray:
-        return np.asarray(turn @ matrix @ turn.T)
-
-    found = tuple(
-        replace(
-            one,
-            coefficients=turn @ (one.coefficients - told.offset) + told.offset,
-            sampling=turned(one.sampling),
-            privacy=turned(one.privacy),
-            classical=None if one.classical is None else turned(one.classical),
-        )
-        for one in model.inference
-    )
+    offset = told.offset - turn @ told.offset
+    found = tuple(one.through(turn, offset) for one in model.inference)
     return replace(model, weights=weights, inference=found)
 
 

@@ -1,10 +1,7 @@
 """What a model says: tests, comparisons, mean responses, effects of a question, marginal effects.
 
     model.test("age = 0, hours = 2*education")
-    model.compare(smaller)
-    model.mean_response({"age": 42, "region": "west"})
     model.effect("age").plot()
-    model.odds_ratios()
     model.marginal_effects(public_rows)
 
 All of it follows from the coefficients β and both parts of their covariance, C = C_sampling +
@@ -46,12 +43,12 @@ import numpy as np
 from scipy.special import expit
 
 from blurfit.data import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, inside_unit_interval
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables
 from blurfit.learning.denoise import spreads
 from blurfit.learning.inference import Inference, infer
 from blurfit.learning.tables import Answer, Test
-from blurfit.model.tables import Answers, Bend
+from blurfit.model.tables import Answers, Asked, Bend, limits_of
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.derived import Curve
 from blurfit.schema.formulas import Formula, units
@@ -61,7 +58,6 @@ from blurfit.schema.table import listed
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.statement import Promise
-    from blurfit.model.tables import Asked
 
 POINTS = 41  # at which a number's effect is told, unless it has knots
 _PEOPLE = 400  # made-up, to see whether one model is within another
@@ -111,11 +107,8 @@ class ModelQuestions:
         def rows_of(self, records: Any, output: str | None = None) -> FloatArray: ...  # noqa: D102
 
     def test(self, hypotheses: str, output: str | None = None) -> Test:
-        """Test linear hypotheses about a model's coefficients together, by Wald's F with the noise.
-
-        Args:
-            hypotheses: as in "age = 0, hours = 2*education"; separated by commas.
-            output: of several classes, which one.
+        """Test linear hypotheses about the coefficients together, by Wald's F with the noise: as in
+        "age = 0, hours = 2*education", separated by commas.
         """
         found = self.inference_of(output)
         matrix, values = _equations(hypotheses, found.names)
@@ -123,8 +116,8 @@ class ModelQuestions:
             raise InvalidValueError(
                 f"Expected hypotheses that do not follow from each other, and got {hypotheses!r}."
             )
-        asked = _told(found).through(matrix)
-        moved = Answer(asked.values - values, asked.sampling, asked.privacy)
+        asked = found.answer.through(matrix)
+        moved = replace(asked, values=asked.values - values)
         return tables.wald(moved, np.eye(len(matrix)), hypotheses, _freedom(found))
 
     def compare(self, other: "ModelQuestions", output: str | None = None) -> Comparison:
@@ -147,7 +140,7 @@ class ModelQuestions:
                 "Expected one model to be within the other, with some columns fewer: nothing is "
                 "known of how the errors of others go together. Compare each with a model of both."
             )
-        asked = _told(found).through(left)
+        asked = found.answer.through(left)
         names = [f"{large.target} ~ {' + '.join(one.features) or '1'}" for one in (small, large)]
         test = tables.wald(
             asked, np.eye(len(left)), f"{names[0]} is enough, of {names[1]}", _freedom(found)
@@ -160,8 +153,7 @@ class ModelQuestions:
     def to_answers(self, output: str | None = None, confidence: float = 0.95) -> Answers:
         """Return the unbiased coefficients in the user's units, the constant first."""
         found = self.inference_of(output)
-        names = tuple((name,) for name in found.names)
-        told = "Coefficients", ("coefficient",), names, _told(found)
+        told = "Coefficients", ("coefficient",), found.names, found.answer
         return self._answers(*told, output, confidence)
 
     def mean_response(
@@ -183,12 +175,8 @@ class ModelQuestions:
     ) -> Answers:
         """Return the mean response along one question, all others held: a curve, or its levels.
 
-        Args:
-            question: the one that varies; a number over its whole range.
-            at: the others' answers (default: the middle of a number's range, no, and the level that
-                others are compared with).
-            output: of several classes, which one.
-            confidence: of the intervals.
+        `at` are the others' answers (default: the middle of a number's range, no, and the level
+        that others are compared with).
         """
         schema = self.agreement.schema
         asked = {one.name: one for one in schema.asked_for(self.features)}
@@ -212,7 +200,7 @@ class ModelQuestions:
         found = self.inference_of(output)
         change = rows[1:] - rows[0]
         basis = np.linalg.svd(change)[2][: np.linalg.matrix_rank(change, tol=1e-9)]
-        test = tables.wald(_told(found), basis, f"{question} has no effect", _freedom(found))
+        test = tables.wald(found.answer, basis, f"{question} has no effect", _freedom(found))
         labels = ("yes", "no") if points == [1, 0] else tuple(_written(point) for point in points)
         told = self._responses(rows, question, labels, output, confidence)
         others = ", ".join(f"{name} = {_written(held[name])}" for name in held if name != question)
@@ -235,24 +223,17 @@ class ModelQuestions:
             )
         found = self.inference_of(output)
         what = "Odds ratios" if self.link == "logistic" else "Ratios of expected counts"
-        names = tuple((name,) for name in found.names[1:])
-        ratios = _told(found).taken(np.arange(1, len(found.names)))
-        told = what, ("coefficient",), names, ratios
+        ratios = found.answer.taken(np.arange(1, len(found.names)))
+        told = what, ("coefficient",), found.names[1:], ratios
         return self._answers(*told, output, confidence, curve="exponential")
 
     def marginal_effects(
-        self,
-        records: Any = None,
-        output: str | None = None,
-        confidence: float = 0.95,
+        self, records: Any = None, output: str | None = None, confidence: float = 0.95
     ) -> Answers:
         """Return what one more unit of each number, a yes, or a level changes on average.
 
-        Args:
-            records: public rows that stand for the population, as `predict` takes them; needed
-                where the effect is not the same for everybody, as on a curve.
-            output: of several classes, which one.
-            confidence: of the intervals.
+        `records` are public rows that stand for the population, as `predict` takes them; needed
+        where the effect is not the same for everybody, as on a curve.
         """
         schema, found = self.agreement.schema, self.inference_of(output)
         asked = schema.asked_for(self.features)
@@ -275,47 +256,45 @@ class ModelQuestions:
                 slopes.append(_average(self.link, found.coefficients, start, end, width))
                 keys.append((one.name, level))
         values, gradients = (np.array(part) for part in zip(*slopes, strict=True))
-        answer = _told(found).through(gradients)
-        told = Answer(values, answer.sampling, answer.privacy)
+        answer = replace(found.answer.through(gradients), values=values)
         notes = () if records is None else (THESE_ROWS,)
-        what = "Average marginal effects", ("question", "change"), tuple(keys), told
+        what = "Average marginal effects", ("question", "change"), keys, answer
         return self._answers(*what, output, confidence, notes)
 
     def _responses(
         self, rows: FloatArray, key: str, names: Sequence[str], output: str | None, level: float
     ) -> Answers:
         """Return what is expected of people with these rows, on the model's curve."""
-        aim, told = self.aim, _told(self.inference_of(output)).through(rows)
-        number = isinstance(aim, Numeric)
-        limits = (aim.lower, aim.upper) if isinstance(aim, Numeric) else (0.0, 1.0)
-        what = "Mean" if number else "Probability", (key,), tuple((name,) for name in names), told
-        return self._answers(*what, output, level, limits=limits, curve=_BENDS[self.link])
+        aim, told = self.aim, self.inference_of(output).answer.through(rows)
+        what = "Mean" if isinstance(aim, Numeric) else "Probability", (key,), names, told
+        more: dict[str, Any] = {"limits": limits_of(aim), "curve": _BENDS[self.link]}
+        return self._answers(*what, output, level, **more)
 
     def _answers(
         self,
         what: str,
         keys: tuple[str, ...],
-        rows: tuple[tuple[str, ...], ...],
+        rows: Sequence[str | tuple[str, ...]],
         answer: Answer,
         output: str | None,
         confidence: float,
         notes: tuple[str, ...] = (),
         **more: Any,
     ) -> Answers:
-        inside_unit_interval(confidence=confidence)
         title = f"{what} of {self.target}" + ("" if output is None else f" = {output}")
+        promise = f"{self.guarantee.counted}, {self.guarantee.numbers}"
         notes = notes if self.link == "linear" else (CURVE, *notes)
         freedom = _freedom(self.inference_of(output))
-        told = title, keys, rows, answer, _promise(self), confidence
+        told = title, keys, rows, answer, promise, confidence
         return Answers(*told, assumes=notes, freedom=freedom, **more)
 
 
-def standardised(moments: "Asked", formula: Formula, confidence: float = 0.95) -> Answers:
+def standardised(moments: Asked, formula: Formula, confidence: float = 0.95) -> Answers:
     """Return coefficients of columns and target in units of their own spread."""
     schema, sums = moments.agreement.schema, moments.joint
     told = units(schema, formula.target, formula.features, references=formula.references)
-    (column,) = schema.question(formula.target).columns[:1]
-    if len(schema.question(formula.target).columns) > 1:
+    column, *others = schema.question(formula.target).columns
+    if others:
         raise InvalidValueError(f"Expected a target with one column, not {formula.target!r}.")
     found = infer(sums.submodel(column, told.names[1:]))
     variance, of_noise = spreads(sums)
@@ -327,15 +306,14 @@ def standardised(moments: "Asked", formula: Formula, confidence: float = 0.95) -
             "collect more records, or allow a larger epsilon."
         )
     ratio = np.sqrt(spread[:-1] / spread[-1])
-    own = _told(found).taken(np.arange(1, len(told.names))).through(np.diag(ratio))
+    own = found.answer.taken(np.arange(1, len(told.names))).through(np.diag(ratio))
     sampling = own.sampling + np.diag(own.values**2 / found.count)
     more = own.values**2 / 4 * (relative[:-1] + relative[-1])
-    return Answers(
+    return moments.answers(
         f"Standardised coefficients: {formula}",
         ("coefficient",),
-        tuple((name,) for name in told.names[1:]),
+        told.names[1:],
         Answer(own.values, sampling, own.privacy + np.diag(more)),
-        _promise(moments),
         confidence,
         assumes=("One unit is a standard deviation; those of the sample are taken as normal.",),
         freedom=_freedom(found),
@@ -409,16 +387,8 @@ def _written(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:,.4g}"
 
 
-def _told(found: Inference) -> Answer:
-    return Answer(found.coefficients, found.sampling, found.privacy)
-
-
 def _freedom(found: Inference) -> float:
     return float(found.count - len(found.names))
-
-
-def _promise(published: "ModelQuestions | Asked") -> str:
-    return f"{published.guarantee.counted}, {published.guarantee.numbers}"
 
 
 def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:

@@ -13,6 +13,7 @@ among its features it has common slopes, and an intercept for each group. The ma
 `blurfit.learning.groups`.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from blurfit.learning.inference import Inference
 from blurfit.learning.sums import JointSums
 from blurfit.learning.tables import Answer
 from blurfit.model.model import PublishedModel
-from blurfit.model.tables import EVEN, Answers, Asked, bands_of, levels_of, limits_of, promise_of
+from blurfit.model.tables import EVEN, Answers, Asked, bands_of, levels_of, limits_of
 from blurfit.schema.columns import Categorical
 from blurfit.schema.formulas import Formula, Units, units
 from blurfit.schema.table import listed
@@ -101,15 +102,9 @@ class ByGroup:
         likely = np.clip(found.values / whole, 0.0, 1.0)
         sampling = whole * (np.diag(likely) - np.outer(likely, likely))
         what = "People" if self.sums.count is not None else "Effective number of people"
-        return Answers(
-            f"{what} by {self.question.name}",
-            (self.question.name,),
-            tuple((name,) for name in self.names),
-            Answer(found.values, sampling, found.noise),
-            promise_of(self.moments),
-            confidence,
-            limits=(0.0, np.inf),
-        )
+        answer, by = Answer(found.values, sampling, found.noise), self.question.name
+        told = f"{what} by {by}", (by,), self.names, answer, confidence
+        return self.moments.answers(*told, limits=(0.0, np.inf))
 
     def mean(self, name: str, *, confidence: float = 0.95) -> Answers:
         """Return the mean of a number, or the share of a yes, in each group."""
@@ -122,7 +117,7 @@ class ByGroup:
             models.coefficients,
             title=f"Mean of {name} by {by}",
             keys=(by,),
-            rows=tuple((group,) for group in models.models),
+            rows=tuple(models.models),
             limits=limits_of(one),
             hypothesis=test,
         )
@@ -142,9 +137,7 @@ class ByGroup:
         one = told.matrix[:, told.places] * (part.scale / part.target.weight)
         every = np.kron(np.eye(len(names)), one)
         answer = fitted.answer.through(np.asarray(every, dtype=np.float64))
-        answer = Answer(
-            answer.values + np.tile(told.offset, len(names)), answer.sampling, answer.privacy
-        )
+        answer = replace(answer, values=answer.values + np.tile(told.offset, len(names)))
         each = [slice(place * size, (place + 1) * size) for place in range(len(names))]
         models = {
             name: Inference(
@@ -183,19 +176,13 @@ class ByGroup:
         found = decomposed(fitted, first, second, questions)
         answer = found.scaled(1 / (fitted.parts[0].target.weight * told.scale))
         rows = ("gap", "explained", *(f"by {name}" for name in asked.features), "unexplained")
-        return Answers(
-            f"{asked.target}: {one} less {other}, explained by {' + '.join(asked.features)}",
-            ("part",),
-            tuple((row,) for row in rows),
-            answer,
-            promise_of(self.moments),
-            confidence,
-            assumes=(
-                f"Explained: what the model of {other} makes of the difference in answers. "
-                f"Unexplained: how far the mean of {one} is from what that model says of them.",
-                OWN,
-            ),
+        title = f"{asked.target}: {one} less {other}, explained by {' + '.join(asked.features)}"
+        meant = (
+            f"Explained: what the model of {other} makes of the difference in answers. "
+            f"Unexplained: how far the mean of {one} is from what that model says of them."
         )
+        parts = title, ("part",), rows, answer, confidence
+        return self.moments.answers(*parts, assumes=(meant, OWN))
 
     def pay_gap(
         self,
@@ -297,8 +284,7 @@ class GroupModels:
     @property
     def coefficients(self) -> Answers:
         """Every coefficient in every group, with errors; tests whether all slopes are equal."""
-        rows = tuple((name, column) for name in self.models for column in self.columns)
-        return self._answers(f"{self.formula}", self.answer, rows, self._equal())
+        return self._answers(f"{self.formula}", self.answer, tuple(self.models))
 
     def differences(self, reference: str, *groups: str) -> Answers:
         """Return by how much each coefficient of some groups, or of all others, exceeds that of the
@@ -311,13 +297,9 @@ class GroupModels:
                 raise InfeasibleError(f"{name}: {why}")
         chosen = groups or tuple(name for name in names if name != reference)
         ends = np.eye(len(names))
-        contrasts = [ends[names.index(name)] - ends[names.index(reference)] for name in chosen]
-        size = len(self.columns)
-        found = self.answer.through(
-            np.kron(np.array(contrasts).reshape(-1, len(names)), np.eye(size))
-        )
-        rows = tuple((name, column) for name in chosen for column in self.columns)
-        return self._answers(f"{self.formula}: less {reference}", found, rows, self._equal())
+        contrasts = ends[[names.index(name) for name in chosen]] - ends[names.index(reference)]
+        found = self.answer.through(np.kron(contrasts, np.eye(len(self.columns))))
+        return self._answers(f"{self.formula}: less {reference}", found, chosen)
 
     def _equal(self) -> reading.Test | None:
         """Return Wald's test that slopes are the same in all groups."""
@@ -341,24 +323,13 @@ class GroupModels:
     def _repr_html_(self) -> str:
         return self.coefficients._repr_html_()
 
-    def _answers(
-        self,
-        title: str,
-        answer: Answer,
-        rows: tuple[tuple[str, ...], ...],
-        test: reading.Test | None,
-    ) -> Answers:
+    def _answers(self, title: str, answer: Answer, groups: Sequence[str]) -> Answers:
+        rows = list(itertools.product(groups, self.columns))
+        by = self.groups.question.name
         notes = [f"No model of {name}: {why}" for name, why in self.hidden.items()]
-        return Answers(
-            f"{title} by {self.groups.question.name}",
-            (self.groups.question.name, "coefficient"),
-            rows,
-            answer,
-            promise_of(self.groups.moments),
-            self.confidence,
-            assumes=(OWN, *notes),
-            hypothesis=test,
-        )
+        told = f"{title} by {by}", (by, "coefficient"), rows, answer, self.confidence
+        more: dict[str, Any] = {"assumes": (OWN, *notes), "hypothesis": self._equal()}
+        return self.groups.moments.answers(*told, **more)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -419,16 +390,9 @@ def _pay_figures(groups: ByGroup, pay: str, one: str, other: str, confidence: fl
         f"median of {one} less that of {other}",
         *(f"share of {one} in the {quarter} quarter" for quarter in QUARTERS),
     )
-    return Answers(
-        f"Pay gap: {pay} of {one} and {other}",
-        ("figure",),
-        tuple((row,) for row in rows),
-        answer,
-        promise_of(groups.moments),
-        confidence,
-        beyond=np.array([*open_by, sum(open_by), *_left_open(cells, edges)]),
-        assumes=(EVEN,),
-    )
+    beyond = np.array([*open_by, sum(open_by), *_left_open(cells, edges)])
+    told = f"Pay gap: {pay} of {one} and {other}", ("figure",), rows, answer, confidence
+    return groups.moments.answers(*told, beyond=beyond, assumes=(EVEN,))
 
 
 def _figures(cells: FloatArray, edges: FloatArray) -> FloatArray:
@@ -496,16 +460,6 @@ def fit_common(moments: "PublishedMoments", asked: Formula) -> PublishedModel:
         condition=0.0,
         uneven=False,
     )
-    return PublishedModel(
-        agreement=moments.agreement,
-        target=asked.target,
-        features=asked.features,
-        weights=(full @ fitted.theta)[None],
-        count=moments.count,
-        method=f"least squares with an intercept for each group of {question.name}",
-        inference=(inference,),
-        references=asked.references,
-        software=moments.software,
-        caveats=moments.caveats,
-        held=moments.held,
-    )
+    method = f"least squares with an intercept for each group of {question.name}"
+    weights = (full @ fitted.theta)[None]
+    return moments.modelled(asked, weights=weights, method=method, inference=(inference,))

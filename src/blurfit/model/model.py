@@ -17,7 +17,7 @@ columns v of its features:
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -67,11 +67,7 @@ class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class PublishedFile(ABC):
-    """Something that is published under an agreement; a subclass says what else it holds.
-
-    `caveats` say why nothing is promised, where that is so, and `held` that somebody held the rows
-    that it was made of, as whoever calls `fit(X, y)` does. Both are handed on to every model.
-    """
+    """Something that is published under an agreement; a subclass says what else it holds."""
 
     CALLED: ClassVar[str]  # in errors: "a model"
     FORMAT: ClassVar[str]
@@ -81,8 +77,8 @@ class PublishedFile(ABC):
     agreement: Agreement
     count: int
     software: str
-    caveats: tuple[str, ...]
-    held: bool
+    caveats: tuple[str, ...]  # why nothing is promised, where that is so
+    held: bool  # whether somebody held the rows that it was made of, as in `fit(X, y)`
     models: int = 1  # of one fit, which share the promise
     signatures: tuple[Signature, ...]  # of the file without them, by the agreement's keys
 
@@ -93,9 +89,7 @@ class PublishedFile(ABC):
     @classmethod
     @abstractmethod
     def _read(cls, document: Any, common: Mapping[str, Any]) -> Self:
-        """Read a `DOCUMENT`, `common` being the fields that all have; whatever is wrong with the
-        others may be raised.
-        """
+        """Read a `DOCUMENT`, `common` being the fields that all have; any error may be raised."""
 
     def _require_quorum(self) -> None:
         if self.held and self.agreement.databases:
@@ -118,9 +112,7 @@ class PublishedFile(ABC):
 
     @property
     def admission(self) -> Admission | None:
-        """Who could take part: those who were "invited", or "anyone"; nobody took part in rows
-        that somebody held.
-        """
+        """Who could take part; nobody did in rows that somebody held."""
         return None if self.held else self.agreement.admission
 
     @property
@@ -189,13 +181,10 @@ class PublishedFile(ABC):
             return cls._read(read, _common(read, document["agreement"]))
         except BlurfitError:
             raise
-        except msgspec.ValidationError as error:
-            raise InvalidValueError(
-                f"Expected {cls.CALLED} as blurfit writes it: {error}."
-            ) from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
+            wrong = str(error) if isinstance(error, msgspec.ValidationError) else repr(error)
             raise InvalidValueError(
-                f"Expected {cls.CALLED} as blurfit writes it: {error!r}."
+                f"Expected {cls.CALLED} as blurfit writes it: {wrong}."
             ) from error
 
     def to_json(self) -> str:
@@ -300,18 +289,15 @@ def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:
     [0, 1], is as calibrated as a linear function can be. Classes are cut at 0, or follow the
     logistic curve, and are divided by their sum.
     """
-    if isinstance(aim, Categorical):
-        shares = 0.5 * (1 + np.tanh(score / 2)) if link == "logistic" else score
-        positive = np.maximum(shares, LEAST_SHARE)
-        return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
     if isinstance(aim, Numeric):
         raise InfeasibleError(
             "Probabilities are for labels; this model predicts a number. Use predict."
         )
-    if link == "logistic":
-        likely = 0.5 * (1 + np.tanh(score / 2))
-    else:
-        likely = np.clip((score + 1) / 2, 0.0, 1.0)
+    on_curve = 0.5 * (1 + np.tanh(score / 2))
+    if isinstance(aim, Categorical):
+        positive = np.maximum(on_curve if link == "logistic" else score, LEAST_SHARE)
+        return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
+    likely = on_curve if link == "logistic" else np.clip((score + 1) / 2, 0.0, 1.0)
     return np.stack([1 - likely, likely], axis=-1)
 
 
@@ -326,6 +312,12 @@ class WaveShare:
     honest: int
     local_mu: float
     local_epsilon: float
+
+    @classmethod
+    def of(cls, count: int, agreement: Agreement) -> "WaveShare":
+        """Return the share of so many people, with what their wave's agreement states."""
+        local = agreement.calibration.local
+        return cls(count, agreement.quorum, agreement.honest, local.mu, local.epsilon)
 
     def __post_init__(self) -> None:
         whole(count=self.count, quorum=self.quorum, honest=self.honest)
@@ -357,31 +349,20 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     doubt: str | None
 
 
+# What a model and its document call alike.
+_SAME = (
+    *("waves", "models", "public_rows", "target", "features", "references", "link", "method"),
+    *("refusal", "liars", "doubt"),
+)
+
+
 @dataclass(frozen=True, eq=False)
 class PublishedModel(PublishedFile, ModelQuestions):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
 
-    Attributes:
-        agreement: what was promised before anything was collected.
-        target: the question that is predicted.
-        features: the questions that predict it.
-        weights: (outputs, 1 + k), of (1, v): one row, or one for each class of the target.
-        count: how many contributed.
-        method: how the weights were found, in words.
-        link: how a score becomes a label's probability, or an expected count.
-        inference: standard errors and what follows from them, in the user's units, for each output.
-        refusal: why there are none, where there are none.
-        references: the level of each categorical feature that others are compared with.
-        software: by what it was learned.
-        caveats: why nothing is promised, where that is so.
-        held: whether somebody held the rows that it was made of, as in `fit(X, y)`.
-        models: of how many models of one fit this is one; they share one promise.
-        public_rows: how many public rows it was learned beside; nothing is promised to them.
-        liars: for each output, by how much 1 % of the contributors could have moved each
-            coefficient by lying together (`learning.inference`); None where there is no bound.
-        doubt: that two waves of a plan disagree by more than chance, where they do.
-        waves: who contributed in each wave of a plan; each of them in one wave alone.
-        signatures: of the service that published it (`blurfit.model.release`).
+    An output is the target, or each class of it. `inference` has standard errors and what follows
+    from them, in the user's units; `liars` by how much 1 % of the contributors could have moved
+    each coefficient by lying together (`learning.inference`), None where there is no bound.
     """
 
     CALLED = "a model"
@@ -391,21 +372,21 @@ class PublishedModel(PublishedFile, ModelQuestions):
     agreement: Agreement
     target: str
     features: tuple[str, ...]
-    weights: FloatArray
+    weights: FloatArray  # (outputs, 1 + k), of (1, v)
     count: int
-    method: str
-    link: Link = "linear"
-    inference: tuple[Inference, ...] = ()
-    refusal: str | None = None
-    references: Mapping[str, str] = field(default_factory=dict)
+    method: str  # how the weights were found, in words
+    link: Link = "linear"  # from a score to a label's probability, or an expected count
+    inference: tuple[Inference, ...] = ()  # of each output
+    refusal: str | None = None  # why there are no standard errors, where that is so
+    references: Mapping[str, str] = field(default_factory=dict)  # levels that others compare with
     software: str = field(default_factory=software)
     caveats: tuple[str, ...] = ()
     held: bool = False
     models: int = 1
-    public_rows: int = 0
-    liars: tuple[Mapping[str, float | None], ...] = ()
-    doubt: str | None = None
-    waves: tuple[WaveShare, ...] = ()
+    public_rows: int = 0  # that it was learned beside; nothing is promised to them
+    liars: tuple[Mapping[str, float | None], ...] = ()  # for each output
+    doubt: str | None = None  # that two waves disagree by more than chance, where they do
+    waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
@@ -447,11 +428,8 @@ class PublishedModel(PublishedFile, ModelQuestions):
         if sum(one.count for one in self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
         people = () if wave is None else wave.people[: wave.number]
-        if tuple(one.quorum for one in self.waves) != people or astuple(self.waves[-1])[2:] != (
-            self.agreement.honest,
-            local.mu,
-            local.epsilon,
-        ):
+        last = replace(WaveShare.of(self.count, self.agreement), count=self.waves[-1].count)
+        if tuple(one.quorum for one in self.waves) != people or self.waves[-1] != last:
             raise InvalidValueError(
                 f"Expected waves={self.waves} to wait for {people} people, and the last to state "
                 "what the agreement states."
@@ -491,16 +469,12 @@ class PublishedModel(PublishedFile, ModelQuestions):
     @property
     def quorum_in_words(self) -> str:
         """How many must have taken part: in each wave, where there are several."""
-        if not self.waves:
-            return super().quorum_in_words
-        return in_each_wave([one.quorum for one in self.waves])
+        return in_each_wave([one.quorum for one in self.waves or (self.agreement,)])
 
     @property
     def honest_in_words(self) -> str:
         """How many honest people the promise needs: in each wave, where there are several."""
-        if not self.waves:
-            return super().honest_in_words
-        return in_each_wave([one.honest for one in self.waves])
+        return in_each_wave([one.honest for one in self.waves or (self.agreement,)])
 
     @property
     def local(self) -> LocalGuarantee:
@@ -513,9 +487,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
 
     @property
     def coefficients(self) -> Coefficients:
-        """What predictions are made with, in the user's units; for several classes, see
-        `coefficients_of`.
-        """
+        """What predictions are made with, in the user's units."""
         if len(self.outputs) > 1:
             raise InfeasibleError(
                 f"{self.target!r} has the classes {list(self.outputs)}, each with coefficients of "
@@ -534,13 +506,8 @@ class PublishedModel(PublishedFile, ModelQuestions):
     @property
     def units(self) -> Units:
         """From the weights of an output to the user's units."""
-        return units(
-            self.agreement.schema,
-            self.target,
-            self.features,
-            references=self.references,
-            log_odds=self.link != "linear",
-        )
+        asked, curved = (self.target, self.features), self.link != "linear"
+        return units(self.agreement.schema, *asked, references=self.references, log_odds=curved)
 
     # ---- errors
 
@@ -550,9 +517,8 @@ class PublishedModel(PublishedFile, ModelQuestions):
         """Return each coefficient in the user's units: unbiased, with its standard error and the
         part of it that is due to privacy, an interval, and a p-value.
 
-        Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
-        may differ from `coefficients` by some standard errors. After waves errors are robust;
-        "classical" ones assume constant variance, or that the curve is right.
+        They may differ from `coefficients`, which are shrunk for prediction, by some standard
+        errors. "classical" errors assume constant variance, or that the curve is right.
         """
         return list(self._by(errors).inference_of(output).estimates(confidence))
 
@@ -560,8 +526,8 @@ class PublishedModel(PublishedFile, ModelQuestions):
         return replace(self, inference=tuple(one.by(errors) for one in self.inference))
 
     def prediction_intervals(self, records: Any, confidence: float = 0.95) -> FloatArray:
-        """Lower and upper bound for one more person with these answers, (n, 2), a number's own
-        units: sampling, privacy noise and the spread of people around the model included.
+        """Lower and upper bound for one more person with these answers, (n, 2), in a number's own
+        units: with the spread of people around the model.
         """
         inside_unit_interval(confidence=confidence)
         if not isinstance(self.aim, Numeric):
@@ -609,15 +575,11 @@ class PublishedModel(PublishedFile, ModelQuestions):
     # ---- predictions
 
     def predict(self, records: Any) -> AnyArray:
-        """Return a number's prediction in its own units, whether a label is likely, or the
-        likeliest class.
-        """
+        """Return a number in its own units, whether a label is likely, or the likeliest class."""
         return predicted(self.aim, self.link, self.decision_function(records))
 
     def decision_function(self, records: Any) -> FloatArray:
-        """w₀ + w·v on the encoded records: for a label its sign decides, for classes the largest
-        of a row.
-        """
+        """w₀ + w·v of each record: of a label the sign decides, of classes the largest of a row."""
         v = values(self.agreement.schema, records, self.features)
         found = v @ self.weights[:, 1:].T + self.weights[:, 0]
         return np.asarray(found if len(self.outputs) > 1 else found[..., 0])
@@ -641,37 +603,23 @@ class PublishedModel(PublishedFile, ModelQuestions):
         return to_onnx(self)
 
     def _contents(self) -> dict[str, Any]:
+        same = msgspec.to_builtins({name: getattr(self, name) for name in _SAME}, enc_hook=float)
         return {
-            "waves": [asdict(one) for one in self.waves],
-            "models": self.models,
-            "public_rows": self.public_rows,
-            "target": self.target,
-            "features": list(self.features),
-            "references": dict(self.references),
-            "link": self.link,
-            "method": self.method,
+            **same,
             "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
-            "refusal": self.refusal,
-            "liars": [dict(one) for one in self.liars],
-            "doubt": self.doubt,
         }
 
     @classmethod
     def _read(cls, document: ModelDocument, common: Mapping[str, Any]) -> Self:
         aim = common["agreement"].schema.question(document.target)
-        same = ("target", "features", "method", "link", "refusal", "references", "models")
         return cls(
             **common,
-            **{name: getattr(document, name) for name in same},
+            **{name: getattr(document, name) for name in _SAME},
             weights=_in_order(document.weights, aim),
             inference=tuple(map(Inference.from_dict, document.inference)),
-            public_rows=document.public_rows,
-            liars=document.liars,
-            doubt=document.doubt,
-            waves=document.waves,
         )
 
 

@@ -1,21 +1,21 @@
 """What a set of submissions comes to, once and for ever: learned, released, and examined.
 
-**Learning** from the sums of a collection: the paper's Algorithm 2, and the model that moments
-allow. For `input` there is one release per collection, and the learner has no knob that the
-agreement does not fix. For `moment` the blurred sums are themselves the release, and the model of
-the agreed target is the first of many that anyone may fit to them (`blurfit.model.release`).
+    moments = PublishedMoments.load("moments.json")
+    print(moments.fit("income ~ age + education + C(region)").summary())
+
+For `input` there is one model per collection, by the paper's Algorithm 2, and no knob that the
+agreement does not fix. For `moment` the blurred sums of all products of two columns are themselves
+the release, and the model of the agreed target is the first of many that anyone may fit to them.
 
 **One agreement, one set.** Let R(S) be what the release of a set S shows: the blurred sums for
 `moment`, the weights for `input`. The promise is about R(S), and holds for whatever anyone computes
 from it (post-processing; Dwork and Roth 2014, Proposition 2.1): further models of the same sums are
 free. It says nothing about a pair R(S), R(S') with S' ≠ S. The noise of everyone in both sets is
 *the same* in both, so it cancels: for S' = S ∪ {i} and `moment`, R(S') − R(S) is i's own
-submission, which her noise alone protects. Composition theorems are of no help here: they are
-about fresh noise.
+submission, which her noise alone protects. Composition theorems are about fresh noise.
 
 So a second release is allowed only if it shows what the first one showed. `Release.mark` is the
-SHA-256 of that, and two releases with equal marks have R(S') = R(S), up to a collision. Then the
-pair is a function of R(S), and the promise holds for it as it held for R(S) alone. That the marks
+SHA-256 of that; with equal marks the pair is a function of R(S), up to a collision. That the marks
 differ is told to whoever holds the submissions, and to nobody else.
 
 The right to the first release is in one place at a time, and is used once:
@@ -29,22 +29,19 @@ The right to the first release is in one place at a time, and is used once:
 | a backup is restored | the original; or the restored store, if the original is lost |
 
 By induction over these steps there is at most one set for each store and everything exported from
-it. Receipts are beside the files and in what the account remembers, so files may be moved or
-renamed. **A copy is enough to break this**: nothing tells two copies of a store from each other, or
-what somebody learns from a copy of a file under another account, on another machine, or with its
-rows in a new file. Where the database adds noise of its own, such a copy of the *same* set is
-enough, since whoever learns from it draws that noise anew: what k of them release has its variance
-divided by k.
+it. **A copy is enough to break this**: nothing tells two copies of a store from each other, or what
+somebody learns from a copy of a file under another account, on another machine, or with its rows in
+a new file. Where the database adds noise of its own, a copy of the *same* set is enough, since
+whoever learns from it draws that noise anew: k releases have its variance divided by k.
 
 **Refused for ever.** If the sums allow no model (for `input` an event that the guarantee excludes),
-that is the outcome, and there will be no other: to try again with a few more would be a second
-release. Below the quorum nothing has been shown, and more may come.
+that is the outcome: to try again with a few more would be a second release. Below the quorum
+nothing has been shown, and more may come.
 
-**What a signed file shows, and what it does not.** A file is signed by the keys that its agreement
-names (`blurfit.messages.signing`), one of each database. So whoever has the agreement from
-somewhere else, the link or the file that contributors were invited with, can tell whether this is
-what those services published. Whoever has the file alone can tell that nobody changed it since,
-unless he changed the key as well.
+**What a signed file shows.** A file is signed by the keys that its agreement names
+(`blurfit.messages.signing`), one of each database. So whoever has the agreement from somewhere
+else can tell whether this is what those services published. Whoever has the file alone can tell
+that nobody changed it since, unless he changed the key as well.
 """
 
 import hashlib
@@ -168,10 +165,8 @@ class PublishedMoments(PublishedFile, Asked):
         return f"<PublishedMoments of {names}; count={self.count:,}, {self.guarantee.numbers}>"
 
     def _repr_html_(self) -> str:
-        head = f"{self.guarantee.counted}, {self.guarantee.numbers}"
-        if not self.has_all_products:
-            return f"<p>{head}</p>"
-        return f"<p>{head}</p>{self.correlations()._repr_html_()}"
+        below = self.correlations()._repr_html_() if self.has_all_products else ""
+        return f"<p>{self.guarantee.counted}, {self.guarantee.numbers}</p>{below}"
 
     def plot(self, ax: Any = None) -> Any:
         """Return the correlations of all columns, by matplotlib: see `blurfit.model.summary`."""
@@ -181,9 +176,7 @@ class PublishedMoments(PublishedFile, Asked):
 
     @cached_property
     def mark(self) -> str:
-        """SHA-256 of the release's own text, whoever signed it: what a later wave says that it
-        follows.
-        """
+        """SHA-256 of its own text, whoever signed it: what a later wave says that it follows."""
         return hashlib.sha256(replace(self, signatures=()).to_json().encode()).hexdigest()
 
     @property
@@ -242,8 +235,8 @@ class PublishedMoments(PublishedFile, Asked):
         return self._joint(form.joint, matrix, form.gain / self.worth)
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
-        """Return the sums to read beside public rows of some features, (rows, k): those that were
-        sent; where only products with the target were, the rows' own stand in for the features'.
+        """Return the sums to read beside public rows of some features, (rows, k); where only
+        products with the target were sent, the rows' own stand in for the features'.
         """
         form = self.agreement.form
         if not isinstance(form, TargetForm):
@@ -299,8 +292,7 @@ class PublishedMoments(PublishedFile, Asked):
         public: Any = None,
         family: Family | None = None,
     ) -> PublishedModel:
-        """Return a model of any column by any others; the agreement's own target, if nothing is
-        said.
+        """Return a model of any column by any others; by default of the agreement's own target.
 
         Args:
             formula: as in R: "income ~ age + C(region)"; needs the extra [formulas].
@@ -316,29 +308,36 @@ class PublishedMoments(PublishedFile, Asked):
                 (`blurfit.model.course`), and penalties are chosen from the noise.
             family: with `public`: "logistic", "poisson" or "linear"; by the target, if left out.
         """
-        asked = self.formula(formula, target, features)
+        asked, grouped = self.formula(formula, target, features), self.agreement.groups
+        if (public is not None or grouped in asked.features) and (
+            ridge is not None or lasso is not None or uneven
+        ):
+            beside = f"the group {grouped!r} among the features: slopes there are not shrunk"
+            if public is not None:
+                beside = "public rows: the shrinkage there follows from the noise, and errors "
+                beside += "from the curve"
+            raise InvalidValueError(f"Expected no ridge, lasso or uneven with {beside}.")
         if public is not None:
-            if ridge is not None or lasso is not None or uneven:
-                raise InvalidValueError(
-                    "Expected no ridge, lasso or uneven with public rows: the shrinkage there "
-                    "follows from the noise, and errors from the curve."
-                )
             return fit_public(self, public, asked, family=family)[0]
         if family is not None:
             raise InvalidValueError(
                 f"Expected public rows with family={family!r}: without them every model of second "
                 "moments is linear."
             )
-        if self.agreement.groups in asked.features:
+        if grouped in asked.features:
             from blurfit.model.groups import fit_common
 
-            if ridge is not None or lasso is not None or uneven:
-                raise InvalidValueError(
-                    f"Expected no ridge, lasso or uneven with the group {self.agreement.groups!r} "
-                    "among the features."
-                )
             return fit_common(self, asked)
         return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
+
+    def modelled(self, asked: Formula, **told: Any) -> PublishedModel:
+        """Return a model that was found from these sums, under their promise."""
+        kept = ("agreement", "count", "software", "caveats", "held")
+        return PublishedModel(
+            **{name: getattr(self, name) for name in kept},
+            **{name: getattr(asked, name) for name in ("target", "features", "references")},
+            **told,
+        )
 
     def survival(self) -> "SurvivalModel":
         """Return hazards, survival curves and tests, where exits were sent."""
@@ -416,10 +415,8 @@ def moments_of(agreement: Agreement, totals: Totals, *, held: bool = False) -> P
 def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
     """Return a and c of an `input` collection. Nothing of them may be shown but the model."""
     d = agreement.schema.dimension
-
-    size = forms.size(d)
-    gram, moment = forms.unpack(totals.sums[:size], d), totals.sums[size:]
-    return Statistics(totals.count, gram, moment, totals.fingerprint)
+    gram, moment = np.split(totals.sums, [forms.size(d)])
+    return Statistics(totals.count, forms.unpack(gram, d), moment, totals.fingerprint)
 
 
 def published(agreement: Agreement, weights: FloatArray, count: int) -> PublishedModel:
@@ -455,25 +452,13 @@ def released_weights(agreement: Agreement, statistics: Statistics) -> FloatArray
     calibration, objective = agreement.calibration, agreement.objective
     assert isinstance(calibration, InputCalibration) and objective is not None  # noqa: PT018
     gram, moment, l1 = statistics.gram, statistics.moment, objective.l1
-    ridge, radius = calibration.ridge, calibration.setting.ball
+    ridge, radius = calibration.ridge + objective.l2, calibration.setting.ball
     scale = weight_scale(calibration, agreement.grid, statistics.count)
     try:
-        start = minimise(
-            gram,
-            moment,
-            ridge=ridge + objective.l2,
-            weight_bound=radius,
-            regulariser=ElasticNet(l1) if l1 > 0 else None,
-        )
-        found = enclose(
-            gram,
-            moment,
-            start,
-            ridge=ridge + objective.l2,
-            radius=radius,
-            l1=l1,
-            allowed=_SOLVER_SHARE * scale,
-        )
+        sparse = ElasticNet(l1) if l1 > 0 else None
+        start = minimise(gram, moment, ridge=ridge, weight_bound=radius, regulariser=sparse)
+        allowed = _SOLVER_SHARE * scale
+        found = enclose(gram, moment, start, ridge=ridge, radius=radius, l1=l1, allowed=allowed)
     except (InfeasibleError, NotCertifiedError):
         # whose own words would tell eigenvalues, which nothing covers
         raise InfeasibleError(
@@ -549,9 +534,8 @@ class Release:
     def of(cls, agreement: Agreement, totals: Totals, *, held: bool = False) -> "Release":
         """Learn, or find that there is no model; below the quorum an error is raised.
 
-        A later wave's sums are published without a model of their own: `blurfit.model.course`
-        learns from all releases of the plan. So are products with the target alone, from which
-        models follow beside public rows, and exits. `held` says that somebody held records.
+        A later wave's sums have no model of their own: `blurfit.model.course` learns from all
+        releases of the plan. Nor have products with the target alone, and exits.
         """
         if agreement.is_later_wave or agreement.sums_alone:
             agreement.verify()
@@ -576,15 +560,11 @@ class Release:
         return self.model
 
     def shown(self) -> str:
-        """Return what whoever publishes gets: the model's text, or that of sums that have none of
-        their own, as under `sends="targets"`.
-        """
+        """Return what whoever publishes gets: the model's text, or that of sums without one."""
         return self.moments if self.model is None and self.moments is not None else self.text()
 
     def mark(self) -> str:
-        """Return what stands for everything that is shown: two releases with one mark show the
-        same.
-        """
+        """Return a digest of everything that is shown: releases with one mark show the same."""
         shown = self.moments
         if shown is None:
             model = PublishedModel.from_json(self.text())
@@ -594,42 +574,34 @@ class Release:
 
     def follows(self, agreement: Agreement, count: int) -> bool:
         """Return whether these are moments of so many people under an agreement, and their model if
-        they have one of their own.
-
-        Up to rounding, which differs from machine to machine: see `alike`.
+        they have one of their own, up to rounding (`alike`).
         """
-        if self.moments is None:
+        if self.moments is None or (self.model is None) != agreement.sums_alone:
             return False
         shown = PublishedMoments.from_json(self.moments)
-        if (shown.fingerprint, shown.count) != (agreement.fingerprint, count):
+        whose = shown.fingerprint, shown.count, shown.to_json()
+        if whose != (agreement.fingerprint, count, self.moments):
             return False
-        if self.model is None or agreement.sums_alone:  # then they have none
-            wanted = self.model is None and agreement.sums_alone
-            return wanted and shown.to_json() == self.moments
-        if shown.to_json() != self.moments:
-            return False
+        if self.model is None:
+            return True
         draws = agreement.database_draws
         again = learn(agreement, Totals(count, shown.sums, shown.fingerprint, draws))
         return is_model(self.model, again)
 
 
 def is_model(text: str, again: PublishedModel) -> bool:
-    """Tell whether a text is that of a model which was learned again, as blurfit writes it, but for
-    rounding.
-    """
+    """Tell whether a text is that of a model which was learned again, but for rounding."""
     found, document = PublishedModel.from_json(text), json.loads(text)
     is_plain = as_text(document) == text and _alike(document, json.loads(found.to_json()))
     return is_plain and alike(found, again)
 
 
 def alike(stated: PublishedModel, again: PublishedModel) -> bool:
-    """Return whether a model is the one that was learned again from the same sums, but for
-    rounding.
+    """Return whether a model is the one that was learned again from the same sums.
 
     Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
-    dominates, weights are found by sampling (`blurfit.learning.shrinkage`), and another
-    rounding takes another path: there they are compared to a tenth. No promise depends on it: the
-    sums are public.
+    dominates, weights are found by sampling (`blurfit.learning.shrinkage`), and another rounding
+    takes another path: there they are compared to a tenth. No promise depends on it.
     """
     one, other = stated.to_dict(), again.to_dict()
     if "posterior" in again.method and stated.weights.shape == again.weights.shape:
@@ -641,7 +613,6 @@ def alike(stated: PublishedModel, again: PublishedModel) -> bool:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two plain values are equal but for the rounding of numbers."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -656,9 +627,7 @@ KINDS: tuple[type[PublishedModel | PublishedMoments], ...] = (PublishedModel, Pu
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found of a file: whether all is well, what that shows, what is wrong, and what
-    nobody can see from here.
-    """
+    """What was found of a file: what that shows, what is wrong, and what nobody can see."""
 
     called: str
     fingerprint: str | None
@@ -735,7 +704,6 @@ def signers(agreement: Agreement) -> tuple[str, ...]:
 
 
 def _not_shown(found: PublishedModel | PublishedMoments, *, given: bool) -> tuple[str, ...]:
-    """Return what no signature can say."""
     told = []
     if not given:
         told.append(

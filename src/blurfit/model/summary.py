@@ -1,21 +1,20 @@
-"""One table that says what a model found, how sure it is, and what it promises.
+"""A model for people and for other tools: its summary and pictures, and what statsmodels,
+scikit-learn and ONNX know it by.
 
-As text for a terminal, Markdown for a report, HTML for a notebook: the same rows and words in each.
-Coefficients are the unbiased ones with honest errors, in the user's units; what predictions are
-made with, which the noise may have shrunk, stands beside them.
+**The summary** is one table, as text, Markdown or HTML. Coefficients are the unbiased ones with
+honest errors, in the user's units; what predictions are made with, which the noise may have shrunk,
+stands beside them. **For code that was written for statsmodels** (`params`, `bse`, `conf_int()`)
+names and shapes are its own, and errors count the noise of privacy besides the sample.
 
-**Pictures**, for a notebook or a report. Everything drawn here follows from what is published, so
-it costs no privacy.
-
-**For code that was written for statsmodels** (`params`, `bse`, `pvalues`, `conf_int()`) the names
-and shapes are its own, the numbers are `PublishedModel.estimates`, whose errors count the noise of
-privacy besides the sample.
+**Exported**, a model takes raw records in its columns and does what `PublishedModel.predict` does,
+public bounds and clipping included. An answer that was left unsaid is NaN for a number or a yes/no,
+and the empty word for a choice. All of this is post-processing of what is published.
 """
 
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import title_of, titles
 
 if TYPE_CHECKING:
+    from blurfit.agreement.statement import Promise
     from blurfit.learning.tables import Test
     from blurfit.model.model import PublishedModel
     from blurfit.model.release import PublishedMoments
@@ -93,22 +93,16 @@ class Summary:
     @classmethod
     def of(cls, model: "PublishedModel", confidence: float = 0.95) -> "Summary":
         """The summary of a model, with intervals at this confidence."""
-        promise, agreement = model.guarantee, model.agreement
-        held = promise.seen_by == "holder"
-        least = "" if held else f" (at least {agreement.quorum:,} were required)"
+        promise, held = model.guarantee, model.held
+        least = "" if held else f" (at least {model.agreement.quorum:,} were required)"
         if model.waves:
             of = "{0:,}" if held else "{0:,} of at least {1:,}"
             each = ", ".join(of.format(one.count, one.quorum) for one in model.waves)
             one = "row" if promise.unit == "row" else "person"
             least = f" in {len(model.waves)} waves ({each}), each {one} in one"
-        number, whom = promise.counted.split(" ")
-        facts = [(whom, f"{number}{least}"), ("privacy", promise.numbers)]
-        if promise.private:
-            facts.append(("protects", promise.protects))
-        facts.append(("method", model.method))
-        notes = (
-            [PROBABILITY] if model.link == "linear" and not isinstance(model.aim, Numeric) else []
-        )
+        notes = []
+        if model.link == "linear" and not isinstance(model.aim, Numeric):
+            notes.append(PROBABILITY)
         if model.inference:
             robust = model.inference[0].classical is not None
             in_waves = model.method.startswith("waves")
@@ -133,7 +127,7 @@ class Summary:
         return cls(
             title=f"{model.target} ~ {' + '.join(model.features) or '1'}",
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
-            facts=tuple(facts),
+            facts=(*facts_of(promise, least), ("method", model.method)),
             notes=tuple(notes),
         )
 
@@ -181,6 +175,13 @@ class Summary:
         return self.to_html()
 
 
+def facts_of(promise: "Promise", more: str = "") -> tuple[tuple[str, str], ...]:
+    """Return of how many people something is, and what is promised to them."""
+    number, whom = promise.counted.split(" ")
+    protects = [("protects", promise.protects)] if promise.private else []
+    return (whom, f"{number}{more}"), ("privacy", promise.numbers), *protects
+
+
 def _section(model: "PublishedModel", output: str, confidence: float) -> Section:
     title, called = "", titles(model.agreement.schema)
     if len(model.outputs) > 1:
@@ -190,54 +191,31 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         plain = tuple((called.get(name, name), number(value)) for name, value in predicting.items())
         return Section(title, ("", "for prediction"), plain, ())
     inference = model.inference_of(output)
-    level = f"{100 * confidence:g} %"
-    head: tuple[str, ...] = (
-        "",
-        "coefficient",
-        "std. error",
-        "of it privacy",
-        f"{level} interval",
-        "if 1 % lie",
-        "z",
-        "p",
-    )
     known = {one.name: one for one in inference.estimates(confidence)}
     moved = model.liars[model.outputs.index(output)] if model.liars else {}
-    rows = tuple(
-        (
-            *_cells(known.get(name), called.get(name, name), _moved(name, moved)),
-            number(value, _error(known.get(name))),
-        )
-        for name, value in predicting.items()
-    )
-    if not moved:  # nobody contributed who could lie, or it is not told
-        place = head.index("if 1 % lie")
-        head = head[:place] + head[place + 1 :]
-        rows = tuple(row[:place] + row[place + 1 :] for row in rows)
+    lies = ["if 1 % lie"] if moved else []  # or nobody contributed who could, or it is not told
+    interval = f"{100 * confidence:g} % interval"
+    head = ("", "coefficient", "std. error", "of it privacy", interval, *lies, "z", "p")
+    rows = []
+    for name, value in predicting.items():
+        one, error = known.get(name), None
+        told = ["–"] * (len(head) - 1)  # of a level that hardly anybody has
+        if one is not None:
+            far = [_moved(moved[name])] if lies else []
+            told = [*cells(one), *far, f"{one.statistic:.2f}", probability(one.p_value)]
+            error = one.standard_error
+        rows.append((called.get(name, name), *told, number(value, error)))
     facts: list[tuple[str, str]] = []
     if inference.r_squared is not None:
         share = f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"
         facts.append(("R²", share))
     if inference.residual_variance is not None:
         facts.append(("residual deviation", number(math.sqrt(inference.residual_variance))))
-    return Section(title, (*head, "for prediction"), rows, tuple(facts))
+    return Section(title, (*head, "for prediction"), tuple(rows), tuple(facts))
 
 
-def _error(one: Estimate | None) -> float | None:
-    return None if one is None else one.standard_error
-
-
-def _moved(name: str, moved: Mapping[str, float | None]) -> str:
-    """How far 1 % of liars could have moved a coefficient."""
-    value = moved.get(name)
-    return f"± {number(value)}" if value is not None else "any" if name in moved else "–"
-
-
-def _cells(one: Estimate | None, name: str, moved: str) -> tuple[str, ...]:
-    """A row but its last cell; nothing can be said of a level that hardly anybody has."""
-    if one is None:
-        return name, *("–",) * 7
-    return name, *cells(one), moved, f"{one.statistic:.2f}", probability(one.p_value)
+def _moved(value: float | None) -> str:
+    return "any" if value is None else f"± {number(value)}"
 
 
 def cells(one: Estimate) -> tuple[str, ...]:
@@ -297,10 +275,8 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
 def plot_model(
     model: "PublishedModel", ax: Any = None, *, output: str | None = None, confidence: float = 0.95
 ) -> Any:
-    """Each coefficient with its interval, over its feature's whole range so that they compare.
-
-    The part of the interval that is due to privacy alone is drawn thick. Without standard errors
-    the coefficients that predictions are made with are drawn alone. The axes are returned.
+    """Draw each coefficient with its interval, over its feature's whole range so that they compare;
+    without standard errors, the coefficients that predictions are made with. Return the axes.
     """
     output = model.outputs[0] if output is None else output
     found = model.coefficients_of(output)
@@ -333,7 +309,7 @@ def plot_model(
 
 
 def plot_moments(moments: "PublishedMoments", ax: Any = None) -> Any:
-    """The correlations of all columns, blank where the noise drowns one; the axes are returned."""
+    """Draw the correlations of all columns, blank where the noise drowns one; return the axes."""
     found = moments.correlations()
     size = 1.5 + 0.45 * len(found.names)
     ax = axes(ax, size + 1, size)
@@ -437,11 +413,9 @@ _FAR = 1e38  # stands for what was not said, beyond any answer of ONNX's short n
 def to_sklearn(model: "PublishedModel") -> Any:
     """Return a fitted pipeline: columns to [−1, 1] by their public bounds, then a linear model.
 
-    It takes a pandas DataFrame with the model's columns, and predicts what the model does: a number
-    in its own units, a label as False or True, a class by its word. Probabilities are the model's
-    own for a label whose link is logistic. For others they follow the logistic curve (for classes,
-    the softmax) whose slope is that of `predict_proba` where all are equally likely; elsewhere they
-    are only as good as that curve.
+    Probabilities are the model's own for a label whose link is logistic. For others they follow the
+    logistic curve (for classes, the softmax) whose slope is that of `predict_proba` where all are
+    equally likely; elsewhere they are only as good as that curve.
     """
     from sklearn.compose import ColumnTransformer  # type: ignore[import-untyped]
     from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]

@@ -1,15 +1,9 @@
 """How long until: hazards, survival curves and tests, from a release of exits.
 
-    model = moments.survival()
-    print(model.summary())             coefficients of the hazard, with errors, and the curve
-    model.curve(by="sex")              survival of each group, with intervals
-    model.log_rank("sex")              whether they differ
-    model.predict_survival(records)    at the ends of bands
-
 The hazard of a person in band k is λ_k + Σ coefficient·value, events per unit of time: additive, so
 a coefficient of 0.01 per month is one more leaver a month among a hundred people at risk. All of it
-is post-processing of sums that are private themselves (`blurfit.learning.hazards`), as often as one
-likes. A hazard that comes out negative is told as 0 in predictions.
+is post-processing of sums that are private themselves (`blurfit.learning.hazards`). A hazard that
+comes out negative is told as 0 in predictions.
 
 After waves (`blurfit.model.course`) the model is logistic: the log-odds of the event in band k, of
 whoever is at risk, are α_k + Σ coefficient·value, and coefficients are logarithms of odds ratios.
@@ -17,7 +11,7 @@ Curves and tests are those of the first wave's exits, and rest on no model of ha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,9 +21,9 @@ from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, axes
 from blurfit.learning.hazards import Curve, EventSums, LogRank
 from blurfit.learning.inference import Estimate, Inference
-from blurfit.model.summary import Section, Summary, cells, probability
+from blurfit.model.summary import Section, Summary, cells, facts_of, probability
 from blurfit.schema.columns import Binary, Categorical, Question, TimeToEvent
-from blurfit.schema.schema import titles, values
+from blurfit.schema.schema import Schema, titles, values
 from blurfit.theory.events import EventForm
 
 if TYPE_CHECKING:
@@ -65,9 +59,13 @@ class SurvivalModel:
         return self.moments
 
     @property
+    def _schema(self) -> Schema:
+        return self.moments.agreement.schema
+
+    @property
     def target(self) -> TimeToEvent:
         """What was asked: the event, the time and its horizon."""
-        found = self.moments.agreement.schema.target
+        found = self._schema.target
         assert isinstance(found, TimeToEvent)
         return found
 
@@ -79,8 +77,7 @@ class SurvivalModel:
     @cached_property
     def _features(self) -> tuple[Question, ...]:
         named = {column.group or column.name for column in self.sums.form.inner.columns}
-        asked = self.moments.agreement.schema.features
-        return tuple(one for one in asked if one.name in named)
+        return tuple(one for one in self._schema.features if one.name in named)
 
     @cached_property
     def _units(self) -> Inference:
@@ -96,13 +93,7 @@ class SurvivalModel:
         for place, (weight, slope, constant) in enumerate(used):
             matrix[place, place] = weight * slope
             matrix[p:, place] = weight * constant
-        matrix /= self.target.horizon
-        return replace(
-            found,
-            coefficients=matrix @ found.coefficients,
-            sampling=matrix @ found.sampling @ matrix.T,
-            privacy=matrix @ found.privacy @ matrix.T,
-        )
+        return found.through(matrix / self.target.horizon)
 
     @property
     def coefficients(self) -> dict[str, float]:
@@ -127,23 +118,17 @@ class SurvivalModel:
 
     def _scores(self, records: Any) -> FloatArray:
         """Return the sum of coefficients, and of a band's own: (n, bands)."""
-        found, p = self._units, len(self.sums.used)
-        x = self._design(records)
-        return np.asarray(x @ found.coefficients[:p, None] + found.coefficients[p:])
-
-    def _design(self, records: Any) -> FloatArray:
-        """Records in the user's units, without first levels."""
-        schema = self.moments.agreement.schema
-        v = np.atleast_2d(values(schema, records, [one.name for one in self._features]))
-        affines = np.array([affine for one in self._features for affine in one.affines])
-        return np.asarray(((v - affines[:, 1]) / affines[:, 0])[:, self.sums.used])
+        names, p = [one.name for one in self._features], len(self.sums.used)
+        v, beta = np.atleast_2d(values(self._schema, records, names)), self._units.coefficients
+        slopes, constants = np.array([pair for one in self._features for pair in one.affines]).T
+        x = ((v - constants) / slopes)[:, self.sums.used]  # in the user's units
+        return np.asarray(x @ beta[:p, None] + beta[p:])
 
     # ---- curves and tests
 
     def groups(self, by: str) -> dict[str, FloatArray]:
         """Return the combination of (1, x) that is 1 for each answer to a question, else 0."""
-        one = self.moments.agreement.schema.question(by)
-        columns = self.sums.form.inner.columns
+        one, columns = self._schema.question(by), self.sums.form.inner.columns
         first = 1 + next(
             (at for at, column in enumerate(columns) if by in (column.name, column.group)), -1
         )
@@ -162,9 +147,7 @@ class SurvivalModel:
 
     def curve(self, by: str | None = None) -> "Curves":
         """Return the survival curve of everybody, or of each answer to a question."""
-        chosen: Mapping[str, FloatArray | None] = {"everybody": None}
-        if by is not None:
-            chosen = self.groups(by)
+        chosen: Mapping[str, Any] = {"everybody": None} if by is None else self.groups(by)
         return Curves(self, {name: self.sums.curve(one) for name, one in chosen.items()})
 
     def log_rank(self, by: str) -> LogRank:
@@ -175,19 +158,15 @@ class SurvivalModel:
 
     def summary(self, confidence: float = 0.95) -> Summary:
         """Return coefficients, the curve and the promise, as text, Markdown or HTML."""
-        promise, target = self.promised.guarantee, self.target
-        schema = self.moments.agreement.schema
-        called = titles(schema)
-        level = f"{100 * confidence:g} %"
-        notes = [self.ASSUMED]
-        sections = []
+        promise, target, called = self.promised.guarantee, self.target, titles(self._schema)
+        notes, sections = [self.ASSUMED], []
         try:
             rows = tuple(
                 (called.get(one.name, one.name), *cells(one), probability(one.p_value))
                 for one in self.estimates(confidence)
             )
-            told = self.COEFFICIENT
-            head = ("", told, "std. error", "of it privacy", f"{level} interval", "p")
+            interval = f"{100 * confidence:g} % interval"
+            head = ("", self.COEFFICIENT, "std. error", "of it privacy", interval, "p")
             sections.append(Section(self._what, head, rows, ()))
         except InfeasibleError as error:
             notes.insert(0, f"No coefficients: {error}")
@@ -195,19 +174,14 @@ class SurvivalModel:
             sections.append(self.curve().section(confidence))
         except InfeasibleError as error:
             notes.append(f"No curve: {error}")
-        whom = promise.counted.split(" ")
-        facts = [(whom[-1], whom[0]), ("privacy", promise.numbers)]
-        if promise.private:
-            facts.append(("protects", promise.protects))
         notes.append(
             f"{promise.seen} {promise.condition}" if self.moments.held else promise.condition
         )
         title = f"{target.time} until {target.name} ~ {' + '.join(o.name for o in self._features)}"
-        return Summary(title, tuple(sections), tuple(facts), tuple(notes))
+        return Summary(title, tuple(sections), facts_of(promise), tuple(notes))
 
     @property
     def _what(self) -> str:
-        """What coefficients are, in words."""
         return (
             f"additional events per person and unit of time ({self.target.time}), for one unit more"
         )
@@ -244,18 +218,6 @@ class LogisticSurvivalModel(SurvivalModel):
     told: Inference
     kept: tuple[int, ...]
 
-    @classmethod
-    def after(
-        cls,
-        first: "PublishedMoments",
-        whole: "PublishedMoments",
-        told: Inference,
-        kept: tuple[int, ...],
-    ) -> "LogisticSurvivalModel":
-        """Return the model of what a last wave told, beside the first one's exits."""
-        found = SurvivalModel.of(first)
-        return cls(found.moments, found.sums, whole, told, kept)
-
     @property
     def promised(self) -> "PublishedMoments":
         """What the promise is stated of: all waves."""
@@ -290,13 +252,7 @@ class LogisticSurvivalModel(SurvivalModel):
             else:
                 matrix[used.index(place), K + at] += slope
         names = [columns[place].name for place in used]
-        return replace(
-            self.told,
-            names=(*names, *self.told.names[:K]),
-            coefficients=matrix @ self.told.coefficients,
-            sampling=matrix @ self.told.sampling @ matrix.T,
-            privacy=matrix @ self.told.privacy @ matrix.T,
-        )
+        return self.told.through(matrix, names=(*names, *self.told.names[:K]))
 
     def predict_hazard(self, records: Any) -> FloatArray:
         """Return −ln(1 − p) of each band's probability p, per unit of time: (n, bands)."""
@@ -324,21 +280,12 @@ class Curves:
 
     def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """Return a dict for each group and time: survival, interval, events in the band before."""
-        found = []
+        found: list[dict[str, Any]] = []
+        names = ("time", "survival", "lower", "upper", "events")
         for group, one in self.curves.items():
-            lower, upper = one.interval(confidence)
-            events = [0.0, *one.events]
-            for at, time in enumerate(self.model.times):
-                found.append(
-                    {
-                        "group": group,
-                        "time": float(time),
-                        "survival": float(one.survival[at]),
-                        "lower": float(lower[at]),
-                        "upper": float(upper[at]),
-                        "events": float(events[at]),
-                    }
-                )
+            columns = self.model.times, one.survival, *one.interval(confidence), [0.0, *one.events]
+            each = (map(float, row) for row in zip(*columns, strict=True))
+            found += [{"group": group} | dict(zip(names, row, strict=True)) for row in each]
         return found
 
     def section(self, confidence: float = 0.95) -> Section:

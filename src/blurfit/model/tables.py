@@ -1,14 +1,15 @@
 """Tables of a release: means, shares, crosstabs, odds ratios and tests, for people to read.
 
-    moments.describe()
     moments.mean("income", by="region")
     moments.table("sex", "region", shares="row").test()
-    moments.odds_ratio("married", "owns_home")
     moments.calibrate({"region": {"north": 0.3, "south": 0.5, "west": 0.2}}).mean("income")
 
 Everything here is computed from the published sums, so it costs no privacy
-(`blurfit.theory.moments`); the mathematics is in `blurfit.learning.tables`. Each result prints as a
-table, draws itself, has `to_frame()`, says what it assumes, and refuses what the noise hides.
+(`blurfit.theory.moments`); the mathematics is in `blurfit.learning.tables`.
+
+**Numbers on a curve** (an odds ratio is e to a difference of log-odds, a probability the logistic
+curve of one) have intervals that are found before the curve and then bent with it, which keeps them
+within its range; their standard errors are those before it times its slope, to first order.
 
 **Weighting to a known population** (generalised regression, GREG). If the population's means x̄ of
 some questions are known, the mean of y in the population is estimated by ȳ_s + (x̄ − x̄_s)·β, which
@@ -47,7 +48,7 @@ from blurfit.learning.sums import Blurred, JointSums
 from blurfit.learning.synthesis import joint_law
 from blurfit.learning.tables import Answer, Levels, Test
 from blurfit.model.summary import aligned, number
-from blurfit.schema.columns import Categorical, Numeric, Question, is_unsaid
+from blurfit.schema.columns import NOT_SAID, Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
 from blurfit.schema.formulas import units
 from blurfit.schema.schema import Schema
@@ -60,44 +61,35 @@ if TYPE_CHECKING:
 
 
 NUMBERS = ("estimate", "standard_error", "privacy_error", "lower", "upper")
+_HEAD = ("estimate", "std. error", "of it privacy", "lower", "upper")
 Bend = Literal["", "exponential", "logistic"]
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Numbers with errors, a row for each level, person or coefficient.
-
-    Attributes:
-        title: what was asked.
-        keys: the names of the columns that say what a row is of.
-        rows: those, row by row.
-        answer: values with the two parts of their covariance, before the curve.
-        promise: to whom what is promised.
-        confidence: of the intervals.
-        limits: what every value lies between, by its definition; intervals are cut there.
-        shown: values for display, if not the unbiased ones: at least 0, and consistent.
-        beyond: what is added to each interval on either side, for what is not random.
-        assumes: sentences that say what the errors rest on.
-        hypothesis: the test that `test()` gives, if there is one.
-        curve: on which the numbers are told.
-        freedom: of Student's law, that intervals are of; infinite for the normal law.
-        line: where the rows lie on an axis, if they are points of a curve.
+    """Numbers with errors, a row for each level, person or coefficient: for people, as a picture,
+    a DataFrame, CSV or a workbook, with what they assume and the test that belongs to them.
     """
 
     title: str
-    keys: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    answer: Answer
+    keys: tuple[str, ...]  # the names of the columns that say what a row is of
+    rows: Sequence[str | tuple[str, ...]]
+    answer: Answer  # before the curve
     promise: str
     confidence: float = 0.95
-    limits: tuple[float, float] = (-np.inf, np.inf)
-    shown: FloatArray | None = None
-    beyond: FloatArray | float = 0.0
-    assumes: tuple[str, ...] = ()
+    limits: tuple[float, float] = (-np.inf, np.inf)  # of every value; intervals are cut there
+    shown: FloatArray | None = None  # values for display: at least 0, and consistent
+    beyond: FloatArray | float = 0.0  # added to each interval on either side, for what is no chance
+    assumes: tuple[str, ...] = ()  # sentences that say what the errors rest on
     hypothesis: Test | None = None
     curve: Bend = ""
-    freedom: float = np.inf
-    line: FloatArray | None = None
+    freedom: float = np.inf  # of Student's law, that intervals are of; infinite: the normal law
+    line: FloatArray | None = None  # where the rows lie on an axis, if they are points of a curve
+
+    def __post_init__(self) -> None:
+        inside_unit_interval(confidence=self.confidence)
+        rows = tuple((row,) if isinstance(row, str) else tuple(row) for row in self.rows)
+        object.__setattr__(self, "rows", rows)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns: the levels, then estimate, errors and interval."""
@@ -114,27 +106,20 @@ class Answers:
             ends = expit(ends)
             slope = ends[1] * (1 - ends[1])
         lower, middle, upper = np.clip(ends, *self.limits)
-        numbers = {
-            "estimate": middle if self.shown is None else self.shown,
-            "standard_error": errors * slope,
-            "privacy_error": of_noise * slope,
-            "lower": lower,
-            "upper": upper,
-        }
+        shown = middle if self.shown is None else self.shown
+        numbers = shown, errors * slope, of_noise * slope, lower, upper
         keys = {key: [row[place] for row in self.rows] for place, key in enumerate(self.keys)}
-        return keys | {name: numbers[name].tolist() for name in NUMBERS}
+        return keys | {name: one.tolist() for name, one in zip(NUMBERS, numbers, strict=True)}
 
     def to_facts(self) -> dict[str, Any]:
         """Return all of it for scripts: rows, the test, and what is assumed."""
         columns = self.to_dict()
         told = [[None if one != one else one for one in column] for column in columns.values()]
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*told, strict=True)]
-        test = self.hypothesis
         return {
             "title": self.title,
-            "rows": rows,
+            "rows": [dict(zip(columns, row, strict=True)) for row in zip(*told, strict=True)],
             "confidence": self.confidence,
-            "test": None if test is None else asdict(test),
+            "test": None if self.hypothesis is None else asdict(self.hypothesis),
             "assumes": list(self.assumes),
             "promise": self.promise,
         }
@@ -186,33 +171,24 @@ class Answers:
 
     @property
     def _cells(self) -> list[tuple[str, ...]]:
+        """The table for people: the heading, then a dash wherever nothing is told."""
+        cells: list[tuple[str, ...]] = [(*self.keys, *_HEAD)]
         columns = self.to_dict()
-        errors = columns["standard_error"]
-        cells = [
-            [_told(value, error) for value, error in zip(columns[name], errors, strict=True)]
-            if name in ("estimate", "lower", "upper")
-            else [_told(value) for value in columns[name]]
-            for name in NUMBERS
-        ]
-        numbers = zip(*cells, strict=True)
-        return [(*row, *rest) for row, rest in zip(self.rows, numbers, strict=True)]
-
-    @property
-    def _head(self) -> tuple[str, ...]:
-        return (*self.keys, "estimate", "std. error", "of it privacy", "lower", "upper")
+        for row, *values in zip(self.rows, *(columns[name] for name in NUMBERS), strict=True):
+            error = values[1]
+            pairs = zip(values, (error, None, None, error, error), strict=True)
+            told = ("–" if np.isnan(one) else number(one, by) for one, by in pairs)
+            cells.append((*row, *told))
+        return cells
 
     def __str__(self) -> str:
-        text = aligned([self._head, *self._cells], len(self.keys))
+        text = aligned(self._cells, len(self.keys))
         return "\n".join([self.title, *text, "", *self.notes])
 
     def _repr_html_(self) -> str:
+        head, *cells = self._cells
         below = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return html_table(self._head, self._cells, caption=self.title) + below
-
-
-def _told(value: float, error: float | None = None) -> str:
-    """Return a number for people, or a dash where nothing is told."""
-    return "–" if np.isnan(value) else number(value, error)
+        return html_table(head, cells, caption=self.title) + below
 
 
 def save_frame(frame: Any, path: str | Path, notes: Sequence[str] = ()) -> None:
@@ -266,27 +242,35 @@ class Asked:
         """How much people count on average, where they have weights."""
         return ""
 
+    def answers(
+        self,
+        title: str,
+        keys: tuple[str, ...],
+        rows: Sequence[str | tuple[str, ...]],
+        answer: Answer,
+        confidence: float,
+        **more: Any,
+    ) -> Answers:
+        """Return numbers with what is promised to the people whose sums these are."""
+        promise = f"{self.guarantee.counted}, {self.guarantee.numbers}{self.weights_in_words}"
+        return Answers(title, keys, rows, answer, promise, confidence, **more)
+
     def describe(self, confidence: float = 0.95) -> Answers:
         """Return each question's mean, or the share of each of its levels, with errors."""
-        sums, rows, parts = self.joint, [], []
+        sums, parts = self.joint, []
+        rows: list[tuple[str, ...]] = []
         for one in self.agreement.questions:
             if isinstance(one, Curve | Poly | Product):
                 continue  # which are for models
             if isinstance(one, Numeric):
                 rows.append((one.name, "mean"))
-                parts.append(_overall(sums, one))
+                parts.append(_means(sums, one))
             else:
                 levels = levels_of(sums, one)
                 rows += [(one.name, name) for name in levels.names]
                 parts.append(tables.shares(tables.counts(sums, levels)))
-        return Answers(
-            "Every question: means, and shares of levels",
-            ("question", "level"),
-            tuple(rows),
-            _stacked(parts),
-            promise_of(self),
-            confidence,
-        )
+        title = "Every question: means, and shares of levels"
+        return self.answers(title, ("question", "level"), rows, _stacked(parts), confidence)
 
     def mean(
         self,
@@ -296,13 +280,8 @@ class Asked:
         spread: Literal["pooled", "bounded"] = "pooled",
         confidence: float = 0.95,
     ) -> Answers:
-        """Return the mean of a number, or the share of a yes, overall or at each level of another.
-
-        Args:
-            name: the question whose mean is asked for.
-            by: a question with levels.
-            spread: of a number by level: one for all levels, or the largest that is possible.
-            confidence: of the intervals.
+        """Return the mean of a number, or the share of a yes, overall or at each level of another;
+        `spread` of a number by level is one for all levels, or the largest that is possible.
         """
         one_of(("pooled", "bounded"), spread=spread)
         sums, schema = self.joint, self.agreement.schema
@@ -315,42 +294,24 @@ class Asked:
                 f"Expected a number or a yes/no, and {name!r} has levels: ask for "
                 f"moments.table({name!r}" + (")." if by is None else f", {by!r}).")
             )
-        if by is None:
-            rows: tuple[tuple[str, ...], ...] = ((name,),)
-            found = (
-                _overall(sums, one) if isinstance(one, Numeric) else _share_of_yes(sums, one, None)
-            )
-            told = title, ("question",), rows, found, promise_of(self), confidence
-            return Answers(*told, limits_of(one))
-        levels = levels_of(sums, schema.question(by))
-        rows = tuple((level,) for level in levels.names)
-        if not isinstance(one, Numeric):
-            found, notes = _share_of_yes(sums, one, levels), []
-        else:
+        levels = None if by is None else levels_of(sums, schema.question(by))
+        notes, limits = [], limits_of(one)
+        if isinstance(one, Numeric):
             found = _means(sums, one, levels, bounded=spread == "bounded")
             notes = [POOLED if spread == "pooled" else BOUNDED]
-        hidden = [
-            level
-            for level, value in zip(levels.names, found.values, strict=True)
-            if np.isnan(value)
-        ]
-        if hidden:
+        else:
+            found = _share_of_yes(sums, one, levels)
+        if levels is None or by is None:
+            return self.answers(title, ("question",), [name], found, confidence, limits=limits)
+        told = zip(levels.names, found.values, strict=True)
+        if hidden := [level for level, value in told if np.isnan(value)]:
             notes.append(f"The noise hides how many there are of: {', '.join(hidden)}.")
         test = None
         if len(levels) - len(hidden) > 1:
             freedom = sums.count - len(levels)
             test = tables.equal(found, f"{name} is equal at all levels of {by}", freedom)
-        return Answers(
-            title,
-            (by,),
-            rows,
-            found,
-            promise_of(self),
-            confidence,
-            limits=limits_of(one),
-            assumes=tuple(notes),
-            hypothesis=test,
-        )
+        more: dict[str, Any] = {"limits": limits, "assumes": tuple(notes), "hypothesis": test}
+        return self.answers(title, (by,), levels.names, found, confidence, **more)
 
     def table(
         self,
@@ -370,9 +331,7 @@ class Asked:
         if other is None:
             if shares in ("row", "column"):
                 raise InvalidValueError(f"Expected two questions with shares={shares!r}.")
-            blurred, test = tables.counts(sums, one), None
-            rows: tuple[tuple[str, ...], ...] = tuple((level,) for level in one.names)
-            keys: tuple[str, ...] = (name,)
+            blurred, test, rows = tables.counts(sums, one), None, list[Any](one.names)
         else:
             if other == name:
                 raise InvalidValueError(
@@ -380,19 +339,17 @@ class Asked:
                 )
             two = levels_of(sums, schema.question(other))
             blurred = tables.table(sums, one, two)
-            rows = tuple((level, second) for level in one.names for second in two.names)
-            keys = (name, other)
+            rows = list(itertools.product(one.names, two.names))
             test = tables.independent(
                 blurred, (len(one), len(two)), sums.count, f"{name} and {other} are independent"
             )
             if test.share_of_noise > 0.9 and test.p_value > 0.05:
                 test = replace(test, notes=(NO_POWER,))
-        found = tables.shares(blurred)
+        found, limits = tables.shares(blurred), (0.0, 1.0)
         shown = tables.on_simplex(found.values)
-        limits = (0.0, 1.0)
         if shares == "counts":
             found, shown, limits = found.scaled(sums.count), shown * sums.count, (0.0, sums.count)
-            found = Answer(found.values, found.sampling, blurred.noise)
+            found = replace(found, privacy=blurred.noise)
         elif shares != "total" and other is not None:
             row, column = np.arange(len(one)), np.arange(len(two))
             place = np.repeat(row, len(two)) if shares == "row" else np.tile(column, len(one))
@@ -400,17 +357,9 @@ class Asked:
             found = tables.within(found, groups)
             shown = shown / np.maximum(groups.T @ (groups @ shown), np.finfo(float).tiny)
         what = {"counts": "People", "total": "Shares"}.get(shares, f"Shares of each {shares}")
-        return Answers(
-            f"{what}: " + " × ".join(keys),
-            keys,
-            rows,
-            found,
-            promise_of(self),
-            confidence,
-            limits=limits,
-            shown=shown,
-            hypothesis=test,
-        )
+        more: dict[str, Any] = {"limits": limits, "shown": shown, "hypothesis": test}
+        keys = (name,) if other is None else (name, other)
+        return self.answers(f"{what}: {' × '.join(keys)}", keys, rows, found, confidence, **more)
 
     def quantile(
         self,
@@ -429,30 +378,20 @@ class Asked:
         inside_unit_interval(share=share)
         schema, sums = self.agreement.schema, self.joint
         bands, edges = bands_of(schema, name)
-        own = levels_of(sums, bands)
-        if by is None:
-            rows: tuple[tuple[str, ...], ...] = ((name,),)
-            groups = [tables.shares(tables.counts(sums, own))]
-        else:
+        own, title = levels_of(sums, bands), f"Quantile {share:g} of {name}"
+        key, rows = "question", list[str]([name])
+        groups = [tables.shares(tables.counts(sums, own))]
+        if by is not None:
             levels = levels_of(sums, schema.question(by))
             whole = tables.shares(tables.table(sums, levels, own))
             place = np.repeat(np.arange(len(levels)), len(own))
             split = tables.within(whole, np.eye(len(levels))[:, place])
-            groups, rows = [], tuple((level,) for level in levels.names)
-            for at in range(len(levels)):
-                groups.append(split.taken(np.flatnonzero(place == at)))
-        found = [tables.quantile(one, edges, share) for one in groups]
-        return Answers(
-            f"Quantile {share:g} of {name}" + ("" if by is None else f" by {by}"),
-            ("question",) if by is None else (by,),
-            rows,
-            _stacked([one for one, _ in found]),
-            promise_of(self),
-            confidence,
-            limits=limits_of(schema.question(name)),
-            beyond=np.array([wide for _, wide in found]),
-            assumes=(EVEN,),
-        )
+            key, rows, title = by, list(levels.names), f"{title} by {by}"
+            groups = [split.taken(np.flatnonzero(place == at)) for at in range(len(levels))]
+        answers, wide = zip(*(tables.quantile(one, edges, share) for one in groups), strict=True)
+        more: dict[str, Any] = {"limits": limits_of(schema.question(name)), "assumes": (EVEN,)}
+        told = title, (key,), rows, _stacked(answers), confidence
+        return self.answers(*told, beyond=np.array(wide), **more)
 
     def odds_ratio(
         self,
@@ -482,15 +421,9 @@ class Asked:
         cells = [row * len(two) + column for row in chosen[0] for column in chosen[1]]
         whole = tables.table(sums, one, two)
         four = Blurred(whole.values[cells], whole.noise[np.ix_(cells, cells)])
-        return Answers(
-            f"Odds ratio of {name} and {other}",
-            ("questions",),
-            ((f"{name} × {other}",),),
-            tables.log_odds_ratio(four),
-            promise_of(self),
-            confidence,
-            curve="exponential",
-        )
+        title, ratio = f"Odds ratio of {name} and {other}", tables.log_odds_ratio(four)
+        told = title, ("questions",), [f"{name} × {other}"], ratio, confidence
+        return self.answers(*told, curve="exponential")
 
     def calibrate(self, totals: Mapping[str, Any] | str | Path) -> "Calibrated":
         """Weight a release to a population whose shares and means are known from elsewhere.
@@ -538,13 +471,9 @@ class Asked:
         levels = [levels_of(sums, one) for one in chosen]
         law = joint_law(sums, levels)
         places = np.random.default_rng(seed).choice(law.size, size=count, p=law.ravel())
-        each = np.unravel_index(places, law.shape)
-        found = optional("pandas").DataFrame(
-            {
-                one.question: [one.names[place] for place in place_of]
-                for one, place_of in zip(levels, each, strict=True)
-            }
-        )
+        each = zip(levels, np.unravel_index(places, law.shape), strict=True)
+        columns = {one.question: [one.names[place] for place in drawn] for one, drawn in each}
+        found = optional("pandas").DataFrame(columns)
         found.attrs["warning"] = NOT_PEOPLE
         return found
 
@@ -576,23 +505,15 @@ class Calibrated:
             raise InvalidValueError(f"Expected another question than {name!r}, which is known.")
         told = units(schema, name, self.features)
         found = [infer(sums.submodel(each, told.names[1:])).in_units(told) for each in one.columns]
-        at = np.array([1.0, *(self.known[each] for each in told.names[1:])])
-        parts = [
-            Answer(
-                np.array([at @ each.coefficients]),
-                np.array([[at @ each.sampling @ at]]),
-                np.array([[at @ each.privacy @ at]]),
-            )
-            for each in found
-        ]
-        answer = _stacked(parts)
+        at = np.array([[1.0, *(self.known[each] for each in told.names[1:])]])
+        answer = _stacked([each.answer.through(at) for each in found])
         levels = isinstance(one, Categorical)
-        return Answers(
-            f"{'Mean' if isinstance(one, Numeric) else 'Shares'} of {name} in the population",
+        title = f"{'Mean' if isinstance(one, Numeric) else 'Shares'} of {name} in the population"
+        return self.moments.answers(
+            title,
             ("question",),
-            tuple((each,) for each in (one.columns if levels else (name,))),
+            one.columns if levels else (name,),
             answer,
-            promise_of(self.moments),
             confidence,
             limits=limits_of(one),
             shown=tables.on_simplex(answer.values) if levels else None,
@@ -603,20 +524,17 @@ class Calibrated:
         """Return the shares of one question's levels in the population, or of the pairs of two."""
         if other is None:
             return self.mean(name, confidence=confidence)
-        pairs = (
-            one
-            for one in self.moments.agreement.schema.features
-            if isinstance(one, Cross) and set(one.of) == {name, other}
-        )
-        if (found := next(pairs, None)) is None:
+        schema = self.moments.agreement.schema
+        crossed = (one for one in schema.features if isinstance(one, Cross))
+        found = next((one for one in crossed if set(one.of) == {name, other}), None)
+        if found is None:
             raise InfeasibleError(
                 f"The release has no products of three columns, which weighting a table of {name} "
                 f"and {other} needs: declare Cross({name!r}, {other!r}) before anything is "
                 "collected."
             )
         told = self.mean(found.name, confidence=confidence)
-        questions = map(self.moments.agreement.schema.question, found.of)
-        levels = [levels_of(self.moments.joint, one).names for one in questions]
+        levels = [levels_of(self.moments.joint, schema.question(one)).names for one in found.of]
         return replace(told, keys=found.of, rows=tuple(itertools.product(*levels)))
 
     def fit(self, formula: str, **options: Any) -> "PublishedModel":
@@ -636,7 +554,6 @@ class Calibrated:
 
 
 def _read_totals(path: Path) -> Any:
-    """Read what is known of a population."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix.lower() != ".csv":
@@ -715,29 +632,22 @@ def levels_of(sums: JointSums, one: Question) -> Levels:
     rows = tuple(sums.index(name) for name in one.columns)
     if isinstance(one, Categorical):
         return Levels(one.name, one.answers, rows, np.eye(len(rows)))
-    values = np.array([[1.0, -1.0]])
-    if len(rows) > 1:
-        return Levels(
-            one.name, ("yes", "no", "(not said)"), rows, np.array([[1.0, -1, 0], [0, 0, 1]])
-        )
-    return Levels(one.name, ("yes", "no"), rows, values)
+    size = 1 + len(rows)  # yes, no, and not said where that is allowed
+    names, values = ("yes", "no", NOT_SAID), np.array([[1.0, -1, 0], [0, 0, 1]])
+    return Levels(one.name, names[:size], rows, values[: len(rows), :size])
 
 
-def _said(sums: JointSums, one: Numeric) -> Levels | None:
-    """Return who said a number at all, where it may be left unsaid."""
-    if len(one.columns) == 1:
-        return None
-    return Levels(
-        one.name, ("said", "(not said)"), (sums.index(one.columns[1]),), np.array([[0.0, 1.0]])
-    )
-
-
-def _means(sums: JointSums, one: Numeric, levels: Levels, *, bounded: bool) -> Answer:
+def _means(
+    sums: JointSums, one: Numeric, by: Levels | None = None, *, bounded: bool = False
+) -> Answer:
+    """Return the mean of a number among those who say it, overall or at each level."""
+    levels = by or Levels(one.name, ("all",), (), np.zeros((0, 1)))
     row = sums.index(one.columns[0])
-    said = _said(sums, one)
-    if said is None:
+    if len(one.columns) == 1:
         people, count = tables.counts(sums, levels), float(sums.count)
     else:
+        unsaid = (sums.index(one.columns[1]),)
+        said = Levels(one.name, ("said", NOT_SAID), unsaid, np.array([[0.0, 1.0]]))
         both = tables.table(sums, levels, said)
         first = np.arange(0, len(both.values), 2)
         people = Blurred(both.values[first], both.noise[np.ix_(first, first)])
@@ -746,12 +656,6 @@ def _means(sums: JointSums, one: Numeric, levels: Levels, *, bounded: bool) -> A
     found = tables.means(tables.totals(sums, row, levels), people, squares, count, bounded=bounded)
     slope, constant = one.affine
     return found.scaled(1 / slope, -constant / slope)
-
-
-def _overall(sums: JointSums, one: Numeric) -> Answer:
-    """Return the mean of a number among those who say it."""
-    everybody = Levels(one.name, ("all",), (), np.zeros((0, 1)))
-    return _means(sums, one, everybody, bounded=False)
 
 
 def _share_of_yes(sums: JointSums, one: Question, levels: Levels | None) -> Answer:
@@ -778,8 +682,3 @@ def _stacked(parts: Sequence[Answer]) -> Answer:
         block_diag(*(one.sampling for one in parts)),
         block_diag(*(one.privacy for one in parts)),
     )
-
-
-def promise_of(moments: Asked) -> str:
-    """Return of how many people something is, and what is promised to them, in one line."""
-    return f"{moments.guarantee.counted}, {moments.guarantee.numbers}{moments.weights_in_words}"

@@ -33,9 +33,10 @@ Answers that need not be given have no derived columns: what the silent would ha
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, ClassVar
+from copy import copy
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -56,6 +57,18 @@ from blurfit.schema.columns import (
     wording_from,
 )
 from blurfit.schema.table import refuse_keys
+
+
+def _define(column: Any, of: Sequence[Any], name: str, **more: Any) -> None:
+    """Set the fields of a column that is computed from the answers to some questions."""
+    assign(column, of=tuple(as_text(of=one) for one in of), name=name, optional=False, **more)
+    column.__post_init__()
+
+
+def _number(sources: Sequence[Question], why: str) -> Numeric:
+    if not isinstance(sources[0], Numeric):
+        raise InvalidValueError(f"Expected {sources[0].name!r} to be a number, to {why}.")
+    return sources[0]
 
 
 @dataclass(frozen=True, init=False)
@@ -81,22 +94,12 @@ class Bands(Categorical):
         said = _written(cut)
         middle = [f"{one} to {other}" for one, other in pairwise(said)]
         levels = (f"under {said[0]}", *middle, f"{said[-1]} or more")
-        assign(
-            self,
-            of=(as_text(of=of),),
-            edges=cut,
-            name=f"bands({of})" if name is None else name,
-            levels=levels,
-            optional=False,
-            wording=wording,
-        )
-        self.__post_init__()
+        name = f"bands({of})" if name is None else name
+        _define(self, [of], name, edges=cut, levels=levels, wording=wording)
 
     def bound(self, sources: Sequence[Question]) -> "Bands":
         """Refuse a source that is no number, and edges that nobody is beyond."""
-        (source,) = sources
-        if not isinstance(source, Numeric):
-            raise InvalidValueError(f"Expected {self.of[0]!r} to be a number, to have bands of it.")
+        source = _number(sources, "have bands of it")
         if not source.lower < self.edges[0] <= self.edges[-1] < source.upper:
             raise InvalidValueError(
                 f"Expected the edges {list(self.edges)} of {self.name!r} strictly between "
@@ -117,9 +120,8 @@ class Bands(Categorical):
 class Curve(Categorical):
     """A curve of a number, straight between knots: a share of 1 for each knot that it is near.
 
-    As a categorical has levels, a curve has knots, and a number between two of them is partly at
-    each: both have columns that sum to 1. A model's coefficients are the values at the knots
-    beside that at the reference knot.
+    As a categorical has levels, a curve has knots: both have columns that sum to 1. A model's
+    coefficients are the values at the knots beside that at the reference knot.
 
     >>> Curve("age", knots=[18, 40, 90]).scale(np.array([29.0, 90.0])).tolist()
     [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
@@ -137,22 +139,12 @@ class Curve(Categorical):
         wording: Wording = NO_WORDING,
     ) -> None:
         at = _growing(3, knots=knots)
-        assign(
-            self,
-            of=(as_text(of=of),),
-            knots=at,
-            name=f"curve({of})" if name is None else name,
-            levels=tuple(_written(at)),
-            optional=False,
-            wording=wording,
-        )
-        self.__post_init__()
+        name = f"curve({of})" if name is None else name
+        _define(self, [of], name, knots=at, levels=tuple(_written(at)), wording=wording)
 
     def bound(self, sources: Sequence[Question]) -> "Curve":
         """Refuse a source that is no number, and knots where nobody can be."""
-        (source,) = sources
-        if not isinstance(source, Numeric):
-            raise InvalidValueError(f"Expected {self.of[0]!r} to be a number, to curve it.")
+        source = _number(sources, "curve it")
         if not source.lower <= self.knots[0] <= self.knots[-1] <= source.upper:
             raise InvalidValueError(
                 f"Expected the knots {list(self.knots)} of {self.name!r} from "
@@ -205,9 +197,8 @@ class Cross(Categorical):
 
     def bound(self, sources: Sequence[Question]) -> "Cross":
         """Return it with the levels of its two questions."""
-        found = Cross(self.of[0], self.of[1], self.name, self.wording)
-        one, other = map(levels_of, sources)
-        assign(found, levels=tuple(f"{first}:{second}" for first in one for second in other))
+        found = copy(self)
+        assign(found, levels=tuple(map(":".join, product(*map(levels_of, sources)))))
         found.__post_init__()
         return found
 
@@ -224,10 +215,12 @@ class Cross(Categorical):
 class _Computed(Numeric):
     """A number in [−1, 1] that is computed from answers."""
 
-    def _computed(self, of: tuple[str, ...], name: str, wording: Wording, **more: Any) -> None:
-        bounds = {"lower": -1.0, "upper": 1.0, "outside": "clip", "optional": False}
-        assign(self, of=of, name=name, wording=wording, **bounds, **more)
-        self.__post_init__()
+    def _computed(self, of: Sequence[Any], name: str, **more: Any) -> None:
+        _define(self, of, name, lower=-1.0, upper=1.0, outside="clip", **more)
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """Return what was computed as it is."""
+        return np.asarray(values, dtype=np.float64)
 
 
 @dataclass(frozen=True, init=False)
@@ -245,8 +238,8 @@ class Product(_Computed):
     def __init__(
         self, one: str, other: str, name: str | None = None, wording: Wording = NO_WORDING
     ) -> None:
-        of = as_text(one=one), as_text(other=other)
-        self._computed(of, f"{one}:{other}" if name is None else name, wording, levels=())
+        name = f"{one}:{other}" if name is None else name
+        self._computed([one, other], name, wording=wording, levels=())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -267,8 +260,7 @@ class Product(_Computed):
                 f"Expected one of {' and '.join(self.of)} to be a number, to multiply it: of "
                 "choices, declare a Cross."
             )
-        found = Product(self.of[0], self.of[1], self.name, self.wording)
-        choices = (one.levels for one in sources if isinstance(one, Categorical))
+        found, choices = copy(self), (one.levels for one in sources if isinstance(one, Categorical))
         assign(found, levels=tuple(next(choices, ())))
         return found
 
@@ -279,10 +271,6 @@ class Product(_Computed):
             one, other = (part if part.ndim == 2 else part[:, None] for part in (one, other))
         return np.asarray(one * other)
 
-    def scale(self, values: AnyArray) -> FloatArray:
-        """Return the product as it is."""
-        return np.asarray(values, dtype=np.float64)
-
     def _stated(self) -> dict[str, Any]:
         return {"of": list(self.of)}
 
@@ -292,9 +280,6 @@ class Poly(_Computed):
     """Legendre's polynomial of one degree of a number that is scaled to [−1, 1].
 
     `poly(age, 3)` in a formula is age itself with those of degrees 2 and 3.
-
-    >>> Poly("age", degree=2).name
-    'poly2(age)'
     """
 
     of: tuple[str, ...] = ()
@@ -304,22 +289,17 @@ class Poly(_Computed):
     def __init__(
         self, of: str, degree: int, name: str | None = None, wording: Wording = NO_WORDING
     ) -> None:
-        if (
-            isinstance(degree, bool)
-            or not isinstance(degree, int)
-            or not 2 <= degree <= MOST_DEGREE
-        ):
+        if type(degree) is not int or not 2 <= degree <= MOST_DEGREE:
             raise InvalidValueError(
                 f"Expected degree={degree!r} to be a whole number from 2 to {MOST_DEGREE}: of "
                 "degree 1 it is the number itself, and for more bends a Curve has less noise."
             )
         name = f"poly{degree}({of})" if name is None else name
-        self._computed((as_text(of=of),), name, wording, degree=degree)
+        self._computed([of], name, wording=wording, degree=degree)
 
     def bound(self, sources: Sequence[Question]) -> "Poly":
         """Refuse a source that is no number."""
-        if not isinstance(sources[0], Numeric):
-            raise InvalidValueError(f"Expected {self.of[0]!r} to be a number, to have powers.")
+        _number(sources, "have powers")
         return self
 
     def derive(self, sources: Sequence[Any], values: Sequence[AnyArray]) -> AnyArray:
@@ -329,10 +309,6 @@ class Poly(_Computed):
         for k in range(1, self.degree):
             before, found = found, ((2 * k + 1) * z * found - k * before) / (k + 1)
         return np.asarray(np.clip(found, -1, 1))
-
-    def scale(self, values: AnyArray) -> FloatArray:
-        """Return the polynomial as it is."""
-        return np.asarray(values, dtype=np.float64)
 
     def _stated(self) -> dict[str, Any]:
         return {"of": self.of[0], "degree": self.degree}
@@ -344,7 +320,7 @@ class Condition(Binary):
 
     of: tuple[str, ...] = ()
     above: float | None = None
-    level: str | None = field(default=None)
+    level: str | None = None
     kind: ClassVar = "condition"
 
     def __init__(
@@ -361,26 +337,15 @@ class Condition(Binary):
                 f"Expected above=… of a number or level=… of a choice for {name!r}, one of the two."
             )
         threshold = None if above is None else as_number(above=above)
-        assign(
-            self,
-            name=name,
-            of=(as_text(of=of),),
-            above=threshold,
-            level=level,
-            optional=False,
-            wording=wording,
-        )
-        self.__post_init__()
+        _define(self, [of], name, above=threshold, level=level, wording=wording)
 
     def bound(self, sources: Sequence[Question]) -> "Condition":
         """Refuse a threshold that nobody is beyond, and a level that nobody can choose."""
         (source,) = sources
-        if self.level is not None:
+        if self.above is None:
             if not isinstance(source, Categorical) or self.level not in source.levels:
                 raise InvalidValueError(f"Expected {self.level!r} to be a level of {self.of[0]!r}.")
-            return self
-        assert self.above is not None
-        if not isinstance(source, Numeric) or not source.lower <= self.above < source.upper:
+        elif not isinstance(source, Numeric) or not source.lower <= self.above < source.upper:
             raise InvalidValueError(
                 f"Expected {self.of[0]!r} to be a number whose bounds hold above={self.above!r}."
             )
@@ -400,32 +365,25 @@ class Condition(Binary):
 
 
 Derived = Bands | Curve | Cross | Product | Poly | Condition
-KINDS = ("bands", "curve", "cross", "product", "poly", "condition")
+KINDS: dict[str, Any] = {one.kind: one for one in get_args(Derived)}
 MOST_DEGREE = 9
-_RULES = {"bands": "edges", "curve": "knots", "poly": "degree"}
+_RULES = {"bands": ("edges",), "curve": ("knots",), "poly": ("degree",)}
 
 
 def derived_from_dict(entry: Mapping[str, Any]) -> Derived:
     """Read a derived column as a file describes it."""
-    kind, words = entry["kind"], wording_from(entry)
-    rule = _RULES.get(kind)
-    optional = ("above", "level") if kind == "condition" else ()
-    needed = ("name", "kind", "of", *([rule] if rule else []))
-    refuse_keys(entry, needed, (*optional, *WORDING_KEYS))
-    name, of = entry["name"], entry["of"]
-    if rule is not None:
-        made: Any = {"bands": Bands, "curve": Curve, "poly": Poly}[kind]
-        return made(of, entry[rule], name, words)  # type: ignore[no-any-return]
-    if kind == "condition":
-        given = {key: entry[key] for key in optional if key in entry}
-        return Condition(name, of, **given, wording=words)
+    kind, of, words = entry["kind"], entry.get("of"), wording_from(entry)
+    needs, may = _RULES.get(kind, ()), ("above", "level") if kind == "condition" else ()
+    refuse_keys(entry, ("name", "kind", "of", *needs), (*may, *WORDING_KEYS))
+    given = {key: entry[key] for key in ("name", *needs, *may) if key in entry}
+    if kind not in ("cross", "product"):
+        return KINDS[kind](of=of, **given, wording=words)  # type: ignore[no-any-return]
     if not isinstance(of, list) or len(of) != 2:
         raise InvalidValueError(f"Expected of={of!r} to name two questions.")
-    return (Cross if kind == "cross" else Product)(of[0], of[1], name, words)
+    return KINDS[kind](*of, **given, wording=words)  # type: ignore[no-any-return]
 
 
 def _growing(least: int, **named: Any) -> tuple[float, ...]:
-    """Return the one named list as numbers that grow from each to the next."""
     ((name, given),) = named.items()
     is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
     if not is_list or len(given) < least:
@@ -456,7 +414,6 @@ def levels_of(source: Question) -> tuple[str, ...]:
 
 
 def _places(source: Any, values: AnyArray) -> Any:
-    """Return the place of each row's level."""
     if isinstance(source, Categorical):
         return source.places(values)
     return (source.scale(values) < 0).astype(np.intp)
