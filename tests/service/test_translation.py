@@ -45,16 +45,7 @@ SPOKEN = (
 SPOKEN_IN_PART = {
     "agreement/terms.py": ("Database", "require_two", "refuse_unless_shareable"),
     "schema/columns.py": (
-        "Text",
-        "About",
-        "OnlyIf",
-        "Wording",
-        "about_from",
-        "wording_from",
-        "_read_texts",
-        "_written",
-        "_line",
-        "refuse_harmful",
+        *("Text", "_Texts", "About", "OnlyIf", "Wording", "_line", "refuse_harmful"),
     ),
 }
 UNSPOKEN = {  # for what no page sends, when a service is started, or the beginning of a sentence

@@ -21,13 +21,11 @@ everybody else's. In a file:
 
 A numeric column may have a `unit`. `only_if` names an earlier question, whose answer is compared
 (=, !=, and <, <=, >, >= of a number); the question itself is optional. Whoever is not asked counts,
-and is blurred, like somebody who does not say. Nothing of this is computed with. What is left out
-is left out of the JSON too, so a schema without any has the fingerprint that it always had.
+and is blurred, like somebody who does not say. Nothing of this is computed with.
 
 **Texts are harmless.** A text is one line, of at most 2,000 characters. Control characters, lone
 surrogates, line separators and the marks that reorder what follows (U+202A to U+202E, U+2066 to
-U+2069) are refused, here and in the page, and in names and levels too; everything else is escaped
-where it is rendered.
+U+2069) are refused, in names and levels too; everything else is escaped where it is rendered.
 
 **Kinds** of columns:
 
@@ -40,8 +38,7 @@ where it is rendered.
 | `Label` | numbers in [lower, upper] | +1 above the threshold, −1 otherwise; for targets only |
 
 Whatever the data are, a feature adds at most 1 to ‖z‖², which is what privacy rests upon: so scales
-come from what everyone knows beforehand, and never from the records. With `optional=True` a feature
-may be left unsaid. What people read is its `wording`.
+come from what everyone knows beforehand, and never from the records.
 
 **Questions that need not be answered** (“prefer not to say”). A feature with `optional = true` has
 one column more, 1 for whoever does not say:
@@ -59,12 +56,10 @@ counted, depends on what anybody answers: people who do not say have a record li
 their silence is blurred as an answer would be. (To leave them out would let the number of
 contributors reveal that they were silent.)
 
-*The model stays right.* It has one coefficient more, for not having said. A number that was not
-said stands at the middle of its bounds, a yes/no between the two; whatever it is that the silent
-have in common, beyond that, is in their own coefficient and biases no other. As the product of a
-question's columns with its last one is 0 for everybody, it is not sent.
-
-A target must be answered: there is nothing to learn from the silent about what they do not say.
+*The model stays right.* A number that was not said stands at the middle of its bounds, a yes/no
+between the two; whatever it is that the silent have in common, beyond that, is in a coefficient of
+their own and biases no other. As the product of a question's columns with its last one is 0 for
+everybody, it is not sent. A target must be answered.
 """
 
 import re
@@ -87,6 +82,12 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _HARMFUL = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
 )
+
+
+def assign(column: Any, **fields: Any) -> None:
+    """Set fields of a frozen object while it is being made."""
+    for name, value in fields.items():
+        object.__setattr__(column, name, value)
 
 
 @dataclass(frozen=True)
@@ -136,21 +137,36 @@ class Text:
         return texts.get("", texts)
 
 
+class _Texts:
+    """Fields that may each be a plain text, or a table of texts by language."""
+
+    TEXTS: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        for name in self.TEXTS:
+            if (given := getattr(self, name)) is not None:
+                assign(self, **{name: Text.of(name, given)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what there is of it, as in the file."""
+        texts = ((name, getattr(self, name)) for name in self.TEXTS)
+        return {name: text.to_plain() for name, text in texts if text is not None}
+
+
 @dataclass(frozen=True)
-class About:
+class About(_Texts):
     """Who asks, and what for."""
 
+    TEXTS: ClassVar = ("title", "purpose", "organiser", "contact")
     title: Text | None = None
     purpose: Text | None = None
     organiser: Text | None = None
     contact: Text | None = None
 
-    def __post_init__(self) -> None:
-        _read_texts(self, ABOUT)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what there is of it, as in the file."""
-        return _written(self, ABOUT)
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> "About":
+        """Read what a schema's table says of who asks."""
+        return cls(**{key: entry[key] for key in cls.TEXTS if key in entry})
 
 
 @dataclass(frozen=True)
@@ -183,7 +199,7 @@ class OnlyIf:
 
 
 @dataclass(frozen=True)
-class Wording:
+class Wording(_Texts):
     """A question in words: each may be a plain text, or a table of texts by language.
 
     `labels` are of a categorical's levels, or of "yes" and "no"; they may be given as a table.
@@ -192,6 +208,7 @@ class Wording:
     {'question': 'How old are you?', 'unit': {'en': 'years'}}
     """
 
+    TEXTS: ClassVar = ("title", "question", "hint", "unit", "section")
     title: Text | None = None
     question: Text | None = None
     hint: Text | None = None
@@ -200,10 +217,15 @@ class Wording:
     labels: Sequence[tuple[str, Text]] = ()
     only_if: OnlyIf | None = None
 
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> "Wording":
+        """Read what a column's table says in words."""
+        return cls(**{key: entry[key] for key in WORDING_KEYS if key in entry})
+
     def __post_init__(self) -> None:
-        _read_texts(self, WORDS)
+        super().__post_init__()
         if self.only_if is not None:
-            object.__setattr__(self, "only_if", OnlyIf.of(self.only_if))
+            assign(self, only_if=OnlyIf.of(self.only_if))
         labels: Any = self.labels
         pairs: Any = labels.items() if isinstance(labels, Mapping) else labels
         if isinstance(pairs, str) or not isinstance(pairs, Iterable):
@@ -211,7 +233,7 @@ class Wording:
                 f"Expected labels={labels!r} to be a table from answers to texts."
             )
         found = {str(level): Text.of(f"labels.{level}", text) for level, text in pairs}
-        object.__setattr__(self, "labels", tuple(sorted(found.items())))
+        assign(self, labels=tuple(sorted(found.items())))
 
     def label(self, answer: str, language: str | None = None) -> str:
         """Return what an answer is called."""
@@ -231,36 +253,13 @@ class Wording:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what there is of it, as in the file."""
-        found = _written(self, WORDS)
+        found = super().to_dict()
         if self.labels:
             found["labels"] = {answer: text.to_plain() for answer, text in self.labels}
         return found | ({} if self.only_if is None else {"only_if": str(self.only_if)})
 
 
-ABOUT = tuple(one.name for one in fields(About))
-WORDS = ("title", "question", "hint", "unit", "section")
-WORDING_KEYS = (*WORDS, "labels", "only_if")
-
-
-def about_from(entry: Mapping[str, Any]) -> About:
-    """Read what a schema's table says of who asks."""
-    return About(**{key: entry[key] for key in ABOUT if key in entry})
-
-
-def wording_from(entry: Mapping[str, Any]) -> Wording:
-    """Read what a column's table says in words."""
-    return Wording(**{key: entry[key] for key in WORDING_KEYS if key in entry})
-
-
-def _read_texts(target: Any, names: Iterable[str]) -> None:
-    for name in names:
-        if (given := getattr(target, name)) is not None:
-            object.__setattr__(target, name, Text.of(name, given))
-
-
-def _written(source: Any, names: Iterable[str]) -> dict[str, Any]:
-    texts = ((name, getattr(source, name)) for name in names)
-    return {name: text.to_plain() for name, text in texts if text is not None}
+WORDING_KEYS = tuple(one.name for one in fields(Wording))
 
 
 def _line(what: str, text: Any) -> str:
@@ -379,10 +378,8 @@ class Numeric(_Column):
     unsaid: ClassVar = np.nan
 
     def __post_init__(self) -> None:
-        name = as_text(name=self.name)
-        assign(
-            self, name=name, lower=as_number(lower=self.lower), upper=as_number(upper=self.upper)
-        )
+        assign(self, name=as_text(name=self.name))
+        assign(self, lower=as_number(lower=self.lower), upper=as_number(upper=self.upper))
         one_of(OUTSIDE, outside=self.outside)
         check_words(self, (), measured=True)
         if not SMALLEST_WIDTH <= self.width <= LARGEST_WIDTH:
@@ -551,9 +548,8 @@ class TimeToEvent(Binary):
         positive(horizon=horizon)
         if not 2 <= bands <= MOST_BANDS:
             raise InvalidValueError(f"Expected bands={bands} from 2 to {MOST_BANDS}.")
-        last = as_number(horizon=horizon)
-        assign(self, name=event, optional=False, wording=wording)
-        assign(self, time=as_text(time=time), horizon=last, bands=int(bands))
+        assign(self, name=event, optional=False, wording=wording, time=as_text(time=time))
+        assign(self, horizon=as_number(horizon=horizon), bands=int(bands))
         self.__post_init__()
 
     @property
@@ -639,6 +635,12 @@ class Categorical(_Column):
 
 Feature = Numeric | Binary | Categorical
 Question = Feature | Label  # whatever a record answers; a label can only be the target
+_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # that a kind needs, and may have
+    "numeric": (("lower", "upper"), ("outside", "above", "optional")),
+    "binary": ((), ("optional",)),
+    "categorical": (("levels",), ("optional",)),
+    "exit": (("time", "horizon"), ("bands",)),
+}
 
 
 def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Feature | Label:
@@ -648,27 +650,22 @@ def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Featu
     """
     try:
         refuse_keys(entry, ("name", "kind"), None)
-        where = f"{where} ({entry['name']!r})"
-        one_of(("numeric", "binary", "categorical", "exit"), kind=entry["kind"])
-        name, more, words = entry["name"], ("optional", *WORDING_KEYS), wording_from(entry)
-        optional = entry.get("optional", False)
-        if entry["kind"] == "binary":
-            refuse_keys(entry, ("name", "kind"), more)
-            return Binary(name, optional, words)
-        if entry["kind"] == "exit":
-            refuse_keys(entry, ("name", "kind", "time", "horizon"), ("bands", *WORDING_KEYS))
-            rest = entry["horizon"], entry.get("bands", TimeToEvent.bands)
-            return TimeToEvent(entry["time"], name, *rest, words)
-        if entry["kind"] == "categorical":
-            refuse_keys(entry, ("name", "kind", "levels"), more)
-            return Categorical(name, entry["levels"], optional, words)
-        refuse_keys(entry, ("name", "kind", "lower", "upper"), ("outside", "above", *more))
-        bounds = entry["lower"], entry["upper"]
-        outside = entry.get("outside", outside)
-        if "above" not in entry:
-            return Numeric(name, *bounds, outside, optional, words)
-        label = Numeric(name, *bounds, outside, optional).above(entry["above"])
-        return replace(label, wording=words)
+        name, kind = entry["name"], entry["kind"]
+        where = f"{where} ({name!r})"
+        one_of(tuple(_KEYS), kind=kind)
+        words = Wording.of(entry)
+        needs, may = _KEYS[kind]
+        refuse_keys(entry, ("name", "kind", *needs), (*may, *WORDING_KEYS))
+        given = {key: entry[key] for key in (*needs, *may) if key in entry}
+        if kind == "exit":
+            return TimeToEvent(event=name, wording=words, **given)
+        if kind != "numeric":
+            return (Binary if kind == "binary" else Categorical)(name, wording=words, **given)
+        given = {"outside": outside} | given
+        if "above" not in given:
+            return Numeric(name, wording=words, **given)
+        threshold = given.pop("above")
+        return replace(Numeric(name, **given).above(threshold), wording=words)
     except InvalidValueError as error:
         raise InvalidValueError(f"{where}: {error}") from error
 
@@ -699,12 +696,6 @@ def check_words(column: Any, answers: Sequence[str], *, measured: bool = False) 
     if not isinstance(column.wording, Wording):
         raise InvalidValueError(f"Expected wording={column.wording!r} to be a Wording.")
     column.wording.refuse_unless_about(column.name, answers, measured=measured)
-
-
-def assign(column: Any, **fields: Any) -> None:
-    """Set fields of a frozen column while it is being made."""
-    for name, value in fields.items():
-        object.__setattr__(column, name, value)
 
 
 def as_number(**named: Any) -> float:

@@ -54,7 +54,6 @@ from blurfit.schema.columns import (
     as_number,
     as_text,
     assign,
-    wording_from,
 )
 from blurfit.schema.table import refuse_keys
 
@@ -372,7 +371,7 @@ _RULES = {"bands": ("edges",), "curve": ("knots",), "poly": ("degree",)}
 
 def derived_from_dict(entry: Mapping[str, Any]) -> Derived:
     """Read a derived column as a file describes it."""
-    kind, of, words = entry["kind"], entry.get("of"), wording_from(entry)
+    kind, of, words = entry["kind"], entry.get("of"), Wording.of(entry)
     needs, may = _RULES.get(kind, ()), ("above", "level") if kind == "condition" else ()
     refuse_keys(entry, ("name", "kind", "of", *needs), (*may, *WORDING_KEYS))
     given = {key: entry[key] for key in ("name", *needs, *may) if key in entry}

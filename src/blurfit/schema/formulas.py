@@ -75,8 +75,7 @@ def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> F
     >>> parsed("age ~ C(region, 'south')", schema).references
     {'region': 'south'}
     """
-    alone = {one.name for one in schema.sources}
-    every = [one.name for one in schema.questions if not one.of or alone & set(one.of)]
+    every = [one.name for one in schema.plain]
     target, terms = _terms(text, every, {one.name for one in schema.questions})
     ((aim, _),) = _columns(target, text, schema)
     if targets is not None and aim not in targets:

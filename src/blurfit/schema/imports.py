@@ -55,7 +55,6 @@ from blurfit.schema.columns import (
     Outside,
     Question,
     Wording,
-    about_from,
 )
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
@@ -214,7 +213,7 @@ def from_table_schema(document: Any, target: str | None = None) -> Imported:
     for entry in fields:
         if (column := _column(entry, reading)) is not None:
             reading.columns.append(column)
-    return reading.finish(about_from(document), target)
+    return reading.finish(About.of(document), target)
 
 
 def _field(one: Question) -> dict[str, Any]:

@@ -23,8 +23,7 @@ In a file, for `Schema.from_toml`:
 
 What people read (title, purpose, questions, labels …) is described in `blurfit.schema.columns`. A
 table [terms] beside it, with what is planned to be promised, is for `blurfit agree` and
-`blurfit forecast`. `to_toml` writes such a file; `titles` says what columns are called where people
-read.
+`blurfit forecast`.
 """
 
 import json
@@ -36,7 +35,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
@@ -46,7 +44,6 @@ import numpy as np
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.schema.columns import (
-    ABOUT,
     NO,
     NO_ONE,
     OUTSIDE,
@@ -60,10 +57,11 @@ from blurfit.schema.columns import (
     OnlyIf,
     Question,
     TimeToEvent,
-    about_from,
+    assign,
     column_from_dict,
+    is_unsaid,
 )
-from blurfit.schema.derived import KINDS, Curve, derived_from_dict
+from blurfit.schema.derived import KINDS, Curve, Product, derived_from_dict
 from blurfit.schema.table import Table, listed, read, refuse_keys
 from blurfit.theory.forms import ColumnKind, JointColumn, JointForm
 from blurfit.theory.planning import Kind
@@ -109,11 +107,7 @@ class Schema:
     unless you say which. `sources` are asked only for what is derived from them, and are no columns
     themselves. `predictors` are the features of the model that is learned where nobody writes a
     formula, and in waves: all that are asked or derived from a source, unless you say which.
-    `about` says who asks and what for.
-
-    `records` is, here and below, a dict (of sequences, or of single values for one record), a
-    pandas or polars DataFrame, an Arrow table, a NumPy structured array, or a NumPy array with the
-    `names` of its columns. Columns are found by name, and others are ignored.
+    `records` are, here and below, what `blurfit.schema.table.read` takes.
 
     >>> schema = Schema(
     ...     features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],
@@ -141,15 +135,14 @@ class Schema:
             raise InvalidValueError(
                 f"Expected features={self.features!r} to be a list of at least one column."
             )
-        object.__setattr__(self, "features", tuple(self.features))
-        object.__setattr__(self, "sources", tuple(self.sources))
+        assign(self, features=tuple(self.features), sources=tuple(self.sources))
         for feature in (*self.sources, *self.features):
             _refuse_unless_kind(Feature, "feature", feature, "a label can only be the target")
             if isinstance(feature, TimeToEvent):
                 raise InvalidValueError(f"Expected {feature.name!r} to be the target.")
         if isinstance(self.target, TimeToEvent):
-            object.__setattr__(self, "features", _with_exit(self.features, self.target))
-        object.__setattr__(self, "features", tuple(map(self._bound, self.features)))
+            assign(self, features=_with_exit(self.features, self.target))
+        assign(self, features=tuple(map(self._bound, self.features)))
         used = {name for one in self.features for name in one.of}
         if unused := [one.name for one in self.sources if one.of or one.name not in used]:
             raise InvalidValueError(
@@ -165,7 +158,11 @@ class Schema:
             raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
         all_names = [one.name for one in self.questions]
         unsaid = {one.name for one in self.questions if one.optional}
-        several = {one.name for one in self.features if one.of and not _has_classes(one)}
+        several = {  # what cannot be predicted: neither one column, nor classes
+            one.name
+            for one in self.features
+            if len(one.columns) > 1 and isinstance(one, Curve | Product)
+        }
         no_target = unsaid | several
         if isinstance(self.target, TimeToEvent):
             no_target = set(all_names) - {self.target.name}
@@ -180,8 +177,13 @@ class Schema:
                 f"Expected targets={self.targets!r} to be columns of the schema, the target "
                 f"{self.target.name!r} among them: they say what may be predicted."
             )
-        object.__setattr__(self, "targets", targets)
-        self._require_predictors()
+        assign(self, targets=targets, predictors=tuple(self.predictors))
+        fitting = {one.name for one in self.features if self.target.name not in one.of}
+        if wrong := [name for name in self.predictors if name not in fitting]:
+            raise InvalidValueError(
+                f"Expected predictors={listed(wrong)} to be features, and not derived from the "
+                f"target {self.target.name!r}."
+            )
         names = Counter([INTERCEPT, *all_names, *(one.name for one in self.sources)])
         encoded = self.questions if isinstance(self.target, Categorical) else self.features
         columns = Counter([INTERCEPT, *(column for one in encoded for column in one.columns)])
@@ -200,35 +202,25 @@ class Schema:
         return (*self.features, self.target)
 
     @property
+    def plain(self) -> tuple[Question, ...]:
+        """What a dot means in a formula: all that is asked, or derived from a source alone."""
+        alone = {one.name for one in self.sources}
+        return tuple(one for one in self.questions if not one.of or alone & set(one.of))
+
+    @property
     def asked(self) -> tuple[Question, ...]:
         """What people are asked: all questions but those that are derived from others' answers."""
         return (*self.sources, *(one for one in self.questions if not one.of))
-
-    def _require_predictors(self) -> None:
-        """Refuse predictors that are no features, or that tell the target itself."""
-        object.__setattr__(self, "predictors", tuple(self.predictors))
-        fitting = {one.name for one in self.features if self.target.name not in one.of}
-        if wrong := [name for name in self.predictors if name not in fitting]:
-            raise InvalidValueError(
-                f"Expected predictors={listed(wrong)} to be features, and not derived from the "
-                f"target {self.target.name!r}."
-            )
 
     def default_predictors(self, target: str) -> tuple[str, ...]:
         """Name the features of a model of this target that nobody writes a formula for."""
         if self.predictors and target == self.target.name:
             return tuple(self.predictors)
-        alone = {one.name for one in self.sources}
         apart = {target}
         if isinstance(self.target, TimeToEvent):  # whose time is no feature
             apart.add(self.target.time)
-        return tuple(
-            one.name
-            for one in self.questions
-            if one.name not in apart
-            and target not in one.of
-            and (not one.of or alone & set(one.of))
-        )
+        every = [one for one in self.plain if target not in one.of]
+        return tuple(one.name for one in every if one.name not in apart)
 
     def _bound(self, one: Any) -> Any:
         """Return a feature, a derived one only if everybody answers what it is derived from."""
@@ -318,12 +310,12 @@ class Schema:
                 f"Expected features of shape (n, {self.dimension}) with targets (n,), or "
                 f"({self.dimension},) with (), and got {x.shape} with {y.shape}."
             )
-        z = x / self.scale
-        values: dict[str, AnyArray] = {
-            feature.name: feature.unscale(z[..., place])
-            for feature, place in zip(self.features, self._places, strict=True)
-            if not feature.of
-        }
+        z, values, at = x / self.scale, dict[str, AnyArray](), 0
+        for one in self.features:
+            own = slice(at, at + len(one.columns)) if len(one.columns) > 1 else at
+            if not one.of:
+                values[one.name] = one.unscale(z[..., own])
+            at += len(one.columns)
         values[self.target.name] = self.target.unscale(y)
         return {name: value if y.ndim else value.item() for name, value in values.items()}
 
@@ -342,25 +334,24 @@ class Schema:
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
         """Read what `to_dict` wrote, or what stands in a file (without its terms)."""
-        allowed = ("intercept", "outside", "targets", "sources", "predictors", *ABOUT)
+        allowed = ("intercept", "outside", "targets", "sources", "predictors", *About.TEXTS)
         refuse_keys(description, ("features", "target"), allowed)
         outside = description.get("outside", "clip")
         one_of(OUTSIDE, outside=outside)
-        parts: dict[str, list[Any]] = {}
+        read: dict[str, Any] = {
+            key: description[key]
+            for key in ("intercept", "targets", "predictors")
+            if key in description
+        }
         for part in ("features", "sources"):
             entries = description.get(part, [])
             if not isinstance(entries, list):
                 raise InvalidValueError(f"Expected {part}={entries!r} to be a list of tables.")
-            parts[part] = [
-                _feature_from_dict(f"{part}[{i}]", entry, outside)
-                for i, entry in enumerate(entries)
-            ]
+            places = (f"{part}[{i}]" for i in range(len(entries)))
+            each = zip(places, entries, strict=True)
+            read[part] = [_feature_from_dict(where, entry, outside) for where, entry in each]
         target: Any = column_from_dict("target", description["target"], outside)
-        rest = description.get("intercept", True), description.get("targets", ())
-        predictors = description.get("predictors", ())
-        return cls(
-            parts["features"], target, *rest, about_from(description), parts["sources"], predictors
-        )
+        return cls(target=target, about=About.of(description), **read)
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> "Schema":
@@ -384,38 +375,35 @@ class Schema:
         m = len(self.features) + self.intercept
         return (1 - (m + 4) * 2.0**-53) / math.sqrt(m)
 
-    @cached_property
-    def _places(self) -> tuple[int | slice, ...]:
-        """Where in x each feature is: in one column, or in as many as it has levels."""
-        stops = accumulate(len(feature.columns) for feature in self.features)
-        return tuple(
-            slice(stop - len(feature.columns), stop) if len(feature.columns) > 1 else stop - 1
-            for feature, stop in zip(self.features, stops, strict=True)
-        )
-
     def _x(self, table: Table) -> FloatArray:
         x = np.ones((table.rows, self.dimension))
-        for feature, place in zip(self.features, self._places, strict=True):
-            x[:, place] = feature.scale(table.columns[feature.name])
+        _fill(x, table, self.features)
         x *= self.scale
         return x[0] if table.single else x
 
 
 def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> FloatArray:
     """Return the columns v of some questions (all of them, if none are named): (n, k), or (k,) for
-    one record.
-
-    |v| ≤ 1 to the last bit, and a categorical has one 1 among its levels (`schema.columns`).
-    Whoever does not say, where that is allowed, has a 1 of their own and zeros beside it.
+    one record. |v| ≤ 1 to the last bit (`schema.columns`).
     """
     chosen = schema.questions if names is None else [schema.question(name) for name in names]
     if not chosen:  # of a model without features only the number of records matters
         first = next(iter(records.values()), ()) if isinstance(records, Mapping) else records
         return np.zeros((len(first), 0) if np.ndim(first) else 0)
     table = schema.read(records, chosen)
-    parts = [np.asarray(one.scale(table.columns[one.name])) for one in chosen]
-    found = np.column_stack([part.reshape(table.rows, -1) for part in parts])
+    found = np.empty((table.rows, sum(len(one.columns) for one in chosen)))
+    _fill(found, table, chosen)
     return found[0] if table.single else found
+
+
+def _fill(into: FloatArray, table: Table, questions: Sequence[Question]) -> None:
+    """Write the columns of some questions side by side: the one code of a record."""
+    at = 0
+    for one in questions:
+        width = len(one.columns)
+        z = one.scale(table.columns[one.name])
+        into[:, at : at + width] = z.reshape(table.rows, width)
+        at += width
 
 
 def kind_of(one: Question) -> Kind:
@@ -441,32 +429,18 @@ def joint_form(
     columns: list[JointColumn] = []
     for one, weight in zip(asked, weights, strict=True):
         group = one.name if len(one.columns) > 1 or isinstance(one, Categorical) else None
-        columns += [
-            JointColumn(name, weight, kind, group)
-            for name, kind in zip(one.columns, _kinds(one), strict=True)
-        ]
+        # of an optional yes/no, which may be 0, the sign is a number
+        kind: ColumnKind = "numeric" if isinstance(one, Numeric) or one.optional else "sign"
+        if isinstance(one, Categorical):
+            kind = "hat" if isinstance(one, Curve) else "level"
+        for name in one.columns:
+            own: ColumnKind = "level" if is_unsaid(name) and one.optional else kind
+            columns.append(JointColumn(name, weight, own, group))
     return JointForm(constant, tuple(columns), counted=counted)
 
 
-def _kinds(one: Question) -> tuple[ColumnKind, ...]:
-    """Return the kind of each of a question's columns; an optional yes/no may be 0, so no sign."""
-    if isinstance(one, Curve):
-        return tuple("hat" for _ in one.columns)
-    if isinstance(one, Categorical):
-        return tuple("level" for _ in one.columns)
-    if one.optional:
-        return ("numeric", "level")
-    return tuple("numeric" if isinstance(one, Numeric) else "sign" for _ in one.columns)
-
-
-def _has_classes(one: Question) -> bool:
-    """Tell whether a column can be predicted: one number, a yes or no, or one of several levels."""
-    return len(one.columns) == 1 or (isinstance(one, Categorical) and not isinstance(one, Curve))
-
-
 def _feature_from_dict(where: str, entry: Any, outside: Any) -> Any:
-    """Read a feature: a question, or what is derived from others."""
-    if not isinstance(entry, Mapping) or entry.get("kind") not in KINDS:
+    if not isinstance(entry, Mapping) or entry.get("kind") not in tuple(KINDS):  # or unhashable
         return column_from_dict(where, entry, outside)
     try:
         return derived_from_dict(entry)
@@ -475,7 +449,6 @@ def _feature_from_dict(where: str, entry: Any, outside: Any) -> Any:
 
 
 def _with_exit(features: Sequence[Any], target: TimeToEvent) -> tuple[Any, ...]:
-    """Return the features with the question for the time, the last of them unless it is there."""
     found = [one for one in features if one.name == target.time]
     if not found:
         return (*features, target.exit)
@@ -570,8 +543,11 @@ def to_toml(schema: Schema) -> str:
 
 
 def _toml_lines(table: Mapping[str, Any]) -> list[str]:
-    shown = {key: value for key, value in table.items() if (key, value) != ("outside", "clip")}
-    return [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in shown.items()]
+    return _pairs({key: one for key, one in table.items() if (key, one) != ("outside", "clip")})
+
+
+def _pairs(table: Mapping[str, Any]) -> list[str]:
+    return [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in table.items()]
 
 
 def _toml_key(key: str) -> str:
@@ -586,11 +562,7 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, int | float):
         return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
     if isinstance(value, Mapping):
-        return (
-            "{"
-            + ", ".join(f"{_toml_key(key)} = {_toml_value(one)}" for key, one in value.items())
-            + "}"
-        )
+        return "{" + ", ".join(_pairs(value)) + "}"
     return "[" + ", ".join(_toml_value(one) for one in value) + "]"
 
 
