@@ -1,4 +1,4 @@
-"""Formulas, `income ~ curve(age) + C(region)*sex`, as statisticians write them.
+"""Formulas, `income ~ curve(age) + C(region)*sex`, and their coefficients in the user's units.
 
 Parsed by formulaic, which reads the formulas of R, patsy and statsmodels. Blurred second moments
 know sums of columns and nothing else, so a formula names columns:
@@ -17,6 +17,22 @@ Of a release, these have to be declared in its schema; whatever would need the r
 (logarithms, other interactions) is refused by name (`parsed`). Of rows at hand they are declared
 here, before anything is blurred, by public facts alone (`declared`): `curve(age)` has six knots
 from bound to bound, `curve(age, 9)` nine, `curve(age, [18, 30, 90])` these; bands alike.
+
+**Units.** A column is v = a·x + b of the user's value x, and the target's v_y = a_y·y + b_y. So a
+model v_y = θ₀ + Σ θⱼvⱼ says, in the user's units,
+
+    y = (θ₀ + Σ θⱼbⱼ − b_y)/a_y + Σ (θⱼaⱼ/a_y)·xⱼ,
+
+an affine map of θ: covariances follow it. For a label y is its probability, (v_y + 1)/2.
+
+**Reference levels.** The levels of a categorical, and the hats of a curve, sum to one, as the
+constant does. A model that has a coefficient for each of them is written with contrasts instead:
+each level against a reference, whose own coefficient moves into the constant. Alike for whatever
+else repeats itself: the pairs of a `Cross` beside its own questions become interactions, those of a
+reference level being left out, and a number at each level beside the number itself becomes the
+difference from the reference level's slope. Each column that is left out is a sum of others, so
+predictions stay the same. A product beside both of its questions is told in their units:
+(a₁x₁ + b₁)(a₂x₂ + b₂) = a₁a₂·x₁x₂ + b₂v₁ + b₁v₂ − b₁b₂, of which all but the first is theirs.
 """
 
 import ast
@@ -103,11 +119,8 @@ def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> F
 def declared(
     text: str, columns: Mapping[str, Feature]
 ) -> tuple[Formula, tuple[Feature, ...], tuple[Feature, ...]]:
-    """Return a formula over rows at hand, its features, and the columns that are only sources.
-
-    Args:
-        text: the formula; its target is none of the columns.
-        columns: what is publicly known of each column that may stand in it.
+    """Return a formula over rows at hand, its features, and the columns that are only sources; the
+    target is none of the columns, of which each is publicly known.
     """
     target, terms = _terms(text, list(columns), set(columns))
     if target.call or len(target.of) > 1 or target.of[0] in columns:
@@ -174,7 +187,6 @@ def _terms(text: str, every: Sequence[str], known: set[str]) -> tuple[Term, list
 
 
 def _term(factors: Sequence[str], text: str, known: set[str]) -> Term:
-    """Return one term: a column, a call, or the interaction of two."""
     each = [Term("", (one,)) if one in known else _call(one, text) for one in factors]
     if len(each) == 1:
         return each[0]
@@ -215,21 +227,19 @@ def _call(expression: str, text: str) -> Term:
 
 def _columns(term: Term, text: str, schema: Schema) -> list[tuple[str, str | None]]:
     """Return the columns of a release that a term names, and the reference level, if any."""
-    known = {one.name: one for one in schema.questions}
-    of: list[Question] = []
+    known = [one.name for one in schema.questions]
     for name in term.of:
-        if name not in known and name not in {one.name for one in schema.sources}:
+        if name not in (*known, *(one.name for one in schema.sources)):
             raise InvalidValueError(
                 f"Expected {name!r} in {text!r} to be one of the columns {listed(known)} of the "
                 "release."
             )
-        of.append(schema.question(name))
-    if term.call == "C" and not isinstance(of[0], Categorical):
+    if term.call == "C" and not isinstance(schema.question(term.of[0]), Categorical):
         raise InvalidValueError(
             f"Expected {term.of[0]!r} in {term.text!r} to be categorical in the schema: its levels "
             "had to be named before anything was collected."
         )
-    if term.call in ("", "C") and len(of) == 1:
+    if term.call in ("", "C") and len(term.of) == 1:
         if term.of[0] in known:
             return [(term.of[0], term.more)]
         raise InvalidValueError(
@@ -293,10 +303,10 @@ def _degrees(term: Term, text: str) -> tuple[int, ...]:
 class Units:
     """From coefficients of (1, v), a level's column for each level, to the user's units.
 
-    `matrix` and `offset` are the affine map of the module's docstring, contrasts included. Its rows
-    are the constant, each feature, and each level but the reference: `names` are their names, and
-    `places` their own columns of (1, v). `columns` are those that predictions are made with: all,
-    reference levels too, but for those that repeat others in another way, whose weights are 0.
+    `matrix` and `offset` are the affine map of the module's docstring, contrasts included; `names`
+    are those of its rows, and `places` their own columns of (1, v). `columns` are those that
+    predictions are made with: all, reference levels too, but for those that repeat others in
+    another way, whose weights are 0.
     """
 
     names: tuple[str, ...]
@@ -346,12 +356,8 @@ def units(
 ) -> Units:
     """Return the map for a model of one target by some features, the same for all of its classes.
 
-    Args:
-        schema: what the columns are.
-        target: the question that is predicted.
-        features: the questions that predict it.
-        references: for a categorical the level that others are compared with (default: its first).
-        log_odds: whether the model tells a label's log-odds, which have no unit.
+    `references` are the levels that others are compared with (default: each categorical's first);
+    `log_odds` says that the model tells a label's log-odds, which have no unit.
     """
     slope, constant = (1.0, 0.0) if log_odds else schema.question(target).affines[0]
     names = [INTERCEPT, *schema.columns_of(features)]
@@ -377,10 +383,8 @@ def independent(
     schema: Schema, features: Sequence[str], references: Mapping[str, str] | None = None
 ) -> tuple[FloatArray, set[int], set[int]]:
     """Return how each column of (1, v) is made of those that do not follow from others, a column of
-    the matrix for each; the places of those that do; and of these all but reference levels.
-
-    `references` says which level is left out of each categorical (default: its first). Of a yes/no
-    in pairs it is no.
+    the matrix for each; the places of those that do; and of these all but reference levels. Of a
+    yes/no in pairs the reference is no.
     """
     chosen = dict(references or {})
     asked = sorted(map(schema.question, features), key=lambda one: bool(one.of))

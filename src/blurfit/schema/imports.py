@@ -58,7 +58,7 @@ from blurfit.schema.columns import (
 )
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
-from blurfit.schema.table_files import lines_of, separator_of, workbook
+from blurfit.schema.table_files import lines_of, separator_of, word_of, workbook
 
 OWN = "blurfit"
 _NUMBER_TYPES = ("integer", "number", "year")
@@ -95,9 +95,10 @@ class SurveyReader:
     lacking: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def lacks(self, name: str, what: str) -> None:
-        """Remember what a question lacks."""
+    def lacks(self, name: str, what: str) -> Feature | None:
+        """Remember what a question lacks, of which there is no column then."""
         self.lacking.append(f"{name!r} {what}")
+        return None
 
     def finish(self, about: About, target: str | None) -> Imported:
         """Return the schema, with one of the questions as its target, or refuse what is lacking."""
@@ -252,10 +253,18 @@ def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | No
         "title": described.get("title"),
         "question": described.get("description"),
     }
-    levels, labels = _levels(described, limits)
+    # what may be chosen, by constraints.enum or by categories, and what each is called
+    levels, labels = limits.get("enum"), []
+    if not isinstance(levels, list):
+        given = described.get("categories")
+        entries = given if isinstance(given, list) else []
+        pairs = [one if isinstance(one, Mapping) else {"value": one} for one in entries]
+        levels = [one.get("value") for one in pairs]
+        labels = [(str(one.get("value")), one["label"]) for one in pairs if one.get("label")]
+    levels = list(map(str, levels))
     if kind == "boolean":
         return Binary(name, unsaid, Wording(**words))
-    if levels is not None and len(levels) > 1:
+    if len(levels) > 1:
         return Categorical(name, levels, unsaid, Wording(**words, labels=labels))
     if kind in _NUMBER_TYPES:
         lower = limits.get("minimum", limits.get("exclusiveMinimum"))
@@ -263,30 +272,9 @@ def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | No
         absent = [word for word, value in (("minimum", lower), ("maximum", upper)) if value is None]
         if lower is not None and upper is not None:
             return Numeric(name, lower, upper, optional=unsaid, wording=Wording(**words))
-        reading.lacks(name, f"is a number without constraints.{' and '.join(absent)}")
-        return None
+        return reading.lacks(name, f"is a number without constraints.{' and '.join(absent)}")
     what = "is text without constraints.enum" if kind == "string" else f"is of type {kind!r}"
-    reading.lacks(name, f"{what}, and only numbers, yes/no and choices can be blurred")
-    return None
-
-
-def _levels(
-    described: Mapping[str, Any], limits: Mapping[str, Any]
-) -> tuple[list[str] | None, list[tuple[str, Any]]]:
-    """Return what may be chosen, by constraints.enum or by categories, and what each is called."""
-    labels: list[tuple[str, Any]] = []
-    if isinstance(limits.get("enum"), list):
-        return [str(one) for one in limits["enum"]], labels
-    categories = described.get("categories")
-    if not isinstance(categories, list):
-        return None, labels
-    levels = []
-    for one in categories:
-        value = one.get("value") if isinstance(one, Mapping) else one
-        levels.append(str(value))
-        if isinstance(one, Mapping) and one.get("label"):
-            labels.append((str(value), one["label"]))
-    return levels, labels
+    return reading.lacks(name, f"{what}, and only numbers, yes/no and choices can be blurred")
 
 
 def is_xlsform(path: Path) -> bool:
@@ -304,96 +292,80 @@ def from_xlsform(path: Path, target: str | None = None) -> Imported:
             f"{', '.join(sheets) or 'none'}."
         )
     settings = next(iter(sheets.get("settings", [])), {})
-    default = _tag(settings.get("default_language", ""))
-    reading = SurveyReader(f"The form {path.name!r}")
-    form = _Form(reading, _choices(sheets.get("choices", [])), default)
+    form = _Form(f"The form {path.name!r}")
+    form.choices = _choices(sheets.get("choices", []))
+    form.default = _tag(settings.get("default_language", ""))
     for row in sheets["survey"]:
         form.read(row)
     if form.left_out:
-        reading.notes.append(f"Left out, as nothing is asked: {', '.join(form.left_out)}.")
+        form.notes.append(f"Left out, as nothing is asked: {', '.join(form.left_out)}.")
     title = settings.get("form_title") or None
-    return reading.finish(About(title=title), target)  # type: ignore[arg-type]
+    return form.finish(About(title=title), target)  # type: ignore[arg-type]
 
 
 @dataclass
-class _Form:
+class _Form(SurveyReader):
     """Rows of the survey's sheet, one after the other."""
 
-    reading: SurveyReader
-    choices: Mapping[str, list[Row]]
-    default: str
-
-    def __post_init__(self) -> None:
-        self.left_out: list[str] = []
-        self._sections: list[Any] = []
+    choices: Mapping[str, list[Row]] = field(default_factory=dict)
+    default: str = ""  # the language of texts that name none
+    left_out: list[str] = field(default_factory=list)
+    sections: list[Any] = field(default_factory=list)  # that are open
 
     def read(self, row: Row) -> None:
         """Read one row: a question, the bounds of a group, or what is left out."""
-        kind, _, list_name = " ".join(row.get("type", "").split()).partition(" ")
-        name = row.get("name", "")
+        kind, _, what = " ".join(row.get("type", "").split()).partition(" ")
+        name, list_name = row.get("name", ""), what.split(" ")[0]
         if kind in ("begin_group", "begin", "end_group", "end"):
-            self._group(kind, list_name, row)
+            if what == "repeat":
+                self.lacks(name or "a group", "is repeated, and each person sends once")
+            if kind.startswith("begin"):
+                self.sections.append(self._words(row, "label"))
+            elif self.sections:
+                self.sections.pop()
         elif kind in _LEFT_OUT:
             self.left_out.append(name or kind)
         elif kind == "select_multiple":
-            self._several(list_name.split(" ")[0], name, row)
-        elif (
-            kind and (column := self._column(kind, list_name.split(" ")[0], name, row)) is not None
-        ):
-            self.reading.columns.append(column)
+            self._several(list_name, name, row)
+        elif kind and (column := self._column(kind, list_name, name, row)) is not None:
+            self.columns.append(column)
 
     def _several(self, list_name: str, name: str, row: Row) -> None:
         """Ask yes or no for each choice of a question that takes several answers."""
         choices = self.choices.get(list_name, [])
         if not choices:
-            self.reading.lacks(name, f"has no choices in the list {list_name!r}")
+            self.lacks(name, f"has no choices in the list {list_name!r}")
         unsaid, words = self._asked(name, row)
         asked = words.pop("question") or name
         for choice in choices:
             label = self._words(choice, "label") or choice["name"]
             question = Wording(**words, question=_joined(asked, label))
-            self.reading.columns.append(Binary(f"{name}_{choice['name']}", unsaid, question))
-
-    def _group(self, kind: str, what: str, row: Row) -> None:
-        if what == "repeat":
-            self.reading.lacks(
-                row.get("name", "a group"), "is repeated, and each person sends once"
-            )
-        if kind.startswith("begin"):
-            self._sections.append(self._words(row, "label"))
-        elif self._sections:
-            self._sections.pop()
+            self.columns.append(Binary(f"{name}_{choice['name']}", unsaid, question))
 
     def _column(self, kind: str, list_name: str, name: str, row: Row) -> Feature | None:
         unsaid, words = self._asked(name, row)
         if kind in ("integer", "decimal", "range"):
-            bounds = _bounds(row)
-            if bounds is None:
-                self.reading.lacks(
-                    name,
-                    "is a number without bounds: write a constraint such as `. >= 0 and . <= 100`",
-                )
-                return None
+            if (bounds := _bounds(row)) is None:
+                constraint = "write a constraint such as `. >= 0 and . <= 100`"
+                return self.lacks(name, f"is a number without bounds: {constraint}")
             outside: Outside = "clip" if kind == "range" else "refuse"  # as the form itself does
             return Numeric(name, *bounds, outside, optional=unsaid, wording=Wording(**words))
         if kind == "acknowledge":
             return Binary(name, unsaid, Wording(**words))
         if kind == "select_one":
             return self._choice(name, list_name, words, unsaid=unsaid)
-        self.reading.lacks(
-            name, f"is of type {kind!r}; only numbers, yes/no and choices can be blurred"
-        )
-        return None
+        only = "only numbers, yes/no and choices can be blurred"
+        return self.lacks(name, f"is of type {kind!r}; {only}")
 
     def _asked(self, name: str, row: Row) -> tuple[bool, dict[str, Any]]:
         """Return whether a question may be left unsaid, and how it is worded."""
         words = {"question": self._words(row, "label"), "hint": self._words(row, "hint")}
-        words["section"] = next((one for one in reversed(self._sections) if one), None)
+        words["section"] = next((one for one in reversed(self.sections) if one), None)
         relevant = row.get("relevant")
         if relevant:
             words["only_if"] = self._compared(relevant)
             if words["only_if"] is None:
-                self.reading.notes.append(
+                self.notes.append(
                     f"{name!r} is asked of everybody, who need not say: its `relevant` is more "
                     "than one comparison of an earlier answer."
                 )
@@ -407,7 +379,7 @@ class _Form:
             name, how, value = found[1], found[2], found[3] or found[4]
         else:
             return None
-        source = next((one for one in self.reading.columns if one.name == name), None)
+        source = next((one for one in self.columns if one.name == name), None)
         if isinstance(source, Binary):
             value = value.lower()
         known = source.levels if isinstance(source, Categorical) else ("yes", "no")
@@ -420,8 +392,7 @@ class _Form:
         rows = self.choices.get(list_name, [])
         levels = [row["name"] for row in rows]
         if len(set(levels)) < 2:
-            self.reading.lacks(name, f"has fewer than two choices in the list {list_name!r}")
-            return None
+            return self.lacks(name, f"has fewer than two choices in the list {list_name!r}")
         labels = {row["name"]: self._words(row, "label") for row in rows}
         told = {level: text for level, text in labels.items() if text}
         if {level.lower() for level in levels} == {"yes", "no"}:
@@ -466,22 +437,15 @@ def _sheets(path: Path) -> dict[str, list[Row]]:
 
 def _rows(source: str, sheet: Any) -> list[Row]:
     rows = sheet.iter_rows(values_only=True, max_row=_MOST_ROWS + 1, max_col=_MOST_COLUMNS)
-    head = [_cell(value) for value in next(rows, ())]
-    read = (dict(zip(head, map(_cell, row), strict=False)) for row in rows)
-    kept = [{key: text for key, text in row.items() if key and text} for row in read]
-    if len(kept) >= _MOST_ROWS:
+    cells = (["" if cell is None else word_of(cell) for cell in row] for row in rows)
+    head = next(cells, [])
+    pairs = (zip(head, row, strict=False) for row in cells)
+    found = [{key: text for key, text in row if key and text} for row in pairs]
+    if len(found) >= _MOST_ROWS:
         raise InvalidValueError(
             f"Expected fewer than {_MOST_ROWS:,} rows in the sheet {sheet.title!r} of {source!r}."
         )
-    return [row for row in kept if row]
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
+    return [row for row in found if row]
 
 
 def _choices(rows: list[Row]) -> dict[str, list[Row]]:
@@ -496,10 +460,9 @@ def _choices(rows: list[Row]) -> dict[str, list[Row]]:
 def _tag(language: str) -> str:
     """Return the code in "Deutsch (de)", or "" if there is none."""
     found = re.search(r"\(([A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\)", language)
-    plain = re.fullmatch(r"\s*([a-z]{2,3})\s*", language)
-    code = found[1] if found else plain[1] if plain else ""
-    head, *rest = code.split("-")
-    return "-".join([head.lower(), *rest]) if code else ""
+    found = found or re.fullmatch(r"\s*([a-z]{2,3})\s*", language)
+    head, *rest = (found[1] if found else "").split("-")
+    return "-".join([head.lower(), *rest])
 
 
 def _bounds(row: Row) -> tuple[float, float] | None:

@@ -60,17 +60,15 @@ def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None
     present, column = _open(records, names)
     _refuse_unless_present(wanted, present)
     given = {name: _unmasked(column(name)) for name in wanted}
-    single = {name: _is_single(value) for name, value in given.items()}
-    if any(single.values()) and not all(single.values()):
-        one = next(name for name in wanted if single[name])
-        many = next(name for name in wanted if not single[name])
+    single = [name for name, value in given.items() if _is_single(value)]
+    if single and (many := [name for name in wanted if name not in single]):
         raise InvalidValueError(
-            f"Expected either one record or a table, and {one!r} is a single value where {many!r} "
-            "is a column of them; give all columns the same length."
+            f"Expected either one record or a table, and {single[0]!r} is a single value where "
+            f"{many[0]!r} is a column of them; give all columns the same length."
         )
-    is_record = all(single.values())
-    columns = {name: _array(name, [value] if is_record else value) for name, value in given.items()}
-    return Table(columns, _rows(columns), is_record)
+    given = {name: [value] if single else value for name, value in given.items()}
+    columns = {name: _array(name, value) for name, value in given.items()}
+    return Table(columns, _rows(columns), bool(single))
 
 
 def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArray:
@@ -136,9 +134,8 @@ def refuse_missing(name: str, values: AnyArray) -> None:
     """Raise for the first None, NaN, NaT or NA, if any: what is missing cannot be blurred."""
     silent = missing(values)
     if silent.any():
-        row = int(silent.argmax())
         raise RowError(
-            row,
+            int(silent.argmax()),
             f"a missing value of {name!r}; set optional = true for a feature that people may leave "
             "unsaid, or fill in a value that does not depend on other records, such as the middle "
             "of the public bounds. To leave the record out would let the number of contributors "
@@ -150,8 +147,7 @@ def refuse_first(name: str, bad: npt.ArrayLike, remedy: str) -> None:
     """Raise for the first bad row, if any, naming it but not its value (one record is row 0)."""
     culprits = np.asarray(bad)
     if culprits.any():
-        row = int(culprits.argmax())
-        raise RowError(row, f"a value of {name!r} {remedy}.")
+        raise RowError(int(culprits.argmax()), f"a value of {name!r} {remedy}.")
 
 
 def listed(words: Iterable[object]) -> str:
@@ -172,10 +168,20 @@ def refuse_keys(entry: Any, needs: Collection[str], may: Collection[str] | None 
 
 
 def _open(records: Any, names: Sequence[str] | None) -> tuple[list[str], Callable[[str], Any]]:
-    """Return the names of the columns that there are, and the way to one of them."""
     fields = getattr(getattr(records, "dtype", None), "names", None)
     if isinstance(records, np.ndarray) and not fields:
-        return _open_array(records, names)
+        if names is None:
+            raise InvalidValueError(
+                "Expected names=[…] with a plain NumPy array: columns are found by name and never "
+                "by position."
+            )
+        present, array = list(names), records
+        if array.ndim not in (1, 2) or array.shape[-1] != len(present):
+            raise InvalidValueError(
+                f"Expected an array of shape (n, {len(present)}), or ({len(present)},) for one "
+                f"record, because there are {len(present)} names, and got {array.shape}."
+            )
+        return present, lambda name: array[..., present.index(name)]
     if names is not None:
         raise InvalidValueError(
             f"Expected names={list(names)!r} only with a plain NumPy array; "
@@ -193,23 +199,6 @@ def _open(records: Any, names: Sequence[str] | None) -> tuple[list[str], Callabl
         f"Expected records to be a dict, a pandas or polars DataFrame, an Arrow table, a NumPy "
         f"structured array or a NumPy array with names, and got a {type(records).__name__}."
     )
-
-
-def _open_array(
-    array: AnyArray, names: Sequence[str] | None
-) -> tuple[list[str], Callable[[str], Any]]:
-    if names is None:
-        raise InvalidValueError(
-            "Expected names=[…] with a plain NumPy array: columns are found by name and never by "
-            "position."
-        )
-    present = list(names)
-    if array.ndim not in (1, 2) or array.shape[-1] != len(present):
-        raise InvalidValueError(
-            f"Expected an array of shape (n, {len(present)}), or ({len(present)},) for one record, "
-            f"because there are {len(present)} names, and got {array.shape}."
-        )
-    return present, lambda name: array[..., present.index(name)]
 
 
 def _refuse_unless_present(wanted: Sequence[str], present: list[str]) -> None:

@@ -21,7 +21,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -81,7 +81,7 @@ class TableFile:
         if self.path.suffix.lower() == ".parquet":
             yield from self._parquet(rows, skip)
             return
-        with self._lines() as lines:
+        with lines_of(self.path, self._separator) as lines:
             heading = list(next(lines, ()))
             self._require(heading)
             places = [heading.index(name) for name in self.names]
@@ -124,9 +124,6 @@ class TableFile:
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def _lines(self) -> AbstractContextManager[Iterator[Row]]:
-        return lines_of(self.path, self._separator)
-
     @cached_property
     def _separator(self) -> str:
         """What separates columns: with it, most of the names are in the heading."""
@@ -141,7 +138,7 @@ class TableFile:
         words = Binary | Categorical | None
         numeric = [name for name in self.names if not isinstance(kinds.get(name), words)]
         grouped = plain = False
-        with self._lines() as lines:
+        with lines_of(self.path, self._separator) as lines:
             heading = list(next(lines, ()))
             places = [heading.index(name) for name in numeric if name in heading]
             for line in lines:
@@ -175,20 +172,18 @@ class TableFile:
         }
 
     def _reader(self, column: Any) -> Callable[[Any], Any]:
-        """Return how a word of a column is read; what cannot be read stays a word, which the schema
-        refuses.
-        """
+        """Return how a word of a column is read; the schema refuses what cannot be."""
         if column is None:  # a person's name
-            return _word
+            return word_of
         if isinstance(column, Binary):
             known = {**_called(column, {NO: 0, YES: 1}), **_TRUTHS}
-            return lambda cell: known.get(_word(cell).casefold(), cell) if _word(cell) else None
+            return lambda cell: known.get(word_of(cell).casefold(), cell) if word_of(cell) else None
         if isinstance(column, Categorical):
             called = _called(column, {level: level for level in column.levels})
             levels = set(column.levels)
 
             def level(cell: Any) -> Any:
-                word = _word(cell)
+                word = word_of(cell)
                 return word if word in levels else called.get(word.casefold(), word or None)
 
             return level
@@ -205,9 +200,9 @@ class TableFile:
                     if dropped < batch.num_rows:
                         part = batch.slice(dropped)
                         yield {name: part.column(name) for name in self.names}
-        except (OSError, ValueError) as error:
-            if isinstance(error, BlurfitError):
-                raise
+        except BlurfitError:
+            raise
+        except (OSError, ValueError):
             raise InvalidValueError(
                 f"Expected {str(self.path)!r} to be a Parquet file whose columns can be read."
             ) from None
@@ -303,7 +298,7 @@ def _called(column: Any, answers: dict[str, Any]) -> dict[str, Any]:
     return {words: next(iter(meant)) for words, meant in found.items() if len(meant) == 1}
 
 
-def _word(cell: Any) -> str:
+def word_of(cell: Any) -> str:
     """Return how a level writes a cell: 7 and 7.0 as "7"."""
     whole = isinstance(cell, float) and cell.is_integer()
     return str(int(cell) if whole else cell).strip()
@@ -312,10 +307,10 @@ def _word(cell: Any) -> str:
 def _number(cell: Any) -> Any:
     """Read a number as programs write it; Python's own digit groups (1_000) are not CSV's."""
     word = cell.strip() if isinstance(cell, str) else cell
+    if word == "":
+        return None
     try:
-        return (
-            word if isinstance(word, str) and "_" in word else float(word) if word != "" else None
-        )
+        return word if isinstance(word, str) and "_" in word else float(word)
     except ValueError:
         return word
 
