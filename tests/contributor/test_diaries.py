@@ -72,6 +72,16 @@ def test_a_file_with_a_column_of_people(tmp_path, kind) -> None:
         blur_table(agreed, table, again, person="who", journal=tmp_path / "other")
 
 
+def test_rows_of_a_diary_are_not_sent_as_if_each_were_a_person(tmp_path) -> None:
+    table, out = tmp_path / "days.csv", tmp_path / "sent.parquet"
+    table.write_text("who,hours,stress,sleep\na,1,2,3\na,1,2,4\n", encoding="utf-8")
+    with pytest.raises(InvalidValueError, match="--person COLUMN"):
+        blur_table(agreement(), table, out)
+    assert not out.exists()
+    with pytest.raises(InvalidValueError, match="told whose row it is"):
+        perturb_table(agreement(), answers())
+
+
 def test_agreements_of_one_row_take_no_diary(tmp_path) -> None:
     plain = agreement(diaries=False)
     with pytest.raises(InvalidValueError, match="does not speak of several"):

@@ -106,6 +106,8 @@ def perturb_table(
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)
+    if people is None:
+        require_whose(agreement)
     whose = None if people is None else codes_of_people(people)
     return blur(agreement, agreement.exact(table, whose))
 
@@ -118,6 +120,18 @@ def exact_of(agreement: Agreement, records: Any, people: Any = None) -> FloatArr
         (found,) = agreement.exact(records, np.zeros((), dtype=np.int64))
         return np.asarray(found)
     return agreement.exact(records)
+
+
+def require_whose(agreement: Agreement) -> None:
+    """Refuse a table that does not say whose row it is, where people may have several: each of a
+    person's rows would be sent as if it were another person's, and the promise is to the person.
+    """
+    if agreement.diaries:
+        raise InvalidValueError(
+            "Expected to be told whose row it is, in people=... or person='COLUMN' (--person "
+            "COLUMN): the agreement has diaries, in which all rows of a person are sent as one. If "
+            "each row is another person's, name each of them differently."
+        )
 
 
 def codes_of_people(labels: Any) -> IntArray:

@@ -33,7 +33,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.waves import require_group
 from blurfit.contributor.account import Account, Entry
-from blurfit.contributor.blur import codes_of_people, messages_of, named
+from blurfit.contributor.blur import codes_of_people, messages_of, named, require_whose
 from blurfit.contributor.journal import Journal, Portion, Signatures
 from blurfit.data import ByteArray, IntArray
 from blurfit.errors import (
@@ -130,6 +130,8 @@ def send_table(
             )
         source = _People.of(file, person)
         rows = source.count
+    elif rows > 1:
+        require_whose(agreement)
     _require_invitations(agreement, destination, rows)
     place = Path(journal) if journal else default_journal(Path(table), agreement)
     with Journal(place, agreement.once, destination.kind, file.digest(), rows) as kept:
