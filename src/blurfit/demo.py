@@ -1,11 +1,8 @@
 """Demonstrations: generated people agree, blur, send and get a model. Nothing here is real data.
 
-`blurfit demo` is one play for two databases or one, in one wave or in several: services on this
-machine collect over HTTP, and the published model is compared with what else could be had.
-
-`blurfit quickstart` runs two databases, each a process with a store and a port of its own, whose
-survey fills up slowly enough to watch. Whoever is at the browser may take part: nothing is closed
-or published before they say so, and nothing is kept afterwards.
+`blurfit demo` is one play for two databases or one, in one wave or in several. `blurfit quickstart`
+runs two databases, each a process of its own, whose survey fills up slowly enough to watch: nothing
+is closed or published before whoever is at the browser says so, and nothing is kept afterwards.
 """
 
 import re
@@ -222,8 +219,7 @@ def _introduction(people: Census, agreed: Agreed, services: Sequence[Running]) -
     )
 
 
-def bar(console: Console) -> Progress:
-    """Show how many have sent what they blurred."""
+def _bar(console: Console) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, console=console)
 
@@ -242,7 +238,7 @@ def _collect(
     open_at(agreed, services)
     seen: list[Any] = []
     url = None if agreed.databases else services[0].url
-    with Client.of(agreed, url) as client, bar(console) as progress:
+    with Client.of(agreed, url) as client, _bar(console) as progress:
         task = progress.add_task("", total=len(people))
         for number, batch in _batches(agreed, people):
             under = _open_wave(client, agreed, number)
@@ -387,16 +383,8 @@ def quickstart(
     ended: threading.Event,
     opened: Callable[[str], object],
 ) -> None:
-    """Serve, let people come, publish when told to, and go on serving until `ended` is set.
-
-    Args:
-        schema: the questions.
-        crowd: the answers of those who come by themselves; as many are the quorum.
-        seconds: how long that takes at least.
-        console: where the addresses are printed.
-        publish: is set to close the survey and publish its model.
-        ended: is set to stop.
-        opened: is called with the address of each page when there is something to see on it.
+    """Serve, let the crowd come within some seconds, publish when told to, and go on serving until
+    `ended` is set. `opened` gets the address of each page when there is something to see on it.
     """
     people = len(next(iter(crowd.values())))
     with running_apart(*NAMES) as services:
@@ -459,7 +447,7 @@ def _arrive(
     """
     people = len(next(iter(crowd.values())))
     size = -(-people // ARRIVALS)
-    with bar(console) as progress, Client.of(agreement) as client:
+    with _bar(console) as progress, Client.of(agreement) as client:
         task = progress.add_task("People send what they blurred", total=people)
         for start in range(0, people, size):
             batch = {name: some[start : start + size] for name, some in crowd.items()}

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
 from blurfit.audit import CONFIDENCE, agreements
 from blurfit.audit import agreements as module
-from blurfit.audit.agreements import audit, audit_agreement, collection_pairs, number_of_attacks
+from blurfit.audit.agreements import audit, audit_agreement, collection_pairs
 from blurfit.audit.examination import examine
 from blurfit.estimators import InputPerturbationRegressor
 from blurfit.theory.gaussian import epsilon_of
@@ -53,8 +53,8 @@ def sums_of(agreement: Agreement, pair):
 )
 def test_submissions_are_audited_within_a_tenth_of_the_truth(terms) -> None:
     """What is found is 0.96 of the truth, with a deviation of less than 0.01 over streams."""
-    attack = next(module._on_submissions(propose(**terms), trials=2000))
-    found = attack.carried_out(confidence=CONFIDENCE)
+    attacks = module._attacks(propose(**terms), 2000, np.random.default_rng(0), liars=False)
+    found = next(attacks)(confidence=CONFIDENCE)
     assert found.view == "submission"
     assert found.exact is not None
     assert found.gaussian is not None
@@ -114,8 +114,10 @@ def test_random_certified_agreements_are_never_broken(seed: int, monkeypatch) ->
     agreement = propose(columns, **terms)
     trials = 200 if mechanism == "input" else 100
     monkeypatch.setattr(module, "CHEAP", 10_000 // trials)
-    findings = audit_agreement(agreement, trials=trials, confidence=0.9999, seed=seed)
-    assert len(findings) == number_of_attacks(agreement)
+    told: list[tuple[int, int]] = []
+    asked = {"trials": trials, "confidence": 0.9999, "seed": seed}
+    findings = audit_agreement(agreement, **asked, progress=lambda *one: told.append(one))
+    assert told == [(k, len(findings)) for k in range(1, len(findings) + 1)]
     for one in findings:
         assert one.audited <= one.promised, one
         assert not one.broken

@@ -1,12 +1,9 @@
 """Attack an agreement's own guarantee, on the neighbours that are hardest to hide.
 
-An audit lets an attacker see many releases from each of two neighbouring collections
-(`blurfit.audit.examination`), and gives a lower bound on ε, with a confidence, beside the ε that
-was promised. A mechanism whose audited ε exceeds the promise is broken (but for 1 − confidence);
-one whose ε stays below is not proved right by that. The ratio of the two says how tight the
-analysis is, or how weak the attack. `audit` takes any release, as a function of a dataset and a
-generator: an estimator's coefficients, a rival's, your own. `audit_agreement` attacks what an
-agreement's contributors and database really do.
+`audit` takes any release, as a function of a dataset and a generator: an estimator's coefficients,
+a rival's, your own. `audit_agreement` attacks what an agreement's contributors and database really
+do (`blurfit.audit.examination` has the attackers). A mechanism whose audited ε exceeds the promise
+is broken (but for 1 − confidence); one whose ε stays below is not proved right by that.
 
 **What the attacker sees.** A record is the numbers that it would send without noise
 (`Agreement.exact`). The target's own submission is always blurred by the contributor's code
@@ -23,7 +20,7 @@ single record matter most.
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -88,7 +85,7 @@ def sums(
         for _ in range(agreement.database_draws):
             total += noise.database_steps(agreement, trials) * agreement.grid.quadratic
         if affordable:
-            others = _nobodies(agreement, crowd.honest * trials)
+            others = submissions(agreement, nobody(agreement), crowd.honest * trials)
             return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
         if crowd.honest:
             scales = math.sqrt(crowd.honest) * noise_scales(agreement)
@@ -97,7 +94,8 @@ def sums(
         return total
     d = agreement.schema.dimension
     if affordable:
-        others = _nobodies(agreement, crowd.honest * trials).reshape(trials, crowd.honest, 2 * d)
+        others = submissions(agreement, nobody(agreement), crowd.honest * trials)
+        others = others.reshape(trials, crowd.honest, 2 * d)
         everyone = np.concatenate([own[:, None], others], axis=1)
     else:
         everyone = own[:, None]
@@ -142,10 +140,6 @@ def noise_scales(agreement: Agreement) -> FloatArray:
 def nobody(agreement: Agreement) -> FloatArray:
     """Return the record of which all numbers are zero."""
     return np.zeros(agreement.width)
-
-
-def _nobodies(agreement: Agreement, count: int) -> FloatArray:
-    return submissions(agreement, nobody(agreement), count)
 
 
 COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
@@ -441,105 +435,72 @@ def audit_agreement(
             and sums are seen.
         confidence: of each finding.
         seed: for the honest crowd, where it is drawn at once. Contributors take no seed.
-        progress: is called with a name before each attack.
+        progress: is told how many attacks of how many are done.
         liars: attack a `moment` collection too in which all others lie. Without noise of the
             database no promise is made of it, and it is broken; with it, it is always attacked.
     """
+    attacks = list(_attacks(agreement, trials, np.random.default_rng(seed), liars=liars))
     found = Findings()
-    for attack in _attacks(agreement, trials, np.random.default_rng(seed), liars=liars):
-        progress(f"{attack.view}: {attack.pair.name}")
-        found.append(attack.carried_out(confidence))
+    for attack in attacks:
+        found.append(attack(confidence=confidence))
+        progress(len(found), len(attacks))
     return found
-
-
-def number_of_attacks(agreement: Agreement, *, liars: bool = False) -> int:
-    """Return how many findings `audit_agreement` will have."""
-    return len(_attacks(agreement, TRIALS, np.random.default_rng(0), liars=liars))
-
-
-@dataclass(frozen=True, eq=False)
-class _Attack:
-    """What is seen of which neighbours, how often, and what was promised of it."""
-
-    view: str
-    pair: Pair
-    draw: Callable[[FloatArray, int], FloatArray]
-    trials: int
-    promise: tuple[float, float]
-    gaussian: float | None = None  # the δ to read a claim of μ-GDP at
-    known: Mapping[str, Any] = field(default_factory=dict)  # more of what `examine` takes
-
-    def carried_out(self, confidence: float) -> Finding:
-        return examine(
-            lambda which, count: self.draw(self.pair.second if which else self.pair.first, count),
-            trials=self.trials,
-            confidence=confidence,
-            promise=self.promise,
-            labels=(self.view, self.pair.name),
-            gaussian=self.gaussian,
-            **self.known,
-        )
 
 
 def _attacks(
     agreement: Agreement, trials: int, generator: np.random.Generator, *, liars: bool
-) -> list[_Attack]:
-    lying = agreement.database_noise or (liars and agreement.shows_sums)
-    pairs = collection_pairs(agreement) + ([lying_crowd(agreement)] if lying else [])
-    return [
-        *_on_submissions(agreement, trials),
-        *_on_collections(agreement, pairs, trials, generator),
-    ]
+) -> Iterator[Callable[..., Finding]]:
+    """Yield each attack, but for the confidence of its finding."""
+    local, sums_shown = agreement.calibration.local, agreement.shows_sums
+    # what costs no solver is tried as much more often as memory bears
+    many = max(trials, min(CHEAP * trials, int(MOST_NUMBERS / agreement.width)))
 
+    def attack(
+        view: str,
+        pair: Pair,
+        seen: Callable[..., FloatArray],
+        trials: int,
+        promise: tuple[float, float],
+        *,
+        gaussian: bool = True,
+        additive: bool = False,
+    ) -> Callable[..., Finding]:
+        known: dict[str, Any] = {}
+        if additive:  # Gaussian noise, of which the best direction and the true ε are known
+            apart = (pair.first - pair.second) / noise_scales(agreement) ** 2
+            exact = epsilon_of(exact_mu(agreement, pair), promise[1])
+            known = {"attacks": {"known direction": along(apart)}, "exact": exact, "bridge": True}
+        return partial(
+            examine,
+            lambda which, count: seen(pair.second if which else pair.first, count),
+            trials=trials,
+            promise=promise,
+            labels=(view, pair.name),
+            gaussian=promise[1] if gaussian else None,
+            **known,
+        )
 
-def _on_submissions(agreement: Agreement, trials: int) -> Iterator[_Attack]:
-    local, many = agreement.calibration.local, _cheap(agreement, trials)
-    promise, pairs = (local.epsilon, local.delta), submission_pairs(agreement)
-    for pair in pairs:
-        draw = partial(submissions, agreement)
-        known = _additive(agreement, pair, local.delta)
-        yield _Attack("submission", pair, draw, many, promise, local.delta, known)
-    beside = replace(pairs[0], name="beside a colluder's noise")
-    yield _Attack("submission", beside, partial(beside_a_colluder, agreement), many, promise)
-
-
-def _on_collections(
-    agreement: Agreement, pairs: list[Pair], trials: int, generator: np.random.Generator
-) -> Iterator[_Attack]:
-    promise = agreement.epsilon, agreement.delta
-    moment = agreement.shows_sums
-
-    def of(
-        release: Callable[..., FloatArray], crowd: Crowd
-    ) -> Callable[[FloatArray, int], FloatArray]:
+    def of(release: Callable[..., FloatArray], crowd: Crowd) -> Callable[..., FloatArray]:
         return lambda record, count: release(agreement, record, crowd, count, generator)
 
-    for pair in pairs:
-        if moment:
-            draw, many = of(sums, pair.crowd), _cheap(agreement, trials)
-            known = _additive(agreement, pair, promise[1])
-            yield _Attack("sums", pair, draw, many, promise, promise[1], known)
-        draw = of(models, pair.crowd)
-        yield _Attack("model", pair, draw, trials, promise, promise[1] if moment else None)
-
-
-def _additive(agreement: Agreement, pair: Pair, delta: float) -> dict[str, Any]:
-    """For additive Gaussian noise: the best direction, and the true ε."""
-    apart = pair.first - pair.second
-    return {
-        "attacks": {"known direction": along(apart / noise_scales(agreement) ** 2)},
-        "exact": epsilon_of(exact_mu(agreement, pair), delta),
-        "bridge": True,
-    }
+    promise, alone = (local.epsilon, local.delta), submission_pairs(agreement)
+    for pair in alone:
+        yield attack(
+            "submission", pair, partial(submissions, agreement), many, promise, additive=True
+        )
+    beside = replace(alone[0], name="beside a colluder's noise")
+    seen = partial(beside_a_colluder, agreement)
+    yield attack("submission", beside, seen, many, promise, gaussian=False)
+    promise, together = (agreement.epsilon, agreement.delta), collection_pairs(agreement)
+    if agreement.database_noise or (liars and sums_shown):
+        together.append(lying_crowd(agreement))
+    for pair in together:
+        if sums_shown:
+            yield attack("sums", pair, of(sums, pair.crowd), many, promise, additive=True)
+        yield attack("model", pair, of(models, pair.crowd), trials, promise, gaussian=sums_shown)
 
 
 def beside_a_colluder(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
     """Return the target's submission, and a colluder's noise, which must tell nothing about it."""
     target = submissions(agreement, record, trials)
     return np.hstack([target, submissions(agreement, nobody(agreement), trials)])
-
-
-def _cheap(agreement: Agreement, trials: int) -> int:
-    """Trials of what costs no solver: as many more as memory bears."""
-    bearable = int(MOST_NUMBERS / agreement.width)
-    return max(trials, min(CHEAP * trials, bearable))

@@ -37,7 +37,7 @@ from sklearn.base import clone  # type: ignore[import-untyped]
 
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.audit.agreements import audit
-from blurfit.audit.examination import Findings, Score, nearest
+from blurfit.audit.examination import Findings, nearest
 from blurfit.data import FloatArray, IntArray
 from blurfit.errors import InvalidValueError, NotPrivateWarning, one_of, whole
 
@@ -199,32 +199,22 @@ def audit_estimator(
         return np.concatenate([np.ravel(np.asarray(getattr(model, a))) for a in published])
 
     pilot = max(20, int(PILOT * trials))
-
-    def trained(pair: Tables, number: int) -> dict[str, Score]:
-        """Return the attacker that looks at the shape, on fits that are not counted."""
-        generator = np.random.default_rng([seed, number, pilot])
-        sides = [
-            np.array([release(table, generator) for _ in range(pilot)])
-            for table in ((*pair.first, pair.people), (*pair.second, pair.people))
-        ]
-        return {"nearest": nearest(*sides)}
-
     each = 1 - (1 - confidence) / max(1, len(pairs))
-    return Findings(
-        replace(
-            audit(
-                release,
-                (*pair.first, pair.people),
-                (*pair.second, pair.people),
-                epsilon=epsilon,
-                delta=delta,
-                trials=trials,
-                confidence=each,
-                seed=seed,
-                attacks=trained(pair, number),
-                name="model",
-            ),
-            pair=pair.name,
+    found = Findings()
+    for number, pair in enumerate(pairs):
+        tables = [(*side, pair.people) for side in (pair.first, pair.second)]
+        generator = np.random.default_rng([seed, number, pilot])  # for fits that are not counted
+        sides = [np.array([release(one, generator) for _ in range(pilot)]) for one in tables]
+        told = audit(
+            release,
+            *tables,
+            epsilon=epsilon,
+            delta=delta,
+            trials=trials,
+            confidence=each,
+            seed=seed,
+            attacks={"nearest": nearest(*sides)},
+            name="model",
         )
-        for number, pair in enumerate(pairs)
-    )
+        found.append(replace(told, pair=pair.name))
+    return found

@@ -29,7 +29,7 @@ like D' (`FAR`), the distance of two thresholds t and t', in deviations, bridges
 which holds for scores that are Gaussian with one deviation, as those of additive Gaussian noise
 are; again each probability is bounded by counting, σ from above.
 
-**The examination.** The trials are divided into three parts, because an attacker that is chosen on the trials it is
+The trials are divided into three parts, because an attacker that is chosen on the trials it is
 counted on finds something in any noise.
 """  # noqa: E501
 
@@ -74,14 +74,8 @@ def linear(first: FloatArray, second: FloatArray) -> Score:
 def quadratic(first: FloatArray, second: FloatArray) -> Score:
     """Score by ln N(x; m, Σ) − ln N(x; m', Σ'), with means and covariances of the pilot sets."""
     centre, scale = _standard(first, second)
-    sides = [_gaussian((side - centre) / scale) for side in (first, second)]
-
-    def score(releases: FloatArray) -> FloatArray:
-        x = (releases - centre) / scale
-        one, other = (side(x) for side in sides)
-        return np.asarray(one - other)
-
-    return score
+    one, other = (_gaussian((side - centre) / scale) for side in (first, second))
+    return lambda releases: one((releases - centre) / scale) - other((releases - centre) / scale)
 
 
 def nearest(first: FloatArray, second: FloatArray) -> Score:

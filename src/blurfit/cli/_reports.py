@@ -31,7 +31,6 @@ from blurfit.agreement.statement import (
     together_in_words,
 )
 from blurfit.agreement.terms import Mechanism
-from blurfit.schema.columns import About
 from blurfit.schema.schema import asked_in_words
 from blurfit.theory.guarantees import at_most
 from blurfit.theory.moments import variance_factor
@@ -61,8 +60,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -
 
 def calibration_report(calibration: Calibration) -> RenderableType:
     """Show noise, promises and costs: a table, and a sentence for each promise."""
+    claim = calibration.local_claim if isinstance(calibration, bf.InputCalibration) else None
+    claims: list[Row] = []
+    if claim is not None:  # what the paper says of one submission, where its rule is computed
+        meaning = f"the paper's ε for a submission at δ = {claim.delta:g}"
+        claims = [("Corollary 1", f"{claim.epsilon:.6g}", meaning)]
     return Group(
-        _noise_table(calibration, [*_claim(calibration), *_costs(calibration)]),
+        _noise_table(calibration, claims),
         Text(_promise(calibration, calibration.model)),
         Text(_submission(calibration)),
     )
@@ -83,14 +87,21 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
         agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
     )
     layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
+    own: list[Row] = []
+    if draws := agreement.database_draws:
+        factor = variance_factor(agreement.honest, agreement.quorum, draws)
+        meaning = "times the variance at the quorum, with the noise that databases add themselves"
+        own = [("database noise", f"{factor:.6g}", meaning)]
     sent = ("sent", f"{agreement.width:,}", f"numbers per person, once: {layout.size:,} bytes")
     asked = ", ".join(asked_in_words(one) for one in agreement.schema.asked)
     if derived := [one.name for one in agreement.schema.features if one.of]:
         asked += f". Computed from answers: {', '.join(derived)}"
+    about = agreement.schema.about
+    known = {"Purpose: ": about.purpose, "Asked by: ": about.organiser, "Contact: ": about.contact}
     parts: list[RenderableType] = [
-        *(Text(line) for line in about_lines(agreement.schema.about)),
+        *(Text(f"{what}{text}") for what, text in ({"": about.title} | known).items() if text),
         Text(f"Asked: {asked}."),
-        _noise_table(calibration, [sent, *_own_noise(agreement), *_costs(calibration)]),
+        _noise_table(calibration, [sent, *own]),
     ]
     if caveats := caveats_of(agreement):
         parts.append(Text(f"Nothing is promised. {' '.join(caveats)}"))
@@ -99,7 +110,11 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
         promised = _promise(calibration, stated, diaries=agreement.diaries)
         parts.append(Text(f"{promised} {premise_in_words(agreement)}"))
         parts.append(Text(guesses_in_words(stated, mu, "what is published")))
-    parts.append(Text(_liar(agreement)))
+    worth = records_worth(agreement)
+    bound = f"at most as far as {worth:,.3g} honest ones: longer submissions are refused."
+    if math.isinf(worth):
+        bound = "by any amount: nobody can measure what a liar sent."
+    parts.append(Text(f"One contributor who lies can move the sums {bound}"))
     if agreement.databases:
         parts.append(Text(either_in_words(agreement)))
         parts.append(Text(together_in_words(calibration.local)))
@@ -119,26 +134,16 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
     return Group(*parts)
 
 
-def about_lines(about: About) -> list[str]:
-    """Say who asks, and what for."""
-    known = (
-        ("", about.title),
-        ("Purpose: ", about.purpose),
-        ("Asked by: ", about.organiser),
-        ("Contact: ", about.contact),
-    )
-    return [f"{what}{text}" for what, text in known if text is not None]
-
-
 def doubts(agreement: "bf.Agreement") -> list[str]:
     """Return what makes little sense in an agreement that is otherwise in order."""
     found = []
     epsilon, delta, quorum = agreement.epsilon, agreement.delta, agreement.quorum
     promised = not caveats_of(agreement)
     if promised and epsilon > WEAK_EPSILON:
+        times = f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"
         found.append(
-            f"ε = {epsilon:g} promises little: any conclusion about a person may become "
-            f"{_times(epsilon)} times as likely. An ε of 1 or 2 is usual."
+            f"ε = {epsilon:g} promises little: any conclusion about a person may become {times} "
+            "times as likely. An ε of 1 or 2 is usual."
         )
     if promised and delta * quorum > 1:
         found.append(
@@ -182,14 +187,37 @@ def moments_report(moments: "bf.PublishedMoments") -> str:
 
 
 def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
+    """Show the noise, what else is told, and what it costs at most."""
+    costs: list[Row] = []
     if isinstance(calibration, bf.InputCalibration):
-        title, rows = f"input perturbation, {calibration.rule}", _input_rows(calibration)
+        title, loss = f"input perturbation, {calibration.rule}", calibration.loss
+        each = calibration.q_noise, calibration.p_noise
+        rows = [
+            ("σ_u", calibration.sigma_u, f"noise on all q together; {each[0]:.4g} on each"),
+            ("σ_b", calibration.sigma_b, f"noise on all p together; {each[1]:.4g} on each"),
+            ("Δ_in", calibration.ridge, "ridge that the database adds (negative: takes away)"),
+        ]
+        if loss is not None and calibration.split is not None:
+            rows += [
+                ("split", calibration.split, "share of ε for the determinant"),
+                ("J", loss.determinant_loss, "privacy loss of the determinant"),
+                ("S_w", loss.moving_sensitivity, "sensitivity of the gradient where w moves it"),
+            ]
+        if (risk := calibration.excess_risk) is not None:
+            meaning = "average loss above the best model's, at most, with probability 0.9, if "
+            costs = [("excess risk", f"{risk:.4g}", f"{meaning}unpenalised")]
     else:
-        title, rows = "moment perturbation, exact", _moment_rows(calibration)
+        title = "moment perturbation, exact"
+        told = f"{calibration.noise:.4g} on each person's squares, 1/√2 of it on other products"
+        rows = [
+            ("σ", calibration.sigma, f"noise on the sums; {told}"),
+            ("Δ", calibration.reach.sums, "how far one person can move the sums"),
+            ("μ", calibration.mu, "exact Gaussian privacy of the sums, Δ/σ"),
+        ]
     found = Table("quantity", title=title, title_justify="left")
     found.add_column("value", justify="right")
     found.add_column("meaning", overflow="fold")
-    for part in (rows, more):
+    for part in ([(name, f"{value:.6g}", said) for name, value, said in rows], more + costs):
         for row in part:
             found.add_row(*row)
         found.add_section()
@@ -221,76 +249,6 @@ def _submission(calibration: Calibration) -> str:
         f"ε ≤ {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}. "
         f"{local_in_words(local)}"
     )
-
-
-def _liar(agreement: "bf.Agreement") -> str:
-    worth = records_worth(agreement)
-    if math.isinf(worth):
-        return (
-            "One contributor who lies can move the sums by any amount: nobody can measure what a "
-            "liar sent."
-        )
-    return (
-        f"One contributor who lies can move the sums at most as far as {worth:,.3g} honest ones: "
-        "longer submissions are refused."
-    )
-
-
-def _own_noise(agreement: "bf.Agreement") -> list[Row]:
-    if not agreement.database_draws:
-        return []
-    factor = variance_factor(agreement.honest, agreement.quorum, agreement.database_draws)
-    meaning = "times the variance at the quorum, with the noise that databases add themselves"
-    return [("database noise", f"{factor:.6g}", meaning)]
-
-
-def _claim(calibration: Calibration) -> list[Row]:
-    """Return what the paper says of one submission, where its own rule is computed."""
-    if (
-        not isinstance(calibration, bf.InputCalibration)
-        or (claim := calibration.local_claim) is None
-    ):
-        return []
-    meaning = f"the paper's ε for a submission at δ = {claim.delta:g}"
-    return [("Corollary 1", f"{claim.epsilon:.6g}", meaning)]
-
-
-def _costs(calibration: Calibration) -> list[Row]:
-    if not isinstance(calibration, bf.InputCalibration) or calibration.excess_risk is None:
-        return []
-    meaning = "average loss above the best model's, at most, with probability 0.9, if unpenalised"
-    return [("excess risk", f"{calibration.excess_risk:.4g}", meaning)]
-
-
-def _input_rows(calibration: bf.InputCalibration) -> list[Row]:
-    rows = [
-        ("σ_u", calibration.sigma_u, f"noise on all q together; {calibration.q_noise:.4g} on each"),
-        ("σ_b", calibration.sigma_b, f"noise on all p together; {calibration.p_noise:.4g} on each"),
-        ("Δ_in", calibration.ridge, "ridge that the database adds (negative: takes away)"),
-    ]
-    if calibration.loss is not None and calibration.split is not None:
-        loss = calibration.loss
-        rows += [
-            ("split", calibration.split, "share of ε for the determinant"),
-            ("J", loss.determinant_loss, "privacy loss of the determinant"),
-            ("S_w", loss.moving_sensitivity, "sensitivity of the gradient where w moves it"),
-        ]
-    return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
-
-
-def _moment_rows(calibration: bf.MomentCalibration) -> list[Row]:
-    each = f"{calibration.noise:.4g} on each person's squares, 1/√2 of it on other products"
-    rows = [
-        ("σ", calibration.sigma, f"noise on the sums; {each}"),
-        ("Δ", calibration.reach.sums, "how far one person can move the sums"),
-        ("μ", calibration.mu, "exact Gaussian privacy of the sums, Δ/σ"),
-    ]
-    return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
-
-
-def _times(epsilon: float) -> str:
-    """Return e^ε, unless it is beyond imagination."""
-    return f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"
 
 
 def plan_facts(plan: "bf.Plan") -> dict[str, Any]:
@@ -340,7 +298,7 @@ def agreement_facts(agreement: "bf.Agreement") -> dict[str, Any]:
         "condition": f"Nothing is promised. {' '.join(caveats)}"
         if caveats
         else premise_in_words(agreement),
-        "liar_records": _finite(records_worth(agreement)),
+        "liar_records": None if math.isinf(worth := records_worth(agreement)) else worth,
         "proofs": agreement.proofs,
         "numbers": agreement.width,
         "bytes": (agreement.share_layout("masked") if agreement.proofs else agreement.layout).size,
@@ -398,10 +356,6 @@ def model_facts(model: "bf.PublishedModel") -> dict[str, Any]:
     return found
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _rows(values: "FloatArray") -> list[list[float | None]]:
     return [[None if math.isnan(v) else v for v in row] for row in values.tolist()]
 
@@ -412,21 +366,16 @@ def forecast_report(
     """Answer what people ask first, then show the tables that the answers come from."""
     from blurfit.forecast.sweep import LEVEL
 
+    kinds = dict.fromkeys((one.mechanism, one.local_epsilon) for one in found.cases)
     nothing = "taking all coefficients for 0" if found.best == 0 else "always guessing the same"
     intro = Text(
         f"Error ({found.measure}) over that of the same people's model without privacy, with its "
         f"{LEVEL:.0%} band. Population: {found.population}. Without privacy and with everyone: "
         f"{number(found.best)}; {nothing}: {number(found.constant)}."
     )
-    rows = [Text(line) for line in rows_in_words(found)]
-    tables = [
-        _errors(found, mechanism, local)
-        for mechanism, local in dict.fromkeys(
-            (one.mechanism, one.local_epsilon) for one in found.cases
-        )
-    ]
-    chosen = (Text(advice_in_words(one)) for one in advice)
-    return Group(*answers(found, tolerance), *rows, *chosen, Text(), intro, *tables)
+    told = [*rows_in_words(found), *map(advice_in_words, advice), ""]
+    tables = [_errors(found, *kind) for kind in kinds]
+    return Group(*answers(found, tolerance), *map(Text, told), intro, *tables)
 
 
 def rows_in_words(found: "Forecast") -> list[str]:

@@ -75,7 +75,7 @@ def audit_command(
         liars: Let all other contributors lie, too: that breaks every promise that relies on them,
             and none that the database's own noise keeps. (moment)
     """
-    from blurfit.audit.agreements import audit_agreement, number_of_attacks
+    from blurfit.audit.agreements import audit_agreement
     from blurfit.audit.provers import Lie, lies
 
     if (file is None) == (of is None):
@@ -86,12 +86,7 @@ def audit_command(
         assert file is not None
         agreement = bf.Agreement.load(file)
         with common.watched("attack") as watch:
-            findings = audit_agreement(
-                agreement,
-                progress=common.steps(watch, number_of_attacks(agreement, liars=liars)),
-                liars=liars,
-                **tried,
-            )
+            findings = audit_agreement(agreement, progress=watch, liars=liars, **tried)
         if agreement.proofs:
             told = lies(agreement, seed=seed)
     else:

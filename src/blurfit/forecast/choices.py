@@ -1,25 +1,23 @@
 """Choose by forecast, before anyone is asked: free terms, public rows, and how much liars may move.
 
-**Free terms.** Some terms cost no privacy to choose, as long as no record of the collection is
-read. For `moment` these are the public weights: the constant's, the target's, and those of numbers
-against those of other features. For `input` they are the weight bound η, the split of ε, the share
-of a local budget that q gets, and the ridge l2. Defaults follow from worst-case bounds and public
-proxies; here the forecast itself chooses, on people like those who are publicly known. All
-candidates meet the same luck (common random numbers), and the winner is compared with the defaults
-on fresh luck: it is kept only if it is better there too.
+**Free terms** cost no privacy to choose, as long as no record of the collection is read. For
+`moment` these are the public weights: the constant's, the target's, and those of numbers against
+those of other features. For `input` they are the weight bound η, the split of ε, the share of a
+local budget that q gets, and the ridge l2. All candidates meet the same luck (common random
+numbers), and the winner is compared with the defaults on fresh luck: it is kept only if it is
+better there too.
 
 **Public rows.** Each collection is read twice: without public rows, under an agreement with the
 usual weights, and beside them, under one whose target has the weight that suits them. The rows that
 are read beside a release must not be those that the people are drawn from, or they would tell more
 than public rows can: so where nothing else is known, one half of the public rows says how features
 are distributed, with a target that is made up, and the other half is read. It assumes that
-contributors are like the people in the public rows. How far others differ, no forecast knows; a fit
-finds out, and weights the rows (`blurfit.learning.public_features`).
+contributors are like the people in the public rows; a fit finds out, and weights the rows
+(`blurfit.learning.public_features`).
 
 **Liars.** The sums that a public population would send without any noise stand for the published
 ones, and `blurfit.learning.inference` says how far a push moves each coefficient. For a plan of
-waves, some courses are simulated with such people, noise included, and their models say it
-themselves.
+waves, some courses are simulated, noise included, and their models say it themselves.
 """
 
 import math
@@ -243,13 +241,9 @@ class PublicForecast:
 def people_and_rows(
     schema: Schema, rows: FloatArray, *, explained: float = 0.3, seed: int = 0
 ) -> tuple[Population, FloatArray]:
-    """Make people of one half of the public rows, and return the other half to read.
+    """Make people of one half of the public rows, encoded, and return the other half to read.
 
-    Args:
-        schema: what would be asked.
-        rows: the encoded columns of the features in the public rows, (rows, k).
-        explained: R² of the made-up target.
-        seed: which rows are in which half, and the target.
+    `explained` is R² of the made-up target; the seed decides which rows are in which half.
     """
     if len(rows) < 4:
         raise InvalidValueError(f"Expected at least 4 public rows to forecast with: {len(rows)}.")
@@ -271,10 +265,8 @@ def forecast_beside(
     """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`; what else
     is asked for as in `forecast`.
     """
-    rest = dict(terms or {})
+    read, rest = rows[:MOST_ROWS], dict(terms or {}) | {"public_rows": None}
     named = {"public_rows": ANY_FILE, "sends": rest.pop("sends", "everything")}
-    rest.pop("public_rows", None)
-    read = rows[:MOST_ROWS]
     asked |= {"mechanisms": ["moment"], "draws": asked.get("draws", DRAWS)}
     alone = forecast(schema, population, terms=rest, **asked)
     more: dict[str, Any] = {"terms": rest | named, "public": read, "progress": progress}

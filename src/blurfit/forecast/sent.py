@@ -156,20 +156,13 @@ class Exits(People):
         mean = agreement.form.products(self.rows[:, 1:]).mean(axis=0)
         return self.read(agreement, _EVERYBODY * mean, _EVERYBODY, 0.0)
 
-    @property
-    def measure(self) -> str:
-        """What an error is."""
-        return "root mean squared error of hazards, over a question's whole range"
+    measure = "root mean squared error of hazards, over a question's whole range"
+    best = 0.0  # the error of everybody's own coefficients
 
     @property
     def constant(self) -> float:
         """The error of taking every coefficient for 0."""
         return float(np.sqrt(np.mean(self._truth**2)))
-
-    @property
-    def best(self) -> float:
-        """The error of everybody's own coefficients."""
-        return 0.0
 
     def read(
         self, agreement: Agreement, sums: FloatArray, count: int, deviation: float

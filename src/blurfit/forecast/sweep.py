@@ -3,13 +3,12 @@
 For each number of contributors and each promise, the noise is calibrated as it would be, the people
 are drawn from what is publicly known (`blurfit.forecast.population`), their blurred sums come in
 one exact draw (`blurfit.simulation.sampler`), and the database's own code learns from them. So the
-band holds all of the chance there is, who takes part and how they are blurred, and a billion
-contributors cost what a thousand do.
+band holds all of the chance there is, who takes part and how they are blurred.
 
 Where noise dominates, a `moment` collection publishes the posterior mean, which takes a tenth of a
-second to sample (`blurfit.learning.shrinkage`). A forecast of thousands of collections reads their
-sums by linear Bayes instead, which errs on the safe side there (on the generated census by 0 to 3 %
-of the error), unless it is asked for what would be published to the last bit (`sampled=True`).
+second to sample (`blurfit.learning.shrinkage`). A forecast reads its sums by linear Bayes instead,
+which errs on the safe side there (on the generated census by 0 to 3 % of the error), unless it is
+asked for what would be published to the last bit (`sampled=True`).
 
 The band runs from the 5% to the 95% point of K errors, with the plotting position k/(K + 1): a new
 collection's error then lies in it with probability 0.9 on average, however small K is. It is exact
@@ -17,8 +16,7 @@ for people like the public ones; how far others differ from them it cannot know.
 
 **Several rows of each person** (`rows_each`, diaries) lessen what sampling adds and not the noise.
 So each case is also forecast with one row of each, by the same luck, and `Case.gain` is the share
-that rows take away of what the error is above that of everybody's model: next to nothing where
-noise dominates.
+that rows take away of what the error is above that of everybody's model.
 """
 
 import math
@@ -263,18 +261,22 @@ def forecast(
         alike: the share of what differs between rows that stays the same in a person.
         progress: is called after each cell.
     """
-    samples = Samples(fitting(schema, population), draws, seed, left_of(rows_each, alike))
     rest = dict(terms or {}) | ({"diaries": True} if rows_each > 1 else {})
+    cells = [
+        propose_terms(schema, mechanism, epsilon, local, rest)
+        for mechanism in mechanisms
+        for epsilon in epsilons
+        for local in local_epsilons
+    ]
+    samples = Samples(fitting(schema, population), draws, seed, left_of(rows_each, alike))
     cases = []
     for n in contributors:
         sums = samples.at(n)
-        for mechanism in mechanisms:
-            for epsilon in epsilons:
-                for local in local_epsilons:
-                    asked = propose_terms(schema, mechanism, epsilon, local, rest)
-                    how = {"sampled": sampled, "public": public}
-                    cases.append(forecast_case(schema, samples, sums, asked, **how))
-                    progress()
+        for asked in cells:
+            cases.append(
+                forecast_case(schema, samples, sums, asked, sampled=sampled, public=public)
+            )
+            progress()
     return _forecast_of(population, cases, rows_each, alike)
 
 
@@ -285,23 +287,25 @@ def forecast_agreement(
     contributors: Sequence[int],
     draws: int = DRAWS,
     seed: int = 0,
-    sampled: bool = False,
-    public: FloatArray | None = None,
     rows_each: int = 1,
     alike: float = ALIKE,
     progress: Progress = silent,
+    **how: Any,
 ) -> Forecast:
-    """Sweep over sizes under one agreement: its noise is fixed, more than its quorum may come."""
+    """Sweep over sizes under one agreement: its noise is fixed, more than its quorum may come.
+
+    Arguments as for `forecast`, `sampled` and `public` among them.
+    """
     if rows_each > 1 and not agreement.diaries:
         raise InvalidValueError(
             f"Expected rows_each={rows_each} to be 1: this agreement is without diaries, so that "
             "each person has one row."
         )
-    left = left_of(rows_each, alike)
-    samples = Samples(fitting(agreement.schema, population), draws, seed, left)
+    people = fitting(agreement.schema, population)
+    samples = Samples(people, draws, seed, left_of(rows_each, alike))
     cases = []
     for n in contributors:
-        cases.append(_under(agreement, samples, samples.at(n), sampled=sampled, public=public))
+        cases.append(_under(agreement, samples, samples.at(n), **how))
         progress()
     return _forecast_of(population, cases, rows_each, alike)
 
@@ -474,16 +478,6 @@ def fitting(schema: Schema, population: People) -> People:
     return population
 
 
-def _forecast_of(
-    population: People, cases: Sequence[Case], rows_each: int, alike: float
-) -> Forecast:
-    return Forecast(
-        population.name,
-        population.is_label,
-        population.constant,
-        population.best,
-        tuple(cases),
-        population.measure,
-        rows_each,
-        alike,
-    )
+def _forecast_of(people: People, cases: Sequence[Case], rows_each: int, alike: float) -> Forecast:
+    compared = people.name, people.is_label, people.constant, people.best
+    return Forecast(*compared, tuple(cases), people.measure, rows_each, alike)

@@ -1,8 +1,5 @@
 """A generated census: people who do not exist, and the schema to collect their answers under.
 
-**The people.** A made-up population: people, households and incomes drawn from a model stated
-below.
-
 The 13 attributes of the paper's census records, with marital status told by two. Each is drawn
 given those before it, so that the correlations have causes which can be read below:
 
@@ -11,9 +8,8 @@ given those before it, so that the correlations have causes which can be read be
 
 The rates were set by hand, as round numbers near the averages of the American Community Survey's
 public file of 2024; no record of it is used, and effects on income are only plausible. So a model
-learned here looks like one of a census, and is no evidence about a real population. For
-demonstrations, tests and experiments: a seed reveals everything, which does no harm where nobody is
-real.
+learned here looks like one of a census, and is no evidence about a real population. A seed reveals
+everything, which does no harm where nobody is real.
 """
 
 from collections.abc import Sequence
@@ -151,9 +147,7 @@ def _hours(full_time: BoolArray, male: BoolArray, generator: np.random.Generator
 
 
 def _earned(log_wage: FloatArray, hours: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """50 weeks of hours × wage, where luck in log-wage is normal plus exponential: its wages are
-    lognormal in the middle and Paretian at the top.
-    """
+    """50 weeks of hours × wage: lognormal in the middle, and Paretian at the top."""
     count = len(hours)
     luck = 0.52 * generator.standard_normal(count)
     fortune = (generator.standard_exponential(count) - 1.0) / TAIL_INDEX
@@ -253,9 +247,7 @@ class Census:
         return self.table["is_test_split"].astype(np.bool_)
 
     def head(self, n: int) -> "Census":
-        """The first n rows: a simple random sample, where rows are in random order, as they are in
-        all but an IPUMS extract.
-        """
+        """The first n rows: a random sample, where rows are in random order (not in IPUMS's)."""
         return self.take(n)
 
     def take(self, n: int, start: int = 0) -> "Census":
@@ -288,11 +280,10 @@ class Census:
 def census_schema(*, education: Numeric, residence: Numeric, dwelling: Numeric) -> Schema:
     """The paper's 14 attributes, of which income is the target; the sources differ in three.
 
-    Bounds of codes (education, hours, bands, 9 children and more) are the code book's. Those of
-    age, family size, rooms and income are round numbers by judgement, set with the distributions of
-    the American Community Survey's public file in view: fewer than 1 in 1,000 of its people have a
-    feature clipped. No record that is loaded changes them. For a collection of your own there is
-    nothing to look at beforehand: agree on bounds from what is public.
+    Bounds of codes (education, hours, bands, 9 children and more) are the code book's. The others
+    are round numbers by judgement, set with the American Community Survey's public file in view:
+    fewer than 1 in 1,000 of its people have a feature clipped. No record that is loaded changes
+    them. For a collection of your own, agree on bounds from what is public.
     """
     features = (
         Numeric("age", 0, 100),
@@ -316,10 +307,9 @@ def make_census(n: int, seed: int) -> Census:
     """n made-up people with the paper's attributes: a synthetic census, of nobody.
 
     Incomes rise with schooling, hours and, until about 50, age; are higher for men and the married;
-    are zero for about a tenth; and are above 200,000 for a few in a hundred: `simulation.people`
-    has the whole model. A linear model of the clipped income explains a little less than half of
-    its variance, and about 47 in 100 earn more than 37,000. The same n and seed give the same
-    people.
+    are zero for about a tenth; and are above 200,000 for a few in a hundred. A linear model of the
+    clipped income explains a little less than half of its variance, and about 47 in 100 earn more
+    than 37,000. The same n and seed give the same people.
 
     >>> make_census(3, seed=7).synthetic
     True

@@ -1,31 +1,14 @@
 """Draw what a whole collection would publish, without blurring its records one by one.
 
-**Randomness.** Where a draw's randomness comes from: the operating system, or for experiments a
-seed.
+The database sees a collection only through its sums, and a sum of independent Gaussians is
+Gaussian, so one draw with the total variance replaces those of N contributors: for experiments,
+forecasts and audits, and for data that is in one place anyway. It protects people only if nobody
+can repeat it (`operating_system_generator`).
 
-A collection that is drawn here protects people if nobody can repeat the draw. So privacy needs
-`operating_system_generator`; with a seed, it is an experiment.
-
-**Joint sums.** Blurred joint sums by simulation: exactly the law that contributors' own noise gives
-their total.
-
-A sum of independent Gaussians is Gaussian, so one draw of E with the total variance replaces N
-draws. For experiments, forecasts and checks: the noise of a real collection is drawn by its
-contributors.
-
-**Statistics.** A whole collection's blurred statistics in one draw: exact, in O(d³), whatever n is.
-
-The database sees a collection only through N, A and c, so to know how a collection will turn out
-one need not blur its records one by one: for experiments, forecasts and audits, and for data that
-is in one place anyway. Only a generator that nobody can repeat protects anyone
-(`operating_system_generator`).
-
-**Weights.** The weights that a collection would publish, for simulating thousands of collections.
-
-`learn` verifies its agreement and tells standard errors; here are its weights alone, in a
-millisecond. One reading takes longer: where noise dominates, a `moment` collection publishes a
-posterior mean, which is sampled for a tenth of a second (`blurfit.learning.shrinkage`). Without
-`sampled`, linear Bayes stands for it, the reading of all other collections.
+`weights_of` has the weights that a collection would publish, in a millisecond. One reading takes
+longer: where noise dominates, a `moment` collection publishes a posterior mean, which is sampled
+for a tenth of a second (`blurfit.learning.shrinkage`). Without `sampled`, linear Bayes stands for
+it, the reading of all other collections.
 """
 
 import math
@@ -189,14 +172,9 @@ class InputSampler:
         """From the unblurred statistics, and how much noise one contributor adds to each number."""
         if clean.count < 1:
             raise InvalidValueError(f"Expected count={clean.count} >= 1: there is nothing to blur.")
-        return cls(
-            count=clean.count,
-            factor=_factor(clean),
-            moment=clean.moment,
-            q_noise=q_noise,
-            p_noise=p_noise * math.sqrt(clean.count),
-            fingerprint=clean.fingerprint or "",
-        )
+        p_noise *= math.sqrt(clean.count)
+        name = clean.fingerprint or ""
+        return cls(clean.count, _factor(clean), clean.moment, q_noise, p_noise, name)
 
     def draw(self, generator: np.random.Generator) -> Totals:
         """One draw of (A, c), as totals."""
@@ -222,9 +200,7 @@ class InputSampler:
 
 @dataclass(frozen=True, eq=False)
 class MomentSampler:
-    """Σ of each product + N(0, N·s²), s the deviation of one contributor's noise on it: a sum of
-    independent Gaussians is Gaussian, so one draw replaces N.
-    """
+    """Σ of each product + N(0, N·s²), s the deviation of one contributor's noise on it."""
 
     clean: Totals
     deviations: FloatArray

@@ -1,8 +1,6 @@
-"""Simulate a whole plan of waves in one process, for data that is in one place anyway: forecasts
-and experiments.
+"""Simulate a whole plan of waves in one process, for data that is in one place anyway.
 
-Contributors, the database and the model's user do all of this under the plan's agreements; here the
-noise is drawn once for each wave's sums (`blurfit.simulation.sampler`), with the law that the
+The noise is drawn once for each wave's sums (`blurfit.simulation.sampler`), with the law that the
 contributors' own shares of it have in total.
 """
 
