@@ -40,9 +40,9 @@ last weight is whole. One output must be zero, with joint randomness r:
     (Σ_j w_j·v_j·v_j − the norm as it is said)  +  Σ_i rⁱ·x_i·(x_i − 1)·(x_i − 2)·(x_i − 3), i ≥ 1.
 
 It is a sum over pairs (rⁱ·x, x) and (w·v, v) of polynomials of degree four and two, so that one
-gadget that takes some of each serves for all of it. (SumVec of the draft is like it with bits. A
-digit takes the place of two bits, and costs no more: an element of the share. With one r for all
-calls, the wires at the test point are products of matrices, which is many times as fast.)
+gadget that takes some of each serves for all of it. (SumVec of the draft is like it with bits; a
+digit costs no more. With one r for all calls, the wires at the test point are products of matrices,
+which is many times as fast.)
 
 **That it proves what it says.** The output is a polynomial in r, of degree at most the number M of
 inputs, whose coefficients are zero only if every x is a digit and the norm is what it is said to
@@ -57,7 +57,6 @@ agreement is proposed and whenever it is verified.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -70,34 +69,16 @@ from blurfit.proofs import field
 class Circuit(Protocol):
     """When a vector of `inputs` elements is valid; all methods take and return many at a time.
 
-    `joint` elements of joint randomness go into each proof; `outputs` elements must be zero. Where
-    a vector is shared, the constants of affine functions are too: `share` is 1, or ½ for each of
-    two.
+    Where a vector is shared, the constants of affine functions are too: `share` is 1, or ½ for each
+    of two.
     """
 
-    @property
-    def inputs(self) -> int:
-        """How many elements a vector has."""
-
-    @property
-    def joint(self) -> int:
-        """How many elements of joint randomness."""
-
-    @property
-    def calls(self) -> int:
-        """Of the gadget."""
-
-    @property
-    def arity(self) -> int:
-        """How many wires the gadget has."""
-
-    @property
-    def degree(self) -> int:
-        """Of the gadget, as a polynomial in its wires."""
-
-    @property
-    def outputs(self) -> int:
-        """How many elements must be zero."""
+    inputs: int
+    joint: int  # elements of joint randomness for each proof
+    calls: int  # of the gadget
+    arity: int  # how many wires the gadget has
+    degree: int  # of the gadget, as a polynomial in its wires
+    outputs: int  # how many elements must be zero
 
     def wires(self, inputs: WordArray, joint: WordArray) -> WordArray:
         """Return what goes into the gadget: (n, calls, arity) from (n, inputs) and (n, joint)."""
@@ -116,41 +97,17 @@ class Circuit(Protocol):
         """Return the outputs (n, m, outputs) of inputs and the gadget's results (n, m, calls)."""
 
 
-@dataclass(frozen=True)
 class Flp:
-    """Proofs for one circuit."""
+    """Proofs for one circuit; `order` is p, and lengths are in elements."""
 
-    circuit: Circuit
-
-    @cached_property
-    def order(self) -> int:
-        """p."""
-        return 1 << self.circuit.calls.bit_length()
-
-    @property
-    def _coefficients(self) -> int:
-        """Of the gadget polynomial."""
-        return self.circuit.degree * (self.order - 1) + 1
-
-    @property
-    def prove_random(self) -> int:
-        """How many random elements a prover needs."""
-        return self.circuit.arity
-
-    @property
-    def query_random(self) -> int:
-        """How many random elements those who verify need."""
-        return 1 + (self.circuit.outputs if self.circuit.outputs > 1 else 0)
-
-    @property
-    def proof_length(self) -> int:
-        """Of a proof, in elements."""
-        return self.circuit.arity + self._coefficients
-
-    @property
-    def verifier_length(self) -> int:
-        """Of a verifier, in elements."""
-        return 1 + self.circuit.arity + 1
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
+        self.order = 1 << circuit.calls.bit_length()
+        self._coefficients = circuit.degree * (self.order - 1) + 1  # of the gadget polynomial
+        self.prove_random = circuit.arity
+        self.query_random = 1 + (circuit.outputs if circuit.outputs > 1 else 0)
+        self.proof_length = circuit.arity + self._coefficients
+        self.verifier_length = 1 + circuit.arity + 1
 
     def prove(self, inputs: WordArray, random: WordArray, joint: WordArray) -> WordArray:
         """Return the proofs for some inputs, one each (draft, section 7.3.3)."""
@@ -205,16 +162,7 @@ _MOST_WIRES = 76  # which with three proofs are 2 kB that the databases exchange
 _MOST_DIGITS = 15  # so that squares stay below 2⁶³ for NumPy, and 2³² contributors below |F|/2
 
 
-def from_digits(digits: WordArray) -> WordArray:
-    """Return Σ 4ˡ·digits_l along the last axis."""
-    found = digits[..., -1]
-    for place in range(digits.shape[-1] - 2, -1, -1):
-        twice = field.add(found, found)
-        found = field.add(field.add(twice, twice), digits[..., place])
-    return found
-
-
-@dataclass(frozen=True)
+@dataclass
 class ShortVector:
     """The circuit for vectors of `weights.size` numbers of so many digits, with a ceiling T."""
 
@@ -223,6 +171,9 @@ class ShortVector:
     ceiling: int
 
     def __post_init__(self) -> None:
+        self.outputs, self.joint, self.degree = 1, 1, _DEGREE
+        self.length = len(self.weights)
+        self.half = 1 << (2 * self.digits - 1) if self.digits > 0 else 0  # of a number's range
         largest = sum(self.weights) * self.half**2
         fits = 0 < self.ceiling < field.MODULUS > largest and self.ceiling % 3 == 0
         if not (0 < self.digits <= _MOST_DIGITS and fits):
@@ -232,58 +183,24 @@ class ShortVector:
                 f"{max(largest, self.ceiling):.4g}: such vectors cannot be proved to be short. "
                 "Propose the agreement without proofs."
             )
-
-    @property
-    def length(self) -> int:
-        """How many numbers a vector has."""
-        return len(self.weights)
-
-    @property
-    def half(self) -> int:
-        """Half of the range of a number, which is added to it so that it has no sign."""
-        return 1 << (2 * self.digits - 1)
-
-    @property
-    def norm_digits(self) -> int:
-        """In which the norm is said."""
-        return -(-self.ceiling.bit_length() // 2)
-
-    @property
-    def inputs(self) -> int:
-        """How many elements an encoded vector has."""
-        return self.length * self.digits + self.norm_digits
-
-    @property
-    def outputs(self) -> int:
-        """What must be zero."""
-        return 1
-
-    @property
-    def joint(self) -> int:
-        """One element of joint randomness."""
-        return 1
-
-    @cached_property
-    def calls(self) -> int:
-        """Of the gadget: such that the proof is shortest among those with few enough wires."""
+        self.norm_digits = -(-self.ceiling.bit_length() // 2)
+        self.inputs = self.length * self.digits + self.norm_digits
+        # so many calls that the proof is shortest among those with few enough wires
         choices = [(1 << power) - 1 for power in range(2, 2 + self.inputs.bit_length())]
-        few = [calls for calls in choices if 2 * self._pairs(calls) <= _MOST_WIRES]
-        return min(few, key=lambda calls: 2 * self._pairs(calls) + _DEGREE * calls)
+        few = [calls for calls in choices if self._wires(calls) <= _MOST_WIRES]
+        self.calls = min(few, key=lambda calls: self._wires(calls) + _DEGREE * calls)
+        self.chunk = -(-self.inputs // self.calls)  # digits in one call of the gadget
+        self.arity = self._wires(self.calls)
+        powers = [_BASE**place for place in range(self.norm_digits - 1)]
+        last = self.ceiling // 3 - sum(powers)
+        self.norm_weights = fixed(np.array([*powers, last], dtype=np.uint64))
+        weights = np.zeros((self.calls, -(-self.length // self.calls)), dtype=np.uint64)
+        weights.reshape(-1)[: self.length] = self.weights
+        self._weights = fixed(weights)  # of the squares, call by call
 
-    @cached_property
-    def chunk(self) -> int:
-        """Digits in one call of the gadget."""
-        return -(-self.inputs // self.calls)
-
-    @property
-    def arity(self) -> int:
-        """Of the gadget."""
-        return 2 * self._pairs(self.calls)
-
-    @property
-    def degree(self) -> int:
-        """Of the gadget."""
-        return _DEGREE
+    def _wires(self, calls: int) -> int:
+        """Return how many wires one of so many calls has: two for each digit and each number."""
+        return 2 * (-(-self.inputs // calls) - (-self.length // calls))
 
     def wires(self, inputs: WordArray, joint: WordArray) -> WordArray:
         """Pairs (rⁱ·x, x), and then pairs (w·v, v)."""
@@ -360,7 +277,12 @@ class ShortVector:
     def truncate(self, inputs: WordArray) -> WordArray:
         """Return the (shares of the) numbers, each with half its range added to it."""
         digits = inputs[:, : self.length * self.digits]
-        return from_digits(digits.reshape(len(inputs), self.length, self.digits))
+        digits = digits.reshape(len(inputs), self.length, self.digits)
+        found = digits[..., -1]
+        for place in range(self.digits - 2, -1, -1):
+            twice = field.add(found, found)
+            found = field.add(field.add(twice, twice), digits[..., place])
+        return found
 
     def decode(self, sums: WordArray, count: int) -> IntArray:
         """Return Σv over so many vectors, from the sum of what `truncate` gives for both shares.
@@ -372,20 +294,8 @@ class ShortVector:
         below = (np.uint64(field.MODULUS) - centred).astype(np.int64)
         return np.where(negative, -below, np.where(negative, 0, centred).astype(np.int64))
 
-    @cached_property
-    def norm_weights(self) -> WordArray:
-        """Of the digits in which the norm is said."""
-        powers = [_BASE**place for place in range(self.norm_digits - 1)]
-        return fixed(np.array([*powers, self.ceiling // 3 - sum(powers)], dtype=np.uint64))
-
-    def _pairs(self, calls: int) -> int:
-        """Return in one of so many calls: of digits, and of numbers."""
-        return -(-self.inputs // calls) - (-self.length // calls)
-
     def _in_chunks(self, inputs: WordArray, share: int) -> tuple[WordArray, WordArray]:
-        """Return the (shares of the) digits and of the numbers, call by call, with zeros at the
-        end.
-        """
+        """Return (shares of) the digits and the numbers, call by call, with zeros at the end."""
         digits = np.zeros((len(inputs), self.calls * self.chunk), dtype=np.uint64)
         digits[:, : self.inputs] = inputs
         numbers = np.zeros((len(inputs), self._weights.size), dtype=np.uint64)
@@ -394,17 +304,8 @@ class ShortVector:
         shape = len(inputs), self.calls, -1
         return digits.reshape(shape), numbers.reshape(shape)
 
-    @cached_property
-    def _weights(self) -> WordArray:
-        """Of the squares, call by call."""
-        weights = np.zeros((self.calls, -(-self.length // self.calls)), dtype=np.uint64)
-        weights.reshape(-1)[: self.length] = self.weights
-        return fixed(weights)
-
     def _encoded_norms(self, norms: list[int]) -> WordArray:
-        """Return the lower digits say up to 4ᵐ − 1; what is beyond takes as few as can be of the
-        last.
-        """
+        """The lower digits say up to 4ᵐ − 1; what is beyond takes as few as can be of the last."""
         last, places = int(self.norm_weights[-1]), range(self.norm_digits - 1)
         most, rows = _BASE ** len(places) - 1, []
         for norm in norms:

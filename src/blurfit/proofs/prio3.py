@@ -29,7 +29,6 @@ The leader *prepares* and sends its half of the verifiers with its part; the hel
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,17 +69,11 @@ class Xof:
         return found
 
     def _stream(self, usage: int, seed: bytes, binder: bytes) -> Any:
-        tag = b"".join(
-            (
-                bytes((_VERSION, _CLASS)),
-                self.algorithm.to_bytes(4, "big"),
-                usage.to_bytes(2, "big"),
-                self.context,
-            )
-        )
-        head = len(tag).to_bytes(2, "little") + tag + bytes((len(seed),)) + seed
         from Crypto.Hash import TurboSHAKE128  # for which only proofs wait
 
+        numbers = self.algorithm.to_bytes(4, "big") + usage.to_bytes(2, "big")
+        tag = bytes((_VERSION, _CLASS)) + numbers + self.context
+        head = len(tag).to_bytes(2, "little") + tag + bytes((len(seed),)) + seed
         return TurboSHAKE128.new(domain=_DOMAIN, data=head + binder)
 
 
@@ -127,7 +120,7 @@ class Prepared:
         return np.hstack([self.verifiers, self.parts])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Prio3:
     """Sharing and verifying vectors that a circuit takes, with so many proofs each."""
 
@@ -135,25 +128,11 @@ class Prio3:
     proofs: int
     xof: Xof
 
-    @cached_property
-    def flp(self) -> Flp:
-        """The proof system for the circuit."""
-        return Flp(self.circuit)
-
-    @property
-    def leader_words(self) -> int:
-        """Of a leader's share."""
-        return self.circuit.inputs + self.proofs * self.flp.proof_length + 2 * SEED_WORDS
-
-    @property
-    def helper_words(self) -> int:
-        """Of a helper's share: seed, blind and the leader's part."""
-        return 3 * SEED_WORDS
-
-    @property
-    def verifier_words(self) -> int:
-        """Of what the leader sends to the helper."""
-        return self.proofs * self.flp.verifier_length + SEED_WORDS
+    def __post_init__(self) -> None:
+        self.flp = flp = Flp(self.circuit)
+        self.leader_words = self.circuit.inputs + self.proofs * flp.proof_length + 2 * SEED_WORDS
+        self.helper_words = 3 * SEED_WORDS  # seed, blind and the leader's part
+        self.verifier_words = self.proofs * flp.verifier_length + SEED_WORDS
 
     # ---- who shares
 
@@ -167,11 +146,10 @@ class Prio3:
         leader's blind, and the prover's. (Two for a circuit without joint randomness: the helper's
         and the prover's.)
         """
-        seeds = [_seeds(one) for one in random]
+        size, count = SEED_BYTES, len(inputs)
+        seeds = [[one[at : at + size] for at in range(0, len(one), size)] for one in random]
         shares = self._helper([one[0] for one in seeds])
         leader = field.sub(inputs, shares[0])
-        blinds, parts = [[bytes(SEED_BYTES)] * len(inputs)] * 2, [np.zeros((len(inputs), 4), "u8")]
-        parts, joint = parts * 2, np.zeros((len(inputs), 0), dtype=np.uint64)
         if self.circuit.joint:
             blinds = [[one[2] for one in seeds], [one[1] for one in seeds]]
             parts = [
@@ -179,6 +157,9 @@ class Prio3:
                 self._parts(HELPER, blinds[HELPER], shares[0], nonces),
             ]
             joint = self._joint(self._joint_seeds(*parts))
+        else:
+            blinds, parts = [[bytes(size)] * count] * 2, [np.zeros((count, 4), np.uint64)] * 2
+            joint = np.zeros((count, 0), dtype=np.uint64)
         proofs = self._prove(inputs, [one[-1] for one in seeds], joint)
         first = Halves(
             leader, field.sub(proofs, shares[1]), words_of(blinds[LEADER]), parts[HELPER]
@@ -187,16 +168,10 @@ class Prio3:
         return first, np.hstack(helper)
 
     def _prove(self, inputs: WordArray, seeds: Sequence[bytes], joint: WordArray) -> WordArray:
-        flp = self.flp
-        binder = bytes((self.proofs,))
-        random = self.xof.rows(_PROVE, seeds, [binder] * len(seeds), self.proofs * flp.prove_random)
-        parts = self._apart(random), self._apart(joint)
-        return np.hstack(
-            [
-                flp.prove(inputs, *(part[:, number] for part in parts))
-                for number in range(self.proofs)
-            ]
-        )
+        binders, count = [bytes((self.proofs,))] * len(seeds), self.proofs * self.flp.prove_random
+        parts = self._apart(self.xof.rows(_PROVE, seeds, binders, count)), self._apart(joint)
+        each = [[part[:, number] for part in parts] for number in range(self.proofs)]
+        return np.hstack([self.flp.prove(inputs, *one) for one in each])
 
     # ---- who verifies
 
@@ -300,7 +275,3 @@ def words_of(seeds: Sequence[bytes]) -> WordArray:
 def bytes_of(words: WordArray) -> list[bytes]:
     """Rows of four words as seeds."""
     return [row.tobytes() for row in words.astype("<u8")]
-
-
-def _seeds(random: bytes) -> list[bytes]:
-    return [random[start : start + SEED_BYTES] for start in range(0, len(random), SEED_BYTES)]

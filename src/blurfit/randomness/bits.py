@@ -14,11 +14,7 @@ from blurfit.data import WordArray
 
 
 def octets(count: int) -> bytes:
-    """Return so many bytes, straight from the operating system.
-
-    >>> len(octets(16))
-    16
-    """
+    """Return so many bytes, straight from the operating system."""
     return os.urandom(count)
 
 
@@ -29,29 +25,18 @@ def words(count: int) -> WordArray:
     never share a stream. The b = count/2 blocks of 128 bits are at a distance of at most b²/2¹²⁹
     from chance, because blocks of a permutation do not repeat, as long as AES-256 is what it is
     believed to be (`blurfit.messages.submissions` assumes the same).
-
-    >>> words(3).shape
-    (3,)
     """
     stream = Cipher(algorithms.AES256(octets(32)), modes.CTR(bytes(16))).encryptor()
     return np.frombuffer(stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
 
 
 def whole(bits: int) -> int:
-    """Return a whole number of so many uniform bits.
-
-    >>> 0 <= whole(5) < 32
-    True
-    """
+    """Return a whole number of so many uniform bits."""
     return int.from_bytes(octets((bits + 7) // 8)) >> (-bits % 8)
 
 
 def below(limit: int) -> int:
-    """Return a whole number from 0 to limit − 1, uniform: those that are too large are drawn again.
-
-    >>> below(1)
-    0
-    """
+    """Return a uniform whole number from 0 to limit − 1; those that are larger are drawn again."""
     bits = (limit - 1).bit_length()
     while (found := whole(bits)) >= limit:
         pass

@@ -3,8 +3,7 @@
 Textbook noise is a real number, a float is not: the last bits of x + σ·z tell which x was blurred.
 So everything here happens in whole steps. Values are rounded to the grid before they are blurred
 (`to_grid`), the noise is a whole number k of steps with probability ∝ exp(−k²/(2s²)), s = σ/step,
-and the sum is exact. Nothing here takes a seed, on purpose: reproducible noise protects nobody, and
-lives in `blurfit.simulation`.
+and the sum is exact. Nothing here takes a seed: reproducible noise protects nobody.
 
 **The law.** For a given s (a float, taken as the rational number that it is) let B = 2ᵇ be the
 width of a cell such that 32 ≤ s/B < 64 (B = 1 for s < 64). A round draws a 64-bit word and reads
@@ -36,10 +35,9 @@ decided by as many further bits as it takes, against bounds on r·exp(−k²/(2s
 of growing precision (Python's `Decimal.exp` is correctly rounded).
 
 **The bits** are those of `blurfit.randomness.bits`, at a distance from chance of less than 2⁻⁹⁸ for
-the 2¹⁶ numbers that `add` draws at once, so of less than 2⁻⁷⁴ for a million million of them. That
-is negligible against the thousandth of δ that is kept back for discrete noise.
-
-How many rounds a draw takes depends on the noise and not on what it will be added to.
+the 2¹⁶ numbers that `add` draws at once, so of less than 2⁻⁷⁴ for a million million of them:
+negligible against the thousandth of δ that is kept back for discrete noise. How many rounds a draw
+takes depends on the noise and not on what it will be added to.
 
 **Sums.** The sum of n such k is as good as one discrete Gaussian of variance ns²: the logarithms of
 their probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is
@@ -50,13 +48,10 @@ negligible from s = 3 on.
 deviation σ/√counts for each number, √quorum times what one contributor adds.
 
 *Exactly*: a sum of N screened submissions stays below 2⁵³ steps if N times the largest number of
-steps that the screen lets in does, so no sum was rounded before D is added; whether that is so
-follows from public facts, and not from what anybody sent. Between two databases sums are words mod
-2⁶⁴, and nothing is rounded at all.
-
-*Once*: a store draws D in the transaction that fixes whose sums it is added to, and keeps it: a
-retry adds the same D (`blurfit.store.release`, `blurfit.store.joint`). Whoever learns from
-files keeps what was released. What was drawn and lost before that was seen by nobody.
+steps that the screen lets in does, so no sum was rounded before D is added. Between two databases
+sums are words mod 2⁶⁴, and nothing is rounded at all. *Once*: a store draws D in the transaction
+that fixes whose sums it is added to, and keeps it: a retry adds the same D
+(`blurfit.store.release`, `blurfit.store.joint`). Whoever learns from files keeps what was released.
 """
 
 import math
@@ -141,11 +136,7 @@ def _counts(peak: int, heights: np.ndarray[tuple[int], np.dtype[np.float64]]) ->
 
 
 def draw(ratio: float, count: int) -> IntArray:
-    """`count` independent whole numbers from the discrete Gaussian with s = `ratio`.
-
-    >>> draw(1000.0, 5).shape
-    (5,)
-    """
+    """Draw `count` independent whole numbers from the discrete Gaussian with s = `ratio`."""
     cells = cells_of(ratio)
     found, kept = _round(cells, bits.words(count))
     again = np.flatnonzero(~kept)
@@ -267,11 +258,8 @@ CHUNK = 2**16
 def add(
     values: npt.ArrayLike, scale: npt.ArrayLike, step: float, *, out: FloatArray | None = None
 ) -> FloatArray:
-    """Return value + step·k, k a whole number with Pr[k] ∝ exp(−k²/(2s²)), s = scale/step.
-
-    Exactly so: s is the rational number that the two floats are, and every random choice has the
-    probability that it should have (`blurfit.randomness.noise`, with the proof). A
-    person's record and a table of a million draw from this one law.
+    """Return value + step·k, k a whole number with Pr[k] ∝ exp(−k²/(2s²)), s = scale/step: exactly
+    so, as s is the rational number that the two floats are.
 
     The discrete Gaussian gives the same concentrated privacy as the continuous one of that scale
     (Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", 2020); where
@@ -281,8 +269,7 @@ def add(
         values: multiples of `step`, as `to_grid` makes them, below 2⁵² steps.
         scale: σ, one number, or one for each place along the last axis.
         step: the grid's spacing, a power of two.
-        out: where to write, a C-contiguous float64 array; `values` itself saves the memory of a
-            second table.
+        out: where to write, a C-contiguous float64 array; it may be `values` itself.
 
     >>> blurred = add([0.25, -1.5], scale=3.0, step=0.25)
     >>> bool((blurred % 0.25 == 0).all())
@@ -290,7 +277,12 @@ def add(
     """
     given = np.asarray(values, dtype=np.float64)
     ratios = _ratios(scale, step, given.shape)
-    result = _room_for(given, out)
+    result = np.empty(given.shape) if out is None else out
+    if result.shape != given.shape or result.dtype != np.float64 or not result.flags.c_contiguous:
+        raise InvalidValueError(
+            f"Expected out to be a C-contiguous float64 array of shape {given.shape}, but it is "
+            f"{result.dtype} of shape {result.shape}."
+        )
     width = max(1, ratios.size)
     rows, blurred_rows = given.reshape(-1, width), result.reshape(-1, width)
     groups = [
@@ -316,10 +308,8 @@ def to_grid(values: npt.ArrayLike, step: float, *, toward_zero: bool) -> FloatAr
     Towards zero no |value| ever grows, so neither does a norm, and what is proved from a bound on
     it stays proved. Otherwise to the nearest multiple (even ones for ties).
 
-    >>> to_grid([0.9, -0.9, 0.3], 0.5, toward_zero=True).tolist()
-    [0.5, -0.5, 0.0]
-    >>> to_grid([0.9, -0.9, 0.3], 0.5, toward_zero=False).tolist()
-    [1.0, -1.0, 0.5]
+    >>> [to_grid([0.9, -0.9, 0.3], 0.5, toward_zero=one).tolist() for one in (True, False)]
+    [[0.5, -0.5, 0.0], [1.0, -1.0, 0.5]]
     """
     steps = _steps(np.asarray(values, dtype=np.float64), step)
     whole = np.trunc(steps) if toward_zero else np.rint(steps)
@@ -331,9 +321,6 @@ def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
 
     u does not depend on the value, so given u this rounds as `to_grid` does, with other places at
     which it jumps: two values end up at most one step further apart than they are.
-
-    >>> set(to_grid_at_random([0.75] * 1000, 0.5).tolist()) == {0.5, 1.0}
-    True
     """
     steps = _steps(np.asarray(values, dtype=np.float64), step)
     drawn = (bits.words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)
@@ -343,13 +330,8 @@ def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
 def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
     """Fill a grid's gaps: value + fine·k, k uniform in [−step/(2·fine), step/(2·fine)).
 
-    Each value is a multiple of `step` and becomes a multiple of `fine`, both powers of two. It does
-    not depend on anything but the value, so it is post-processing and costs no privacy. Without
-    bias, because there are 2ᵏ choices.
-
-    >>> spread = dither(np.zeros(1000), step=1.0, fine=2.0**-20)
-    >>> bool((np.abs(spread) <= 0.5).all() and len(set(spread.tolist())) > 900)
-    True
+    Each value is a multiple of `step` and becomes a multiple of `fine`, both powers of two: post-
+    processing, which costs no privacy. Without bias, because there are 2ᵏ choices.
     """
     given = np.asarray(values, dtype=np.float64)
     _in_steps(given, step)
@@ -362,21 +344,13 @@ def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
 
 
 def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
-    """Draw an identifier for each of so many submissions: (count, 16) bytes.
-
-    >>> new_identifiers(3).shape
-    (3, 16)
-    """
+    """Draw an identifier for each of so many submissions: (count, 16) bytes."""
     whole(count=count)
     return np.frombuffer(bits.octets(16 * count), dtype=np.uint8).reshape(count, 16)
 
 
 def new_secret() -> str:
-    """Draw 256 bits, from which a receipt's identifiers follow (`blurfit.messages.submissions`).
-
-    >>> len(new_secret())
-    64
-    """
+    """Draw 256 bits, from which a receipt's identifiers follow (`blurfit.messages.submissions`)."""
     return bits.octets(32).hex()
 
 
@@ -440,17 +414,6 @@ def _ratios(scale: npt.ArrayLike, step: float, shape: tuple[int, ...]) -> FloatA
     return np.asarray(scales.astype(np.float64) / step)
 
 
-def _room_for(values: FloatArray, out: FloatArray | None) -> FloatArray:
-    if out is None:
-        return np.empty(values.shape)
-    if out.shape != values.shape or out.dtype != np.float64 or not out.flags.c_contiguous:
-        raise InvalidValueError(
-            f"Expected out to be a C-contiguous float64 array of shape {values.shape}, but it is "
-            f"{out.dtype} of shape {out.shape}."
-        )
-    return out
-
-
 def database_steps(agreement: Agreement, draws: int = 1) -> IntArray:
     """Draw D in steps of the grid, fresh at each call: (draws, width)."""
     found = np.empty((draws, agreement.width), dtype=np.int64)
@@ -471,10 +434,8 @@ def database_words(agreement: Agreement) -> WordArray:
 def with_database_noise(
     agreement: Agreement, totals: Totals, drawn: WordArray | None = None
 ) -> Totals:
-    """Return the totals of whole submissions with D in them; as they are where the agreement has
-    none.
-
-    `drawn` is a D that `words` drew before; without it a fresh one is drawn.
+    """Return the totals of whole submissions with D in them, `drawn` before by `database_words` or
+    now; as they are where the agreement has none.
     """
     if not agreement.database_noise:
         return totals
