@@ -145,7 +145,7 @@ def test_everything_at_once(path) -> None:
         journal.record(Portion(4, 3, (second,)))
         assert not journal.finished()
         assert list(journal.pending()) == [Portion(0, 4, (first,)), Portion(4, 3, (second,))]
-        journal.acknowledge_all()
+        journal.acknowledge()
         assert journal.finished()
         assert journal.blurred() == 7
         assert not list(journal.pending())

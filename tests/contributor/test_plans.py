@@ -100,7 +100,7 @@ def others_fill(world: Alone | Both) -> None:
 
 
 def test_one_record_goes_to_each_database_once(person, world, ways) -> None:
-    person.check(world.plan)
+    person.agreed(world.plan.fingerprint)
     first = world.current()
     receipt = person.contribute(world.plan.fingerprint, RECORD)
     assert receipt.fingerprint == first.fingerprint
@@ -187,7 +187,7 @@ def test_another_plan_than_one_was_invited_to_is_refused(person, world, ways) ->
     assert person.agreed(world.name) == world.plan
     ways[-1].answers = {"/document": joint_plan(quorum=61).to_json().encode()}
     with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
-        person.check(world.plan)
+        person.agreed(world.plan.fingerprint)
 
 
 def test_a_wave_of_one_plan_is_not_taken_for_another_plan_s(person, world, ways) -> None:

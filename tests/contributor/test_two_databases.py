@@ -65,7 +65,7 @@ def blurred(stores, agreement) -> np.ndarray:
 
 def test_each_database_gets_its_share(agreement, stores, ways) -> None:
     with reached(agreement, ways) as client:
-        client.check(agreement)
+        client.agreed(agreement.fingerprint)
         receipt = client.contribute(agreement, PERSON)
     assert receipt.services == tuple(url for _, url in TWO)
     assert receipt.fingerprint == agreement.fingerprint

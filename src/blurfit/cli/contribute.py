@@ -105,7 +105,7 @@ def contribute(
         common.watched("blur and send") as watch,
         bf.Client.of(agreed, to, patience=patience) as client,
     ):
-        client.check(agreed)
+        client.agreed(agreed.fingerprint)
         options |= {"receipt": receipt, "progress": watch, "waiting": waiting.update}
         rows = client.contribute_table(agreed, table, invitations=tokens, **options)
     counted = "rows" if person is None else "people"

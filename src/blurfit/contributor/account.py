@@ -11,18 +11,16 @@ agreement, or plan of waves, a keyed hash of all rows is kept,
 which is the same in any order of the rows, in CSV or Parquet, and says nothing without the key
 (32 random bytes). Single rows are not remembered: two people may give the same answers, and a file
 of hashes of single rows could be searched for them. *What it does not see:* a table with a row more
-or less is another table to it, and so is a copy on another machine or under another account. There
-it is the contributor's part not to blur anyone twice: put new records into a file of their own.
+or less, or a copy on another machine or under another account. There it is the contributor's part
+not to blur anyone twice: put new records into a file of their own.
 
-**The ledger** says to whom rows were sent, when, with what promise, and what it adds up to: facts
-that are in agreements anyway, no answers, no numbers that were sent. For tables, and for a person's
-part in a plan, an entry is written before the first part leaves; single records that a program
-sends without a plan are its own affair. Somebody who is in all of the collections has what
-`blurfit.budget` adds: the releases of Gaussian mechanisms are √Σμ_i²-GDP together, exactly; of
-others ε and δ are added, so that the total holds at the δ that was asked for and theirs together.
-All waves of a plan are one entry of that sum, with the largest μ among them, since each person is
-in one wave. Promises about different neighbours do not add up, and are told apart. This is about
-what is published; against a database that keeps single submissions their own μ count.
+**The ledger** says to whom rows were sent, when, with what promise: facts that are in agreements
+anyway, no answers, no numbers that were sent. For tables, and for a person's part in a plan, an
+entry is written before the first part leaves; single records that a program sends without a plan
+are its own affair. Somebody who is in all of the collections has what `blurfit.budget` adds. All
+waves of a plan are one entry of that sum, with the largest μ among them, since each person is in
+one wave. Promises about different neighbours do not add up, and are told apart. This is about what
+is published; against a database that keeps single submissions their own μ count.
 """
 
 import hashlib
@@ -141,12 +139,8 @@ class Account:
         return sum(int.from_bytes(found.digest()) for found in hashes) % 2**256
 
     def claim(self, fingerprint: str, rows: int, journal: str) -> None:
-        """Remember that a journal blurs these rows; refuse if another one did before.
-
-        Args:
-            fingerprint: the agreement's, or the plan's if there is one (`Agreement.once`).
-            rows: what `hashed` gives for the whole table.
-            journal: the journal's identity.
+        """Remember that a journal blurs these rows, as `hashed` for the whole table, under what is
+        agreed (`Agreement.once`); refuse if another one did before.
         """
         with self._opened() as file:
             names = (fingerprint, f"{rows:064x}")
@@ -200,24 +194,20 @@ def total(entries: Iterable[Entry], delta: float = DELTA) -> dict[Neighbours, Ex
 
     The promises of other mechanisms than Gaussian ones have a δ each, which is added to `delta`.
     """
-    all_of_them = list(entries)
+    spent: dict[Neighbours, dict[str, Expense]] = {relation: {} for relation in NEIGHBOURS}
+    for one in entries:
+        before = spent[one.neighbours].get(one.once)
+        if before and (one.mu or 0.0) <= before.mu:
+            continue
+        kept = {"epsilon": one.epsilon, "delta": one.delta} if one.mu is None else {"mu": one.mu}
+        spent[one.neighbours][one.once] = Expense(one.title, **kept)
     found: dict[Neighbours, Expense] = {}
-    for relation in NEIGHBOURS:
-        spent: dict[str, Expense] = {}
-        for one in all_of_them:
-            before = spent.get(one.once)
-            if one.neighbours != relation or (before and (one.mu or 0.0) <= before.mu):
-                continue
-            spent[one.once] = (
-                Expense(one.title, epsilon=one.epsilon, delta=one.delta)
-                if one.mu is None
-                else Expense(one.title, mu=one.mu)
-            )
-        at = delta + math.fsum(one.delta for one in spent.values())
-        if spent and at < 1:
+    for relation, each in spent.items():
+        at = delta + math.fsum(one.delta for one in each.values())
+        if each and at < 1:
             budget = Budget(epsilon=1.0, delta=at)
-            budget.expenses.extend(spent.values())
+            budget.expenses.extend(each.values())
             found[relation] = budget.spent()
-        elif spent:  # which promises nothing
+        elif each:  # which promises nothing
             found[relation] = Expense("all", epsilon=math.inf, delta=1.0)
     return found

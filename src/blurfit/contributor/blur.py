@@ -2,9 +2,8 @@
 
     record ─ schema ─► columns ─ agreement ─► exact numbers ─ grid, noise ─► message(s)
 
-Raw values stop here. A submission is a random identifier, the agreement's fingerprint and blurred
-numbers; nothing else about the record leaves. There is no seed: reproducible noise is no
-protection, and lives in `blurfit.simulation` alone.
+Raw values stop here: a submission is a random identifier, the agreement's fingerprint and blurred
+numbers. There is no seed: reproducible noise is no protection, and lives in `blurfit.simulation`.
 
 **Two databases** get a share each, so that neither learns anything from its own:
 
@@ -25,14 +24,14 @@ of `calibration.local`.
 *Nothing is lost.* Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement makes sure
 of (`blurfit.agreement.terms`). So the sums are those of one database, to the last bit.
 
-*With proofs* (`Agreement.proofs`) the numbers are shared bit by bit in a field instead, with a
-proof that they are short (`blurfit.proofs.prio3`): the first database gets the bits less a mask and
-its half of the proof, the second the seed of the mask and of its own half. What the two tell each
-other when they verify can be made up from nothing as well (`blurfit.proofs.flp`), so all of this
-stands, as far as nobody can tell TurboSHAKE128 from a random function.
+*With proofs* (`Agreement.proofs`) the numbers are shared digit by digit in a field instead, with a
+proof that they are short (`blurfit.proofs.prio3`): the first database gets the digits less a mask
+and its half of the proof, the second the seed of both. What the two tell each other when they
+verify can be made up from nothing as well (`blurfit.proofs.flp`), so all of this stands, as far as
+nobody can tell TurboSHAKE128 from a random function.
 
-A seed is drawn for each record and used once. If a record were shared twice under two identifiers,
-it would be counted twice: `blurfit.contributor.journal` keeps what was drawn until both have it.
+A seed is drawn for each record and used once: `blurfit.contributor.journal` keeps what was drawn
+until both have it.
 """
 
 import os
@@ -88,11 +87,9 @@ def perturb(
     A record gives a `Submission`, a table `Submissions`. Their identifiers are random, or follow
     from a `secret` with which they can be withdrawn later (`blurfit.messages.submissions`).
     """
-    agreement.verify(allow_unproved=allow_unproved)
-    _refuse_if_shared(agreement)
+    _require_whole(agreement, allow_unproved=allow_unproved)
     exact = exact_of(agreement, records, people)
-    names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
-    found = blur(agreement, exact, names)
+    found = blur(agreement, exact, _named(secret, exact))
     return found if exact.ndim > 1 else next(iter(found))
 
 
@@ -100,16 +97,23 @@ def perturb_table(
     agreement: Agreement, table: Any, *, people: Any = None, allow_unproved: bool = False
 ) -> Submissions:
     """Blur many records that one party may see, as `perturb` does: each row is a person's, or
-    `people` names whose it is.
-
-    Each number gets the noise that `perturb` would draw; what is returned is always a table.
+    `people` names whose it is. What is returned is always a table.
     """
-    agreement.verify(allow_unproved=allow_unproved)
-    _refuse_if_shared(agreement)
+    _require_whole(agreement, allow_unproved=allow_unproved)
     if people is None:
         require_whose(agreement)
     whose = None if people is None else codes_of_people(people)
     return blur(agreement, agreement.exact(table, whose))
+
+
+def _require_whole(agreement: Agreement, *, allow_unproved: bool) -> None:
+    """Verify an agreement; of two databases nobody gets a blurred record in one piece."""
+    agreement.verify(allow_unproved=allow_unproved)
+    if agreement.databases:
+        raise InfeasibleError(
+            "Expected an agreement with trust='one': under this one a record is shared between "
+            "two databases, with blurfit.Client or `blurfit contribute`."
+        )
 
 
 def exact_of(agreement: Agreement, records: Any, people: Any = None) -> FloatArray:
@@ -147,9 +151,8 @@ def blur(
     agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
 ) -> Submissions:
     """Blur what `Agreement.exact` gave, (width,) or (n, width), under an agreement that was
-    verified: the last step of `perturb`. Identifiers that are not given are random.
-
-    Where trust is shared nobody but `share_exact` may see the result as it is.
+    verified; identifiers that are not given are random. Where trust is shared nobody but
+    `share_exact` may see the result.
     """
     rows = np.atleast_2d(exact)
     numbers = np.empty((len(rows), agreement.width))
@@ -184,13 +187,8 @@ def named(secret: str, start: int, rows: int) -> ByteArray:
     return identifiers_of(secrets_of(secret, start, start + rows))
 
 
-def _refuse_if_shared(agreement: Agreement) -> None:
-    """Refuse two-database agreements: nobody gets a blurred record in one piece."""
-    if agreement.databases:
-        raise InfeasibleError(
-            "Expected an agreement with trust='one': under this one a record is shared between "
-            "two databases, with blurfit.Client or `blurfit contribute`."
-        )
+def _named(secret: str | None, exact: FloatArray) -> ByteArray | None:
+    return None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
 
 
 def message_of_one(agreement: Agreement, record: Any, secret: str) -> Messages:
@@ -206,9 +204,7 @@ def message_of_one(agreement: Agreement, record: Any, secret: str) -> Messages:
 def messages_of(
     agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
 ) -> Messages:
-    """Blur what `Agreement.exact` gave, under an agreement that was verified: a message for each
-    database.
-    """
+    """Blur what `Agreement.exact` gave, under a verified agreement: a message for each database."""
     if agreement.databases:
         return share_exact(agreement, exact, identifiers).to_bytes()
     return (blur(agreement, exact, identifiers).to_bytes(),)
@@ -239,8 +235,7 @@ def share(agreement: Agreement, records: Any, *, secret: str | None = None) -> S
     agreement.verify()
     agreement.share_layout("seed")  # refuses an agreement that shares nothing
     exact = exact_of(agreement, records)
-    names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
-    return share_exact(agreement, exact, names)
+    return share_exact(agreement, exact, _named(secret, exact))
 
 
 def share_exact(

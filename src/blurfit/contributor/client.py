@@ -16,24 +16,21 @@ them has open. While two databases publish a wave there is none, and the client 
 first and the share only once the seed has arrived: whoever gives up half-way leaves random bytes
 behind, so that the first database has nobody to leave out of its sums, and refuses a set that
 leaves many out (`blurfit.store.joint`). A record counts when both have it; until then the same
-bytes are sent again, since a record that was blurred anew would count twice. A wave closes at the
-second database first, so whoever is late is refused where the seed goes. If the wave closes later
-while a record is on its way, it is left out and said so (`blurfit.contributor.journal` has the
-proof that it must not be blurred again).
+bytes are sent again. A wave closes at the second database first, so whoever is late is refused
+where the seed goes. If the wave closes later while a record is on its way, it is left out and said
+so (`blurfit.contributor.journal` has the proof that it must not be blurred again).
 
-**One person's part in a plan** is remembered. A single record has a journal of its own, in the
-account's folder (`blurfit.contributor.account`), under a keyed hash of the plan and of the person's
-name: the folder does not say whose it is. It keeps the bytes until they are received, and the fact
-for ever. So whoever calls again after an answer was lost sends the same bytes, to the wave that
-they were blurred for, and whoever took part is told so. A lot decides in which wave a person takes
-part (`blurfit.agreement.waves`): that of the invitation, or where anyone may take part the person's
-own coin, which the journal remembers. Whoever comes before their wave is asked to come back, and
-whoever comes after it is told that it is complete.
+**One person's part in a plan** is remembered, in a journal of its own in the account's folder
+(`blurfit.contributor.account`), under a keyed hash of the plan and of the person's name: the folder
+does not say whose it is. It keeps the bytes until they are received, and the fact for ever. So
+whoever calls again after an answer was lost sends the same bytes, to the wave that they were
+blurred for, and whoever took part is told so. A lot decides in which wave a person takes part
+(`blurfit.agreement.waves`): whoever comes before it is asked to come back, and whoever comes after
+it is told that it is complete.
 
-Who a person is cannot be told from their answers, which others may share. It is a name that the
-program gives, and by default the account: one account, one person. A program that contributes for
-several people names each of them. Another account or machine is another person here; against those
-the plan has invitations.
+Who a person is cannot be told from their answers. It is a name that the program gives, and by
+default the account. Another account or machine is another person here; against those the plan has
+invitations.
 """
 
 import hashlib
@@ -129,7 +126,7 @@ class Client(Closeable):
                 f"{' and '.join(named_there)}."
             )
         found = cls(*(named_there or [url or ""]), **options)
-        found._first(agreed)
+        found._known(agreed.first())
         return found
 
     def close(self) -> None:
@@ -146,16 +143,12 @@ class Client(Closeable):
         for exchange in self.exchanges:
             found = read_agreed(exchange.get(f"{path_of(fingerprint)}/document"))
             found.verify(fingerprint)
-        self._first(found)
+        self._known(found.first())
         return found
 
     def agreement(self, fingerprint: str) -> Agreement:
         """Return what a record is to be blurred under now, verified: see `agreed` and `current`."""
         return self.current(self.agreed(fingerprint))
-
-    def check(self, agreed: Agreed) -> None:
-        """Make sure that every database has this very agreement, or plan."""
-        self.agreed(agreed.fingerprint)
 
     def current(self, agreed: Agreed) -> Agreement:
         """Return what a record is to be blurred under now: the agreement, or the open wave's.
@@ -165,7 +158,15 @@ class Client(Closeable):
         there is patience, and NotCertifiedError if what they announce does not follow.
         """
         if isinstance(agreed, Agreement):
-            return self._known(self._still_open(agreed))
+            if (wave := agreed.wave) is not None:
+                path = path_of(agreed.fingerprint)
+                states = {decoded(one.get(path)).get("state") for one in self.exchanges}
+                if states != {"collecting"}:
+                    raise WaveClosedError(
+                        f"Wave {wave.number} has closed, and nothing was blurred or sent. "
+                        f"Contribute under the plan {wave.plan}: it tells which wave collects now."
+                    )
+            return self._known(agreed)
         deadline = time.monotonic() + self.patience
         while True:
             found = [self._announced(exchange, agreed) for exchange in self.exchanges]
@@ -190,23 +191,6 @@ class Client(Closeable):
         """At least how many have contributed: a service rounds the count for strangers."""
         return int(decoded(self.exchanges[0].get(path_of(agreement.fingerprint)))["count"])
 
-    def goes_on(self, plan: Plan) -> bool:
-        """Tell whether waves of a plan are released by themselves, and it is not held or paused."""
-        state = decoded(self.exchanges[0].get(path_of(plan.fingerprint)))["state"]
-        return bool(state == "collecting")
-
-    def _still_open(self, agreement: Agreement) -> Agreement:
-        """An agreement; if it is a wave's, one that still collects everywhere."""
-        if (wave := agreement.wave) is not None:
-            path = path_of(agreement.fingerprint)
-            states = {decoded(exchange.get(path)).get("state") for exchange in self.exchanges}
-            if states != {"collecting"}:
-                raise WaveClosedError(
-                    f"Wave {wave.number} has closed, and nothing was blurred or sent. Contribute "
-                    f"under the plan {wave.plan}: it tells which wave collects now."
-                )
-        return agreement
-
     def _announced(self, exchange: Exchange, plan: Plan) -> Agreement:
         """The wave that a database says collects now, if it follows from plan and releases."""
         path = path_of(plan.fingerprint)
@@ -227,10 +211,6 @@ class Client(Closeable):
                 f"one is for {' and '.join(self.services)}: Client.of(agreement) makes it."
             )
         return self._agreements.setdefault(agreement.fingerprint, agreement)
-
-    def _first(self, agreed: Agreed) -> Agreement:
-        """What was agreed on, or the first wave of it; for other databases it is refused."""
-        return self._known(agreed.first())
 
     def _under(self, fingerprint: str) -> Agreement:
         """The agreement of something that was blurred."""
@@ -260,7 +240,7 @@ class Client(Closeable):
         """
         if isinstance(agreed, str):
             agreed = self.agreed(agreed)
-        first = self._first(agreed)
+        first = self._known(agreed.first())
         services = _Services(self, agreed, self._each([[one] for one in invitations]))
         if first.wave is not None:
             return self._take_part(agreed, record, person, services)
@@ -274,12 +254,10 @@ class Client(Closeable):
         """Blur and send every row of a CSV or Parquet file; how many rows were sent is returned.
 
         Whatever happens in between, each row is blurred once and counted once: run it again, and it
-        goes on. Under a plan a lot decides which wave each row is in; rows of later waves wait
-        until it is run again (`blurfit.contributor.sending`).
-        `invitations` has a list for each database, with one for each row, if the collection needs
-        them; the other options are those of `blurfit.contributor.sending.send_table`.
+        goes on (`blurfit.contributor.sending`, whose `send_table` has the other options).
+        `invitations` has a list for each database, with one for each row, if they are needed.
         """
-        first = self._first(agreed)
+        first = self._known(agreed.first())
         first.verify()
         services = _Services(self, agreed, self._each(invitations))
         return send_table(first, table, services, **options)
@@ -332,16 +310,10 @@ class Client(Closeable):
     def _take_part(
         self, agreed: Agreed, record: Any, person: str, services: "_Services"
     ) -> Receipt:
-        """See to it that a person's record is sent to a wave of a plan, once.
-
-        Raises:
-            ConflictError: they took part before.
-            OtherGroupError: it is not their group's turn.
-            WaveClosedError: it came too late for its wave, and is left out for good.
-            ClosedError: a wave that is said to collect takes nothing, and nothing of the record has
-                left.
+        """See to it that a person's record is sent to a wave of a plan, once: refuse who took part
+        before, whose group's turn it is not, and what came too late for its wave.
         """
-        once, account = self._first(agreed).once, Account()
+        once, account = agreed.once, Account()
         name = hashlib.blake2b(f"{once}\n{person}".encode(), key=account.key, digest_size=16)
         path = account.folder / f"{name.hexdigest()}.journal"
         with Journal(path, once, services.kind, "", 1) as kept:
@@ -406,7 +378,9 @@ class _Services(Destination):
         wave, missing = self._collecting(self._agreed)
         deadline = time.monotonic() + min(self._client.patience, LONGEST_MOMENT)
         while missing <= 0 and wave.fingerprint not in self._waited:
-            if time.monotonic() >= deadline or not self._client.goes_on(self._agreed):
+            about = self._client.exchanges[0].get(path_of(self._agreed.fingerprint))
+            goes_on = decoded(about)["state"] == "collecting"  # it is neither held nor paused
+            if time.monotonic() >= deadline or not goes_on:
                 self._waited.add(wave.fingerprint)
                 break
             self._client.pause(PAUSE)

@@ -6,17 +6,16 @@ with.
     {"format": "blurfit-receipt", "version": 1, "services": ["https://…"], "secret": "…",
      "parts": [{"start": 0, "rows": 1, "under": fingerprint, "signatures": ["…"]}]}
 
-It names what somebody sent, so it is for them alone: whoever has it can withdraw, and tell which of
-the rows in a database are theirs. It has neither answers nor blurred numbers. Where the agreement
-names a key, an acknowledgement without its signature does not count; elsewhere signatures are null.
+Whoever has it can withdraw, and tell which of the rows in a database are theirs. It has neither
+answers nor blurred numbers. Where the agreement names a key, an acknowledgement without its
+signature does not count; elsewhere signatures are null.
 
-**To withdraw** what a receipt is for, every database that has it is asked. With one database a row
-is out when it has been withdrawn there. With two, a row counts where both have their share, so it
-is out as soon as one of them has withdrawn it, or never had it; the first is asked first, since it
-may leave out fewer (`blurfit.store.joint`). A database that is closed refuses, and one that is
-away says nothing: then the other's answer decides. So it does where one signed that it has a row,
-and now says that it never had it: no signature says that a row is nowhere, so the receipt counts.
-What got no answer anywhere may be asked for again: to withdraw twice is to withdraw once.
+**To withdraw**, every database is asked. With one database a row is out when it has been withdrawn
+there. With two, a row counts where both have their share, so it is out as soon as one of them has
+withdrawn it, or never had it; the first is asked first, since it may leave out fewer
+(`blurfit.store.joint`). A database that is closed refuses, and one that is away says nothing: then
+the other's answer decides. So it does where one signed that it has a row, and now says that it
+never had it. To withdraw twice is to withdraw once.
 
 **The journal.** A second blur of the same record would let the database average the noise away, and
 count the person twice. So a part of a table is written here before it is sent, as the very bytes
@@ -44,9 +43,8 @@ wave.* Proof that it must not be, and that it is not:
 them are ever blurred: 3 is all that happens to the others. ∎
 
 **Nobody is left out for having been slow.** A client asks which wave collects before it blurs, and
-a service takes the step to the next wave before it answers whoever filled the last one. So what is
-blurred is for an open wave, and rows of 3 are those on their way in the very moment when others
-fill it. A service that says "closed" for b has seen b, so even then 2 holds, word for word.
+a service takes the step to the next wave before it answers whoever filled the last one. So rows of
+3 are those on their way in the very moment when others fill the wave.
 
 **Two databases.** A part is two messages, and what goes to the second is seeds: fresh random bytes
 that have nothing to do with any record. The other message depends on records, and leaves only when
@@ -57,14 +55,14 @@ taken back (`take_back`). The second database closes a wave before the first doe
 nearly all who are late are refused. Once it is written down, 2 and 3 hold as above.
 
 If a receipt is asked for, the journal also holds its secret, from which identifiers follow
-(`blurfit.messages.submissions`), and the signatures so far: until the receipt is written.
-
-A single record's journal is one of a table with one row (`blurfit.contributor.client`).
+(`blurfit.messages.submissions`), and the signatures so far: until the receipt is written. A single
+record's journal is one of a table with one row (`blurfit.contributor.client`).
 """
 
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -234,10 +232,8 @@ def roles(agreement: Agreement) -> tuple[Role, ...]:
 def checked(
     found: Acknowledgement, keys: Sequence[str], fingerprint: str, role: Role, message: bytes
 ) -> str | None:
-    """Return the signature of an acknowledgement, if the agreement names keys.
-
-    An acknowledgement that is not signed by the right one is refused: whatever answered is not the
-    service that everyone agreed on, and nobody could hold it to its word.
+    """Return the signature of an acknowledgement, if the agreement names keys; refuse one that is
+    not by the right one, as nobody could hold the service to its word.
     """
     if not keys:
         return None
@@ -292,19 +288,16 @@ def withdraw(
             f"got {min(strangers) + 1}."
         )
     ways = transports or [None] * len(receipt.services)
-    exchanges = [
-        Exchange(url, patience=patience, transport=way, **options)
-        for url, way in zip(receipt.services, ways, strict=True)
-    ]
     found = WithdrawalOutcome()
-    try:
+    with ExitStack() as stack:
+        exchanges = [
+            stack.enter_context(closing(Exchange(url, patience=patience, transport=way, **options)))
+            for url, way in zip(receipt.services, ways, strict=True)
+        ]
         for part in receipt.parts:
             wanted = [row for row in range(part.start, part.stop) if rows is None or row in rows]
             for start in range(0, len(wanted), MOST_SUBMISSIONS):
                 _ask(receipt, part, wanted[start : start + MOST_SUBMISSIONS], exchanges, found)
-    finally:
-        for exchange in exchanges:
-            exchange.close()
     return found
 
 
@@ -496,9 +489,8 @@ class Journal:
 
     def agreements(self) -> set[str]:
         """Return the agreements that rows were blurred under, by fingerprint: waves of a plan."""
-        return {
-            str(one) for (one,) in self._file.execute("SELECT under FROM parts WHERE under <> ''")
-        }
+        query = "SELECT under FROM parts WHERE under <> ''"
+        return {str(one) for (one,) in self._file.execute(query)}
 
     def groups(self, draw: Callable[[], ByteArray]) -> ByteArray:
         """Return which wave of a plan each row is in: drawn once, and written down before
@@ -523,16 +515,11 @@ class Journal:
         """Keep what was blurred, on disk, before it is sent: from now on it may have left, unless
         that is yet to be written down (`leave`).
         """
-        self._file.execute("BEGIN")
-        self._file.execute(
-            "INSERT INTO parts VALUES (?, ?, 0, ?, ?)",
-            (part.start, part.rows, part.under, has_left),
-        )
-        self._file.executemany(
-            "INSERT INTO messages VALUES (?, ?, ?)",
-            [(part.start, place, message) for place, message in enumerate(part.messages)],
-        )
-        self._file.execute("COMMIT")
+        row = part.start, part.rows, part.under, has_left
+        messages = [(part.start, place, message) for place, message in enumerate(part.messages)]
+        with self._at_once() as file:
+            file.execute("INSERT INTO parts VALUES (?, ?, 0, ?, ?)", row)
+            file.executemany("INSERT INTO messages VALUES (?, ?, ?)", messages)
 
     def hand_over(
         self,
@@ -587,21 +574,23 @@ class Journal:
                 "Expected the newest part, of which nothing has left: a second blur of what may "
                 "have been seen would break the promise."
             )
-        self._file.execute("BEGIN")
-        for table in ("parts", "messages"):
-            self._file.execute(f"DELETE FROM {table} WHERE start = ?", (part.start,))
-        self._file.execute("COMMIT")
+        with self._at_once() as file:
+            for table in ("parts", "messages"):
+                file.execute(f"DELETE FROM {table} WHERE start = ?", (part.start,))
 
-    def acknowledge(self, part: Portion, signatures: Signatures = ()) -> None:
-        """Forget the bytes of a part that has been received; keep the fact, and the signatures of
-        those who have it, if there will be a receipt.
+    def acknowledge(self, part: Portion | None = None, signatures: Signatures = ()) -> None:
+        """Forget the bytes of a part that has been received, or of all of them; keep the fact, and
+        the signatures of those who have it, if there will be a receipt.
         """
-        given = [(part.start, place, one) for place, one in enumerate(signatures)]
-        self._forget("WHERE start = ?", (part.start,), given if self.secret is not None else [])
-
-    def acknowledge_all(self) -> None:
-        """Forget the bytes of all parts, which have been received together."""
-        self._forget("", ())
+        which, given = ("", ()) if part is None else ("WHERE start = ?", (part.start,))
+        kept = signatures if self.secret is not None else ()
+        with self._at_once() as file:
+            file.executemany(
+                "INSERT INTO signatures VALUES (?, ?, ?)",
+                [(*given, place, one) for place, one in enumerate(kept)],
+            )
+            file.execute(f"UPDATE parts SET acknowledged = 1 {which}", given)
+            file.execute(f"DELETE FROM messages {which}", given)
 
     def keep_secret(self) -> None:
         """Draw the secret of a receipt, before anything is blurred; one that is there stays."""
@@ -630,10 +619,9 @@ class Journal:
 
     def forget_secret(self) -> None:
         """Forget which submissions they were, once the receipt is in other hands."""
-        self._file.execute("BEGIN")
-        self._file.execute("DELETE FROM secrets")
-        self._file.execute("DELETE FROM signatures")
-        self._file.execute("COMMIT")
+        with self._at_once() as file:
+            file.execute("DELETE FROM secrets")
+            file.execute("DELETE FROM signatures")
         self.secret = None
 
     def finished(self) -> bool:
@@ -646,16 +634,11 @@ class Journal:
         self._file.close()
         self.path.unlink()
 
-    def _forget(
-        self,
-        which: str,
-        given: tuple[int, ...],
-        signatures: Sequence[tuple[int, int, str | None]] = (),
-    ) -> None:
+    @contextmanager
+    def _at_once(self) -> Iterator[sqlite3.Connection]:
+        """Write several things together, or none of them."""
         self._file.execute("BEGIN")
-        self._file.executemany("INSERT INTO signatures VALUES (?, ?, ?)", signatures)
-        self._file.execute(f"UPDATE parts SET acknowledged = 1 {which}", given)
-        self._file.execute(f"DELETE FROM messages {which}", given)
+        yield self._file
         self._file.execute("COMMIT")
 
     def __enter__(self) -> Self:

@@ -8,13 +8,13 @@ travel, handed over, and forgotten when it has been received. A run that was sto
 again: it hands over what the journal holds, which the receivers know by its identifiers if they
 have it already, and goes on with the first row that was not blurred.
 
-Under a plan of waves a lot decides which wave each row is in: the lot of its invitation, or where
+Under a plan of waves a lot decides which wave each row is in: that of its invitation, or where
 anyone may take part a coin of its own, which the journal remembers (`blurfit.agreement.waves`). The
-rows are sent group by group, and a destination moves on from wave to wave: it is asked before each
-part what that is to be blurred under. Rows of a later wave wait, and are sent when this is run
-again; rows of a wave that is over are left out, and nothing of them leaves. What the journal holds
-goes where it was blurred for, as it is; if that wave has closed, those rows are left out too, and
-`blurfit.contributor.journal` proves why they must be.
+rows are sent group by group, and a destination is asked before each part what that is to be blurred
+under. Rows of a later wave wait, and are sent when this is run again; rows of a wave that is over
+are left out, and nothing of them leaves. What the journal holds goes where it was blurred for, as
+it is; if that wave has closed, those rows are left out too (`blurfit.contributor.journal` proves
+why they must be).
 
 A **file** of submissions, which a party that holds a table (a hospital) writes before anything
 leaves, is a destination like services. It is there as a whole or not at all: parts wait in the
@@ -58,6 +58,14 @@ _PEOPLE = "\0people"  # beside the columns of a part: whose rows they are
 _TOOK_PART = (
     "These rows took part in {where}, and nobody takes part twice: they are in its sums, and "
     "nothing was sent now. Put other people's records into a file of their own."
+)
+_LATE = (
+    "{} rows were blurred for an earlier wave of this plan, which closed before they arrived. They "
+    "are left out: a second blur of what may have been seen would break the promise. "
+)
+_MISSED = (
+    "{} rows are in a group that was complete before they came. They are left out: nothing of them "
+    "was sent, and nobody can change groups. "
 )
 
 
@@ -107,8 +115,7 @@ def send_table(
         destination: where the parts go.
         journal: where to keep track; by default beside the table.
         person: the column that says whose row it is, under an agreement with diaries: each person
-            is sent once, with all their rows, in the order in which they first come. The table is
-            read as a whole.
+            is sent once, with all their rows. The table is read as a whole.
         other_people: the rows are those of other people than a table's that was blurred before,
             though all of their answers are the same.
         receipt: where to write what proves that the rows were stored, and lets their sender
@@ -132,11 +139,21 @@ def send_table(
         rows = source.count
     elif rows > 1:
         require_whose(agreement)
-    _require_invitations(agreement, destination, rows)
+    names = [f"of {one.name} " for one in agreement.databases] or [""]
+    each = zip(destination.invitations, names, strict=False)  # a file needs none
+    destination.invitations = [invitations_for(rows, some, name) for some, name in each]
+    if agreement.wave and any(destination.invitations) and not destination.moves_on:
+        groups = groups_of(agreement, destination.invitations, rows)
+        require_group(agreement.wave, groups.tolist())
     place = Path(journal) if journal else default_journal(Path(table), agreement)
     with Journal(place, agreement.once, destination.kind, file.digest(), rows) as kept:
         if not other_people:
-            _claim(account, agreement, known, kept)
+            try:
+                account.claim(agreement.once, known, kept.identity)
+            except ConflictError:
+                if kept.is_new:
+                    kept.discard()
+                raise
         if destination.kind == "file" and kept.agreements() - {agreement.fingerprint}:
             raise ConflictError(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
@@ -166,47 +183,19 @@ def send_table(
             if found.parts:  # else all came too late, and nobody has anything
                 found.save(receipt)
             kept.forget_secret()
-        missed += kept.left_out()
-        done = kept.blurred()
+        missed, done = missed + kept.left_out(), kept.blurred()
         if done < rows:
             later = zip(*np.unique(np.sort(groups)[done:], return_counts=True), strict=True)
             waiting({int(group): int(count) for group, count in later})
         elif destination.moves_on and not sent and not missed:
             raise ConflictError(_TOOK_PART.format(where="this plan"))
-        _tell_of_waves(agreement, kept, late, missed, moves_on=destination.moves_on)
+        words = f"{_LATE.format(late) if late else ''}{_MISSED.format(missed) if missed else ''}"
+        if words:
+            raise WaveClosedError(f"{words}All other rows have been sent, or wait.")
+        if done and not destination.moves_on and agreement.fingerprint not in kept.agreements():
+            raise ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
         progress(done, rows)
         return done - kept.left_out()
-
-
-def _tell_of_waves(
-    agreement: Agreement, kept: Journal, late: int, missed: int, *, moves_on: bool
-) -> None:
-    """Say so if rows came too late for their wave, or if all of them took part in another one."""
-    words = []
-    if late:
-        words.append(
-            f"{late} rows were blurred for an earlier wave of this plan, which closed before they "
-            "arrived. They are left out: a second blur of what may have been seen would break the "
-            "promise."
-        )
-    if missed:
-        words.append(
-            f"{missed} rows are in a group that was complete before they came. They are left out: "
-            "nothing of them was sent, and nobody can change groups."
-        )
-    if words:
-        raise WaveClosedError(f"{' '.join(words)} All other rows have been sent, or wait.")
-    if kept.blurred() and agreement.fingerprint not in kept.agreements() and not moves_on:
-        raise ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
-
-
-def _claim(account: Account, agreement: Agreement, known: int, kept: Journal) -> None:
-    try:
-        account.claim(agreement.once, known, kept.identity)
-    except ConflictError:
-        if kept.is_new:
-            kept.discard()
-        raise
 
 
 def _parts(
@@ -269,7 +258,6 @@ class _People:
 
     @classmethod
     def of(cls, file: TableFile, person: str) -> "_People":
-        """Read all of a table."""
         columns: dict[str, list[Any]] = {name: [] for name in file.names}
         for part in file.chunks():
             for name, values in part.items():
@@ -278,7 +266,6 @@ class _People:
         return cls(columns, codes, int(codes.max()) + 1)
 
     def chunks(self, people: int, *, skip: int = 0) -> Iterator[dict[str, Any]]:
-        """Return all rows of so many people at a time, and whose they are."""
         order = np.argsort(self.codes, kind="stable")
         starts = np.searchsorted(self.codes[order], np.arange(self.count + 1))
         for first in range(skip, self.count, people):
@@ -317,18 +304,6 @@ def default_journal(table: Path, agreement: Agreement) -> Path:
     return table.with_name(f"{table.name}.{agreement.once[:12]}.journal")
 
 
-def _require_invitations(agreement: Agreement, destination: Destination, rows: int) -> None:
-    """Refuse a table of so many rows, before any of it is blurred, if there are too few different
-    invitations of any database, or if they are for another wave than the one that was asked for.
-    """
-    names = [f"of {one.name} " for one in agreement.databases] or [""]
-    given = zip(destination.invitations, names, strict=False)  # a file needs none
-    destination.invitations = [invitations_for(rows, some, name) for some, name in given]
-    if agreement.wave and any(destination.invitations) and not destination.moves_on:
-        groups = groups_of(agreement, destination.invitations, rows)
-        require_group(agreement.wave, groups.tolist())
-
-
 def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> list[str]:
     """Return different invitations, at least as many as there are rows, or none at all."""
     different = list(dict.fromkeys(invitations))
@@ -344,13 +319,8 @@ def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> l
 
 
 def blur_table(agreement: Agreement, table: str | Path, out: str | Path, **options: Any) -> int:
-    """Blur every row of a CSV or Parquet file into a file of submissions; how many is returned.
-
-    Args:
-        agreement: what everyone agreed on; it is verified first.
-        table: a .csv, .xlsx or .parquet file with a column for each of the schema's.
-        out: a new .parquet or .arrow file.
-        options: those of `send_table`.
+    """Blur every row of a CSV or Parquet file into a new .parquet or .arrow file of submissions;
+    how many is returned. The agreement is verified first; options are those of `send_table`.
     """
     agreement.verify()
     path = Path(out)
@@ -378,15 +348,12 @@ class _File(Destination):
         return None
 
     def finish(self, journal: Journal, rows: int) -> None:
-        if journal.finished():
-            self._refuse_unless_there(journal, rows)
+        if not journal.finished():
+            with Writer(self._path, self._agreement.layout, held=True) as writer:
+                for part in journal.pending():
+                    writer.add(Submissions.from_bytes(*part.messages))
+            journal.acknowledge()
             return
-        with Writer(self._path, self._agreement.layout, held=True) as writer:
-            for part in journal.pending():
-                writer.add(Submissions.from_bytes(*part.messages))
-        journal.acknowledge_all()
-
-    def _refuse_unless_there(self, journal: Journal, rows: int) -> None:
         if self._path.exists():
             with open_submissions(self._path, self._agreement.layout) as written:
                 if written.all_rows() == rows:
