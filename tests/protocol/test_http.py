@@ -154,14 +154,6 @@ def test_who_never_answers_is_given_up_after_the_patience_and_named(clock) -> No
     assert len(network.requests) == len(clock.waits) + 1
 
 
-def test_without_patience_there_is_one_attempt(clock) -> None:
-    network = Network(httpx.ConnectError("refused"))
-    with over(network, clock, patience=0.0) as service, pytest.raises(ServiceError, match=URL):
-        service.post("/x", b"body")
-    assert len(network.requests) == 1
-    assert not clock.waits
-
-
 def test_who_is_busy_for_ever_is_given_up_with_what_it_said(clock) -> None:
     busy = problem(problems.TOO_MANY, "Wait a second.")
     with (
@@ -215,19 +207,6 @@ def test_a_redirection_is_not_followed_with_the_token(clock) -> None:
     ):
         service.post("/x")
     assert [str(sent.url) for sent in network.requests] == [f"{URL}/x"]
-
-
-@pytest.mark.parametrize(
-    ("cause", "kind"), PARTICULAR, ids=lambda x: getattr(x, "name", x.__class__.__name__)
-)
-def test_a_refusal_is_the_same_error_here_as_it_was_there(clock, cause, kind) -> None:
-    said, document = problems.of_error(cause("Expected less."))
-    assert said is kind
-    with over(Network(problem(kind, document.detail)), clock, patience=0.0) as service:
-        with pytest.raises(cause) as refusal:
-            service.get("/x")
-        assert type(refusal.value) is cause
-        assert str(refusal.value) == document.detail
 
 
 def test_every_error_has_a_problem_of_its_own_or_never_leaves_a_service() -> None:

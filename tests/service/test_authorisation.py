@@ -119,11 +119,3 @@ def test_it_changes_with_who_comes(service) -> None:
     assert (before["people"], before["disagree"], after["disagree"]) == (150, False, True)
     unknown = client.get(f"/collections/{'0' * 64}/halves", headers=given["administrator"])
     assert unknown.status_code == 404
-
-
-def test_strangers_see_nothing_of_it_in_the_state(service) -> None:
-    client, _ = service
-    send(client, 0.0)
-    state = client.get(f"/collections/{AGREEMENT.fingerprint}").json()
-    assert "halves" not in state
-    assert "disagree" not in str(state)

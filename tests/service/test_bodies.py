@@ -146,31 +146,6 @@ def test_unfinished_bodies_make_room_for_those_who_send_less() -> None:
     assert budget == Allowance(total=1000), "all of it was given back"
 
 
-def test_a_collection_has_three_quarters_of_it_whoever_sends() -> None:
-    budget = Allowance(total=1000)
-    with budget.reserve("192.0.2.1", "a") as first, budget.reserve("192.0.2.2", "a") as second:
-        first.take(400)
-        second.take(350)
-        with pytest.raises(RequestError, match="at once"):
-            second.take(1)
-        with budget.reserve("192.0.2.2", "b") as other:
-            other.take(100)
-    assert budget == Allowance(total=1000)
-
-
-def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> None:
-    limits = Limits(requests_per_second=0, bytes_in_flight=2 * agreement.layout.size)
-    with TestClient(Service(store, limits)) as client:
-        store.open(agreement)
-        path = f"/collections/{agreement.fingerprint}"
-        answer = send(client, path, perturb_table(agreement, PEOPLE).to_bytes())
-        refused(answer, 503, "busy", "again later")
-        assert int(answer.headers["retry-after"]) >= 1
-        for _ in range(3):
-            one = perturb(agreement, {"age": 30, "income": 20})
-            assert send(client, path, one.to_bytes()).status_code == 200
-
-
 def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> None:
     path = opened(http, agreement)
     threads = []

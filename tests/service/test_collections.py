@@ -10,18 +10,14 @@ from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.errors import instant
 from blurfit.model.course import follows, learn_plan
-from blurfit.protocol.http import JSON, path_of
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol.http import JSON
 from blurfit.service import endpoints
 from blurfit.service.app import Limits, Service
-from support.closings import let_pass
-from support.lots import invitations
 from support.plans import people, plan, rows
 from support.requests import ADMINISTRATOR, as_json, opened, refused, send
 from support.stores import PEOPLE, propose, whatever_it_keeps
 
 PLAN = plan("label", waves=2, quorum=60, admission="anyone")
-INVITED = plan("label", waves=2, quorum=60)
 FIRST, SECOND = PLAN.quorums
 HERE = f"/collections/{PLAN.fingerprint}"
 EVERYONE = people(70, 4)
@@ -137,6 +133,10 @@ def test_several_waves_go_on_by_themselves(http) -> None:
     assert first == PLAN.first()
     kept = blurred(first, 0, FIRST)
     wave = f"/collections/{first.fingerprint}"
+    assert do(http, "hold").json()["state"] == "held"
+    refused(do(http, "close"), 409, "infeasible", "Hold the plan")
+    refused(do(http, "publish", wave), 409, "infeasible", "a wave of")
+    assert do(http, "resume").json()["state"] == "collecting"
     assert send(http, wave, kept).json() == {"accepted": FIRST, "new": FIRST}
     second = current(http)  # whoever was answered finds the next wave open
     published = [PublishedMoments.from_json(text) for text in texts(http)]
@@ -179,18 +179,6 @@ def texts(http: TestClient) -> list[str]:
 
 
 @ONE_OR_SEVERAL
-def test_nothing_is_released_below_a_quorum(http, agreed) -> None:
-    path = opened(http, agreed)
-    wave = current(http, agreed)
-    sent(http, wave, 0, wave.quorum - 1)
-    assert http.get(f"{path}/releases").text == "[]"
-    refused(do(http, "publish", path), 409, "below-quorum")
-    refused(http.get(f"/collections/{wave.fingerprint}/moments"), 404, "not-published")
-    assert current(http, agreed) == wave
-    assert http.get(path).json()["state"] == "collecting"
-
-
-@ONE_OR_SEVERAL
 def test_a_pause_takes_nothing_until_it_ends(http, agreed) -> None:
     """What is sent meanwhile may come again, and counts once; what was known is acknowledged."""
     path = opened(http, agreed)
@@ -209,69 +197,6 @@ def test_a_pause_takes_nothing_until_it_ends(http, agreed) -> None:
     assert do(http, "publish", path).status_code == 200
     refused(do(http, "pause", path), 409, "closed")
     refused(do(http, "resume", path), 409, "closed")
-
-
-def test_held_and_resumed(http, agreement) -> None:
-    opened(http, PLAN)
-    first = current(http)
-    assert do(http, "hold").json()["state"] == "held"
-    sent(http, first, 0, FIRST)
-    sent(http, first, FIRST, FIRST + 3)  # it goes on collecting
-    assert current(http) == first
-    assert do(http, "resume").json()["state"] == "collecting"
-    eventually(http, f"{HERE}/agreement", lambda answer: answer.text != first.to_json())
-    assert http.get(HERE).json()["waves"][0]["count"] == FIRST + 3
-    alone = opened(http, agreement)
-    refused(do(http, "hold", alone), 409, "infeasible", "blurfit pause")
-
-
-def test_ended_early_with_the_best_model_so_far(http) -> None:
-    opened(http, PLAN)
-    sent(http, current(http), 0, FIRST)
-    second = current(http)
-    sent(http, second, FIRST, FIRST + 5)
-    refused(do(http, "close"), 409, "infeasible", "Hold the plan")
-    for wave in (PLAN.first(), second):  # a wave is steered by its plan
-        refused(do(http, "publish", path_of(wave.fingerprint)), 409, "infeasible", "a wave of")
-    model = do(http, "publish")
-    assert model.status_code == 200, model.text
-    assert PublishedModel.from_json(model.text).count == FIRST
-    assert do(http, "publish").text == model.text == http.get(f"{HERE}/model").text
-    status = http.get(HERE).json()
-    assert status["reason"] == "Its administrator ended it after wave 1 of 2."
-    assert [one["state"] for one in status["waves"]] == ["released", "dropped"]
-    refused(sent(http, second, 50, 51), 409, "wave-closed")
-    refused(http.get(f"{HERE}/agreement"), 409, "closed", "Its administrator ended it")
-    refused(do(http, "hold"), 409, "closed")
-    refused(do(http, "invitations", json={"hashes": [hashed("a").hex()]}), 409, "infeasible")
-
-
-def test_nobody_is_invited_to_two_waves(http) -> None:
-    path = opened(http, INVITED)
-    first = current(http, INVITED)
-    tokens = [*invitations(INVITED, 1, FIRST), *invitations(INVITED, 2, 2)]
-    hashes = {"hashes": [hashed(one).hex() for one in tokens]}
-    answer = do(http, "invitations", path, json=hashes)
-    assert answer.json() == {"accepted": FIRST + 2, "new": FIRST + 2}
-    early = sent(http, first, 20, 21, **{"blurfit-invitation": tokens[-1]})
-    refused(early, 409, "other-group", "group 2, which comes later")
-    body = blurred(first, 0, FIRST)
-    given = {"blurfit-invitation": ",".join(tokens[:FIRST])}
-    assert send(http, f"/collections/{first.fingerprint}", body, **given).status_code == 200
-    second = current(http, INVITED)
-    again = sent(http, second, 0, 1, **{"blurfit-invitation": tokens[0]})
-    refused(again, 403, "not-invited", "have been used")
-    other = sent(http, second, 20, 21, **{"blurfit-invitation": tokens[-1]})
-    assert other.json() == {"accepted": 1, "new": 1}
-    for place in (path, f"/collections/{second.fingerprint}"):  # a plan's means its newest wave
-        good = [
-            http.get(f"{place}/invitation", headers={"blurfit-invitation": one}).json()["usable"]
-            for one in tokens[-2:]
-        ]
-        assert good == [True, False]
-    # stored, and only not known to be: acknowledged, with an invitation that is long used
-    stored = send(http, f"/collections/{first.fingerprint}", body, **given)
-    assert stored.json() == {"accepted": FIRST, "new": 0}
 
 
 # ---- dates
@@ -294,32 +219,6 @@ def test_the_date_is_set_at_opening_and_moved_by_the_administrator(http, agreed)
     refused(http.post(f"{path}/until", content=body, headers=as_json()), 401, "unauthorised")
 
 
-def test_after_its_date_a_collection_refuses_kindly(http, store, agreement) -> None:
-    path = opened(http, agreement, until="2096-01-31")
-    table = perturb_table(agreement, PEOPLE).to_bytes()
-    assert send(http, path, table).json() == {"accepted": 40, "new": 40}
-    let_pass(store, agreement.fingerprint)
-    late = perturb(agreement, {"age": 1, "income": 2}).to_bytes()
-    refused(send(http, path, late), 409, "date-closed", "took submissions until 2001-09-09")
-    assert send(http, path, table).json() == {"accepted": 40, "new": 0}
-    assert http.get("/collections").json()[0]["state"] == "closed"
-    refused(move(http, path, '{"until": null}'), 409, "closed", "closed for good")
-    assert do(http, "publish", path).status_code == 200
-
-
-def test_several_waves_end_by_themselves_when_their_date_comes(http, store) -> None:
-    opened(http, PLAN, until="2096-01-31")
-    sent(http, current(http), 0, FIRST)
-    assert current(http).wave.number == 2
-    let_pass(store, PLAN.fingerprint)
-    refused(http.get(f"{HERE}/agreement"), 409, "date-closed")
-    with TestClient(Service(store, Limits(requests_per_second=0), look_every=0.05)) as another:
-        status = eventually(another, HERE, lambda answer: answer.json()["state"] == "ended").json()
-    assert status["state"] == "ended"
-    assert status["reason"] == "Its date came after 1 of its 2 waves."
-    refused(move(http, HERE, '{"until": null}'), 409, "closed")
-
-
 # ---- what is refused
 
 
@@ -335,16 +234,9 @@ def test_what_is_not_there(http) -> None:
     refused(http.get("/collections/a/b/c/submissions"), 405, "method-not-allowed")
     refused(http.delete("/collections"), 405, "method-not-allowed")
     refused(http.put(f"{UNKNOWN}/submissions"), 405, "method-not-allowed")
-    for body in (b"{}", b"[]", b"x"):
+    for body in (b"{}", b"[]", b"x", PLAN.first().to_json()):  # a wave is opened by its plan
         answer = http.post("/collections", content=body, headers=ADMINISTRATOR | as_json())
         refused(answer, 400, "invalid")
-
-
-@whatever_it_keeps
-def test_waves_are_opened_by_their_plan(http) -> None:
-    headers = ADMINISTRATOR | as_json()
-    answer = http.post("/collections", content=PLAN.first().to_json(), headers=headers)
-    refused(answer, 400, "invalid", "open the plan")
 
 
 def test_which_of_two_databases_this_is_must_be_said(http) -> None:
@@ -359,6 +251,8 @@ def test_which_of_two_databases_this_is_must_be_said(http) -> None:
         refused(http.post("/collections", content=body, headers=headers), 400, "invalid", "--as")
         whole = http.post("/collections?role=first", content=PLAN.to_json(), headers=headers)
         refused(whole, 400, "invalid", "names no second database")
+        third = http.post("/collections?role=third", content=body, headers=headers)
+        refused(third, 400, "invalid", "'third'")
         assert http.post("/collections?role=second", content=body, headers=headers).is_success
         answer = do(http, "publish", f"/collections/{shared.fingerprint}")
         refused(answer, 404, "not-published", "One")

@@ -42,18 +42,6 @@ def store(agreement):
         yield kept
 
 
-def test_all_who_come_together_are_stored_together(store, agreement, monkeypatch) -> None:
-    groups = []
-    receive = store.receive
-    monkeypatch.setattr(
-        store,
-        "receive",
-        lambda f, arrivals: (groups.append(len(arrivals)), receive(f, arrivals))[1],
-    )
-    assert collect(store, agreement, rows(agreement, 50)) == [1] * 50
-    assert groups == [50]
-
-
 def test_a_bad_one_is_refused_alone(store, agreement) -> None:
     bodies = rows(agreement, 5)
     bodies[2] = bodies[2][:-8] + np.array([np.nan]).tobytes()

@@ -59,6 +59,11 @@ def test_no_other_page_may(both) -> None:
         answer = preflight(http, fingerprint, origin)
         assert answer.status_code == 405
         assert "access-control-allow-origin" not in answer.headers
+    asked = http.options(
+        f"/collections/{agreement.fingerprint}/invitation", headers={"origin": TWO[1][1]}
+    )
+    assert asked.headers["access-control-allow-methods"] == "GET"
+    assert asked.headers["access-control-allow-headers"].lower() == "blurfit-invitation"
     state = http.get(f"/collections/{agreement.fingerprint}", headers={"origin": TWO[1][1]})
     assert state.headers["access-control-allow-origin"] == TWO[1][1]  # how many there are
     for path in ("/agreement", "/model", "/peer/identifiers", "/publish"):

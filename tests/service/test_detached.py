@@ -20,19 +20,6 @@ def test_the_answer_and_the_error_come_back() -> None:
         asyncio.run(run_in_daemon_thread(fails))
 
 
-def test_it_runs_beside_the_loop() -> None:
-    """The loop goes on while the work waits for it."""
-
-    async def both() -> str:
-        gate = threading.Event()
-        waiting = asyncio.ensure_future(run_in_daemon_thread(lambda: gate.wait(30)))
-        await asyncio.sleep(0)
-        gate.set()
-        return f"opened: {await waiting}"
-
-    assert asyncio.run(both()) == "opened: True"
-
-
 def test_whoever_gives_up_is_not_answered() -> None:
     async def gives_up() -> None:
         gate = threading.Event()

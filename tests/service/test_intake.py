@@ -1,9 +1,7 @@
 """Submissions in both forms: what is taken, what is refused, and that answers tell nothing."""
 
-import itertools
 import json
 import logging
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +14,7 @@ from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol.http import BINARY, JSON
 from blurfit.protocol.tokens import hashed, new_token
-from blurfit.service import intake as collector
 from blurfit.service.app import Limits, Service
-from blurfit.service.intake import Collector
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, opened, refused, send
 from support.stores import PEOPLE, SCHEMA
@@ -140,42 +136,3 @@ def test_when_storage_fails_nothing_is_acknowledged(agreement, tmp_path, caplog)
             kept._engine.dispose()
             assert client.get(path).json()["count"] == 0
             assert send(client, path, batch).json()["new"] == 9000
-
-
-def test_many_at_once_are_grouped_and_each_is_answered(store, agreement, monkeypatch) -> None:
-    sizes, third, submitted = [], threading.Event(), itertools.count(1)
-    receive, submit = store.receive, Collector.submit
-
-    def received(collection, arrivals) -> list:
-        assert third.wait(300)  # however slowly they come, two of them wait together
-        sizes.append(len(arrivals))
-        return receive(collection, arrivals)
-
-    def counted(*given) -> object:
-        if next(submitted) == 3:
-            third.set()
-        return submit(*given)
-
-    monkeypatch.setattr(store, "receive", received)
-    monkeypatch.setattr(Collector, "submit", counted)
-    monkeypatch.setattr(collector, "SECONDS_TO_STORE", 600.0)
-    ones = list(perturb_table(agreement, PEOPLE))
-    with TestClient(Service(store, Limits(requests_per_second=0), linger=0.05)) as client:
-        path = opened(client, agreement)
-        answers: list[int] = []
-        threads = [
-            threading.Thread(
-                target=lambda one=one: answers.append(
-                    send(client, path, one.to_bytes()).json()["new"]
-                )
-            )
-            for one in ones
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert answers == [1] * 40
-        assert client.get(path).json()["count"] == 40
-    assert len(sizes) < 40
-    assert sum(sizes) == 40

@@ -4,17 +4,15 @@ import asyncio
 import logging
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import httpx2 as httpx
-import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb_table
-from blurfit.errors import InfeasibleError, ServiceError, StorageError
+from blurfit.errors import StorageError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
-from blurfit.protocol.tokens import hashed
 from blurfit.service import peers as module
 from blurfit.service.answers import Signatory
 from blurfit.service.app import Limits, Service
@@ -25,7 +23,7 @@ from support import sharing
 from support.closings import let_pauses_pass
 from support.joint_plans import both, joint_plan
 from support.plans import fill, people, plan, rows
-from support.requests import ADMINISTRATOR, TOKEN, send
+from support.requests import send
 from support.sharing import TWO
 from support.stores import propose, whatever_it_keeps
 
@@ -62,36 +60,6 @@ def test_what_another_process_stored_is_seen_by_looking(store) -> None:
     with TestClient(Service(store, look_every=0.02)):
         fill(store, PLAN.first(), 0, FIRST)  # past this service
         until(store, second_is_open)
-
-
-def test_ended_early_at_one_service_while_another_takes_it_forward(place) -> None:
-    """Whoever asks gets the one model, at whatever moment the other service is."""
-    with Store(place) as one, Store(place) as other:
-        one.appoint(hashed(TOKEN))
-        one.open(PLAN)
-        with TestClient(Service(one, NO_LIMITS, look_every=0.01)), ExitStack() as stack:
-            asking = [Service(other, NO_LIMITS, look_every=0.01), Service(other, NO_LIMITS)]
-            clients = [stack.enter_context(TestClient(service)) for service in asking]
-            answers: list[list[str]] = [[], []]
-
-            def publish(client: TestClient, found: list[str]) -> None:
-                while True:
-                    path = f"/collections/{NAME}/publish"
-                    answer = client.post(path, headers=ADMINISTRATOR)
-                    found.append(f"{answer.status_code} {answer.text}")
-                    if "below-quorum" not in found[-1]:
-                        return
-
-            pairs = zip(clients, answers, strict=True)
-            threads = [threading.Thread(target=publish, args=pair) for pair in pairs]
-            for thread in threads:
-                thread.start()
-            fill(one, PLAN.first(), 0, FIRST)
-            for thread in threads:
-                thread.join()
-        (model,) = {found[-1] for found in answers}
-        assert model == f"200 {one.model(NAME)}"
-        assert len(one.releases(NAME)) == 1
 
 
 def test_arrivals_are_acknowledged_although_the_step_fails(store, monkeypatch) -> None:
@@ -140,14 +108,6 @@ def test_others_write_while_something_is_learned(store, monkeypatch) -> None:
         done.set()
         sending.join(300)
         until(store, second_is_open)
-
-
-@whatever_it_keeps
-def test_what_is_collected_by_hand_asks_for_nothing(store, monkeypatch) -> None:
-    agreement = propose()
-    store.open(agreement)
-    monkeypatch.setattr(store, "due", lambda: 1 // 0)
-    asyncio.run(Jobs(store, Signatory(store)).stored(store.collection(agreement.fingerprint)))
 
 
 # ---- with the other database
@@ -201,31 +161,6 @@ def test_what_fails_is_tried_again_later_and_less_often(caplog, monkeypatch) -> 
         assert "is done" in caplog.text
         two.check()
         assert two.states() == [["released", "collecting"]] * 2
-
-
-def test_sooner_when_more_have_come() -> None:
-    quorum = joint_plan().quorums[0]
-    with both(joint_plan()) as two, reachable(two.second) as options:
-        jobs = Jobs(two.first, Signatory(two.first), PEER, options)
-        two.send(quorum - 1)
-        two.send(1, sides=(0,))
-        assert driven(jobs) == ["advance"]  # one is missing there
-        assert driven(jobs) == []
-        two.send(1)
-        assert driven(jobs) == ["advance"], "somebody has come since"
-        assert driven(jobs) == ["tell"]
-        two.check()
-
-
-def test_nobody_leads_without_a_secret_nor_ends_alone() -> None:
-    with both(joint_plan()) as two:
-        two.send(joint_plan().quorums[0])
-        course = two.first.course(two.name)
-        with pytest.raises(InfeasibleError, match="--peer-token-file"):
-            Jobs(two.first, Signatory(two.first)).publish(course)
-        with pytest.raises(ServiceError, match="Nothing has ended"):
-            Jobs(two.first, Signatory(two.first), PEER, AWAY).publish(course)
-        assert two.states() == [["collecting", "planned"]] * 2
 
 
 def test_signatures_are_asked_for_until_both_have_signed() -> None:

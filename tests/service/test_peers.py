@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import httpx2 as httpx
 import numpy as np
@@ -32,12 +32,10 @@ from blurfit.store.blocks import held_identifiers
 from blurfit.store.joint import digest_of
 from blurfit.store.store import Store
 from support.joint_plans import joint_plan
-from support.lots import toss
 from support.plans import people, rows, written
 from support.requests import ADMINISTRATOR, TOKEN, as_json, refused
 from support.services import NO_LIMIT, PEER, two_services
-from support.sharing import Direct, arrival, counted, marked, new_agreement, send
-from support.sharing import opened as opened_at
+from support.sharing import arrival, counted, marked, new_agreement
 from support.stores import whatever_it_keeps
 
 OCTETS = {"content-type": "application/octet-stream"}
@@ -193,25 +191,6 @@ def test_several_waves_signed_by_both(place, tmp_path) -> None:
             client.current(plan)
 
 
-def test_held_resumed_and_ended_early_at_the_leading_side(place, tmp_path, monkeypatch) -> None:
-    with serving(place, tmp_path) as two:
-        plan, (first, second) = two.plan, two.databases
-        assert first.hold(plan)["state"] == "held"
-        until(lambda: [one[0] for one in two.states()] == ["held", "held"])
-        table = written(tmp_path / "people.csv", rows(people(25, 4), 0, 25), COLUMNS)
-        toss(monkeypatch, 1)
-        with Client.of(plan) as client:
-            assert client.contribute_table(plan, table) == 25  # it goes on collecting
-        assert two.states() == [["held", "collecting", "planned"]] * 2
-        first.resume(plan)
-        until(lambda: two.states() == [["collecting", "released", "collecting"]] * 2)
-        model = first.publish(plan)
-        assert model.count == 25
-        until(lambda: two.states() == [["ended", "released", "dropped"]] * 2)
-        assert second.model(plan).to_json() == model.to_json()
-        assert second.publish(plan).to_json() == model.to_json()
-
-
 def test_proofs_are_verified_over_http_and_garbage_is_left_out(
     place, tmp_path, monkeypatch
 ) -> None:
@@ -257,14 +236,6 @@ def test_only_its_own_share_is_taken_by_each(two) -> None:
         answer = client.post(f"{two.path}/submissions", content=b"{}", headers=as_json())
         refused(answer, 415, "unsupported-media-type")
     assert [store.count(two.agreement) for store in two.stores] == [0, 0]
-
-
-def test_a_role_is_needed_and_stays(two) -> None:
-    body = {"content": two.agreement.to_json(), "headers": ADMINISTRATOR | as_json()}
-    refused(two.first.post("/collections", **body), 400, "invalid", "--as first")
-    refused(two.first.post("/collections?role=second", **body), 409, "conflict", "'first'")
-    refused(two.first.post("/collections?role=third", **body), 400, "invalid", "third")
-    assert two.first.post("/collections?role=first", **body).status_code == 200
 
 
 @pytest.mark.parametrize("waves", [1, 2])
@@ -330,6 +301,8 @@ def test_what_the_other_asks_is_checked(two) -> None:
     assert len(two.second.get(f"{path}/identifiers", headers=two.other).content) == 5 * 16
     strange = two.second.get(f"{path}/identifiers?after=xyz", headers=two.other)
     refused(strange, 400, "invalid", "xyz")
+    proofs = two.second.post(f"{path}/proofs", content=bytes(16), headers=OCTETS | two.other)
+    refused(proofs, 400, "invalid", "this one has none")
     refused(ask("digest=12&count=5"), 400, "invalid", "64 hexadecimal")
     refused(ask(f"digest={digest}&count=-5"), 400, "invalid", "-5")
     everyone, two_of_them = bytes([0b11111000]), bytes([0b00011000])
@@ -380,31 +353,6 @@ def test_a_sum_that_was_found_before_is_not_told_while_the_plan_is_held(place, t
         assert ask().content == found.content
 
 
-def test_two_databases_collect_by_invitation_unless_agreed_otherwise(two) -> None:
-    """Neither can tell people from contributors whom the other one has invented."""
-    for client, role in ((two.first, "first"), (two.second, "second")):
-        agreement = replace(new_agreement(), admission="invited")
-        answer = client.post(
-            f"/collections?role={role}",
-            content=agreement.to_json(),
-            headers=ADMINISTRATOR | as_json(),
-        )
-        assert answer.json()["invited"] is True
-        sent = client.post(
-            f"/collections/{agreement.fingerprint}/submissions",
-            content=getattr(marked(agreement, 1), role).to_bytes(),
-            headers={"content-type": BINARY},
-        )
-        refused(sent, 403, "not-invited")
-
-
-@whatever_it_keeps
-def test_there_are_no_proofs_to_verify_where_nobody_proves_anything(two) -> None:
-    proofs = f"{two.path}/peer/proofs"
-    answer = two.second.post(proofs, content=bytes(16), headers=OCTETS | two.other)
-    refused(answer, 400, "invalid", "this one has none")
-
-
 # ---- what the first makes of the answers
 
 
@@ -425,38 +373,17 @@ def answering(content: object) -> Iterator[tuple[RemotePeer, object]]:
             yield peer, wave
 
 
-def test_sums_are_whole_numbers_of_64_bits() -> None:
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        *(({"sums": sums}, ServiceError) for sums in ([str(2**64)], ["-1"], ["1.5"], 7)),
+        *(({"x": 1}, ServiceError), ({"digest": "11" * 32}, NotCertifiedError)),
+        ({"count": 6}, NotCertifiedError),
+    ],
+)
+def test_sums_are_whole_numbers_of_64_bits_over_the_set_that_was_asked_for(change, refusal) -> None:
     message = {"digest": "00" * 32, "count": 5, "sums": ["0", str(2**64 - 1), "7"]}
     with answering(message) as (peer, wave):
         assert peer.masks(wave, bytes(32), 5, NOBODY).tolist() == [0, 2**64 - 1, 7]
-
-
-@pytest.mark.parametrize(
-    "change", [{"sums": [str(2**64)]}, {"sums": ["-1"]}, {"sums": ["1.5"]}, {"sums": 7}, {"x": 1}]
-)
-def test_other_sums_are_refused(change) -> None:
-    message = {"digest": "00" * 32, "count": 5, "sums": []} | change
-    with answering(message) as (peer, wave), pytest.raises(ServiceError, match="Expected sums"):
+    with answering(message | change) as (peer, wave), pytest.raises(refusal, match="Expected sums"):
         peer.masks(wave, bytes(32), 5, NOBODY)
-
-
-@pytest.mark.parametrize("change", [{"digest": "11" * 32}, {"count": 6}])
-def test_sums_over_another_set_are_refused(change) -> None:
-    message = {"digest": "00" * 32, "count": 5, "sums": []} | change
-    with answering(message) as (peer, wave), pytest.raises(NotCertifiedError, match="over the set"):
-        peer.masks(wave, bytes(32), 5, NOBODY)
-
-
-def test_too_few_sums_are_refused_and_may_be_asked_for_again() -> None:
-    class Short(Direct):
-        def masks(self, wave, digest, count, left_out):
-            return super().masks(wave, digest, count, left_out)[:-1]
-
-    agreement = new_agreement()
-    with Store() as first, Store() as second:
-        peer = opened_at(agreement, first, second)
-        send(agreement, first, second, *range(4))
-        second.close_collection(agreement.fingerprint)
-        with pytest.raises(NotCertifiedError, match="Expected 5 sums"):
-            first.publish_text(agreement.fingerprint, Short(first, second))
-        assert first.publish_text(agreement.fingerprint, peer)

@@ -29,12 +29,6 @@ def test_it_answers_for_as_long_as_the_block_lasts(tmp_path) -> None:
         httpx.get(f"{url}/healthz", trust_env=False, verify=False, timeout=300)
 
 
-def test_options_are_uvicorns() -> None:
-    with Store() as store:
-        assert not configured(Service(store)).access_log
-        assert configured(Service(store), access_log=True).access_log
-
-
 def test_whoever_serves_keeps_the_handlers_of_logs_that_were_there() -> None:
     class Owner(logging.StreamHandler):
         """Closes its stream when it is closed, as some libraries' do."""

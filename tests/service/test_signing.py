@@ -23,7 +23,6 @@ from support.stores import PEOPLE, SCHEMA, propose
 PRIVATE = new_key(), new_key()
 KEYS = [Signer(one).key for one in PRIVATE]
 SIGNED = propose(signing_keys=KEYS[:1])
-PEER = "a-secret-of-both-databases-for-tests"
 
 
 @pytest.fixture
@@ -69,16 +68,6 @@ def test_receipts_and_what_is_published_are_signed_and_stay_so(store) -> None:
                 "/collections", content=other.to_json(), headers=ADMINISTRATOR | as_json()
             )
             refused(answer, 409, "infeasible", KEYS[0])
-
-
-def test_nobody_keeps_for_ever_what_is_not_signed_yet(store) -> None:
-    store.add(SIGNED, perturb(SIGNED, PEOPLE))
-    store.publish(SIGNED)
-    for key, kept in ((None, "no-cache"), (PRIVATE[0], "immutable"), (None, "immutable")):
-        with TestClient(Service(store, signing_key=key)) as http:
-            for name in ("model", "moments"):
-                answer = http.get(f"/collections/{SIGNED.fingerprint}/{name}")
-                assert kept in answer.headers["cache-control"]
 
 
 class Meddling(httpx.BaseTransport):

@@ -1,7 +1,6 @@
 """What the pages are made of, and the headers that they come with; `tests/browser` opens them."""
 
 import asyncio
-import gzip
 import re
 import subprocess
 import sys
@@ -48,18 +47,6 @@ def test_pages_come_with_a_strict_policy(path: str) -> None:
     assert "default-src 'none'" in policy
     assert re.findall(r"https?:|\*|data:|blob:", policy) == []
     assert answer.headers["referrer-policy"] == "no-referrer"
-
-
-def test_files_are_compressed_and_asked_after() -> None:
-    plain = get("/pages/noise.js", **{"accept-encoding": "identity"})
-    assert plain.text == FILES["noise.js"].plain.decode()
-    compressed = get("/pages/noise.js", **{"accept-encoding": "gzip"})
-    assert compressed.headers["content-encoding"] == "gzip"
-    assert compressed.text == plain.text  # httpx unpacks it
-    assert len(FILES["noise.js"].compressed) < len(plain.content) / 2
-    assert gzip.decompress(FILES["noise.js"].compressed) == plain.content
-    again = get("/pages/noise.js", **{"if-none-match": plain.headers["etag"]})
-    assert (again.status_code, again.content) == (304, b"")
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "home.html", "..%2Fservice.py", "%00"])

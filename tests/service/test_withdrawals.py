@@ -25,7 +25,6 @@ from support.stores import PEOPLE, propose
 
 PRIVATE = new_key(), new_key()
 KEYS = [Signer(one).key for one in PRIVATE]
-PEER = "a-secret-of-both-databases-for-tests"
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol.tokens import hashed, new_token
-from blurfit.schema.schema import Numeric, Schema
 from blurfit.store import arrivals, blocks
 from blurfit.store.arrivals import Arrival, Group, receive_new
 from blurfit.store.collections import taking
@@ -29,7 +28,6 @@ from blurfit.store.store import Store
 from support.stores import arrival as arrival_of
 from support.stores import propose, totals_of
 
-SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
 
 
@@ -66,16 +64,6 @@ def test_the_model_is_that_of_the_sums(agreement, place) -> None:
     expected = learn(agreement, totals_of(agreement, batch, more))
     assert model.count == 47
     assert model.to_json() == expected.to_json(), "to the last bit"
-
-
-def test_the_order_and_the_grouping_do_not_show(agreement, place) -> None:
-    batch = perturb_table(agreement, PEOPLE)
-    ones = list(batch)
-    with Store(place) as together, Store() as apart:
-        together.add(agreement, batch)
-        for one in reversed(ones):
-            apart.add(agreement, one)
-        assert together.publish(agreement).to_json() == apart.publish(agreement).to_json()
 
 
 def test_sent_twice_is_counted_once(agreement, place) -> None:
@@ -182,21 +170,6 @@ def test_published_once_and_closed(agreement, place) -> None:
         assert kept.model(agreement.fingerprint) == first.to_json()
         assert kept.status(agreement.fingerprint).state == "published"
         assert kept.count(agreement) == 59
-
-
-def test_moments_are_shown_once_published(agreement, place) -> None:
-    batch = perturb_table(agreement, PEOPLE)
-    with Store(place) as kept:
-        kept.add(agreement, batch)
-        with pytest.raises(NotPublishedError):
-            kept.moments(agreement)
-        model = kept.publish(agreement)
-        shown = kept.moments(agreement)
-        assert shown.fingerprint == agreement.fingerprint
-        expected = totals_of(agreement, batch)
-        assert (shown.count, shown.sums.tolist()) == (40, expected.sums.tolist())
-        assert shown.fit().to_json() == model.to_json()
-        assert shown.to_json() == kept.moments_text(agreement.fingerprint)
 
 
 def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:

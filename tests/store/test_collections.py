@@ -72,14 +72,6 @@ def test_a_course_is_opened_once_and_found_as_it_was(store, document) -> None:
     assert abs(status.opened - time.time() / 3600) < 2
 
 
-def test_courses_are_listed_in_the_order_of_their_opening(store) -> None:
-    documents = [propose(quorum=30), PLAN, propose(quorum=25)]
-    assert store.statuses() == []
-    for document in documents:
-        store.open(document)
-    assert [one.fingerprint for one in store.statuses()] == [one.fingerprint for one in documents]
-
-
 @pytest.mark.parametrize("name", ["ab" * 32, "AB" * 32, "", "\x00", "ab" * 31, "é" * 64])
 def test_what_was_never_opened_is_unknown(store, name: str) -> None:
     """Also what a database would choke on, such as PostgreSQL on a zero byte."""
@@ -372,12 +364,6 @@ def test_a_plan_whose_date_comes_before_its_first_release_has_no_model(store) ->
 
 
 # ---- invitations
-
-
-def test_invitations_are_for_courses_that_need_them(store) -> None:
-    store.open(AGREEMENT)
-    with pytest.raises(InfeasibleError, match="lets anyone take part"):
-        store.invite(NAME, [b"0" * 32])
 
 
 def test_invitations_belong_to_the_course(store) -> None:

@@ -172,14 +172,6 @@ def notes(place):
         yield found
 
 
-def test_what_was_written_is_read_back_also_by_another(notes, place) -> None:
-    assert notes.write(note, text="first") == 5
-    with Transactions(place) as another:
-        assert another.read(all_notes) == ["first"]
-        another.write(note, "second")
-    assert notes.read(all_notes) == ["first", "second"]
-
-
 def test_a_step_that_fails_takes_the_others_back(notes) -> None:
     def half(connection: sa.Connection) -> None:
         note(connection, "lost")
@@ -313,22 +305,7 @@ def test_a_new_store_has_every_table(place) -> None:
         assert found == {table.name for table in database.metadata.sorted_tables}
 
 
-def test_what_is_there_already_is_left_alone(place) -> None:
-    with Store(place) as store, store._writing() as connection:
-        for value in (b"first", b"second"):
-            insert = database.insert_if_absent(connection, database.settings)
-            connection.execute(insert.values(name="name", value=value))
-        value = database.settings.c.value
-        kept = connection.scalar(sa.select(value).where(database.settings.c.name == "name"))
-        assert bytes(kept) == b"first"
-
-
 STEPS = range(len(database.MIGRATIONS))
-
-
-def test_a_new_store_has_taken_every_step(place) -> None:
-    with Store(place) as store, store._reading() as connection:
-        assert list(connection.scalars(sa.select(database.migrations.c.number))) == [*STEPS]
 
 
 def test_a_migration_is_taken_once_and_recorded_with_it(place, monkeypatch) -> None:

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from blurfit import Agreement, InfeasibleError, Store, perturb_table
+from blurfit import Agreement, Store, perturb_table
 from blurfit.messages.submissions import Submissions
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import Numeric, Schema
 from support.lying import climbing
-from support.sharing import new_agreement
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1, "delta": 1e-6}
@@ -112,11 +111,3 @@ def test_too_few_are_not_compared() -> None:
         store.open(AGREEMENT)
         found = store.compare_halves(AGREEMENT.fingerprint)
     assert found.told == "0 people are too few to compare one half with the other."
-
-
-def test_shares_are_never_compared() -> None:
-    agreement = new_agreement()
-    with Store() as store:
-        store.open(agreement, role="first")
-        with pytest.raises(InfeasibleError, match="holds shares"):
-            store.compare_halves(agreement.fingerprint)
