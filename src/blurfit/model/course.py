@@ -466,26 +466,23 @@ class Course:
             whole = replace(first, agreement=plan.in_all)
         else:
             whole = replace(first, count=sum(release.count for release in self.releases))
-            told = pooled([*self._earlier_hazards(), told])
+            each = [told]
+            for release in self.releases[1:-1]:
+                earlier = _chart_of(release)
+                assert isinstance(earlier, HazardMap)
+                with suppress(InfeasibleError):  # where the noise is too large
+                    each.insert(-1, hazard_estimates(earlier, wave_sums(release), alone=False))
+            told = pooled(each)
         sums = SurvivalModel.of(first).sums
         return LogisticSurvivalModel(first, sums, whole, told, kept_columns(plan.schema))
-
-    def _earlier_hazards(self) -> Iterator[Inference]:
-        """What waves between the first and the last tell, as far as noise lets them."""
-        for release in self.releases[1:-1]:
-            chart = _chart_of(release)
-            assert isinstance(chart, HazardMap)
-            with suppress(InfeasibleError):
-                yield hazard_estimates(chart, wave_sums(release), alone=False)
 
     @_taught()
     def model(self) -> PublishedModel:
         """Return the model after the waves so far: all of them, or fewer if it ended early.
 
-        A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
-        probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
-        Standard errors are those of the last wave, of the first where the others may have missed
-        people (`blurfit.learning.wave_inference.unseen`), or there is a reason why not.
+        A number has a line, a label log-odds, a count a log rate after a Newton wave and a line
+        before. Standard errors are those of the last wave, of the first where the others may have
+        missed people (`blurfit.learning.wave_inference.unseen`), or there is a reason why not.
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
@@ -540,7 +537,6 @@ def learn_plan(agreed: Agreed | HeldWaves, releases: Releases) -> PublishedModel
 
 
 def _model(course: Course) -> PublishedModel:
-    """The model of a plan of several waves."""
     plan, releases = course.plan, course.releases
     belief = course.beliefs[-1]
     if belief.task == "label":
@@ -549,12 +545,14 @@ def _model(course: Course) -> PublishedModel:
     inference, liars, refusal = _wave_inference(course)
     held = any(release.held for release in releases)  # then nobody contributed who could lie
     schema = plan.schema
+    weights = np.zeros((1, 1 + len(model_columns(schema))))  # 0 for last levels
+    weights[0, _places(plan)] = belief.coefficients
     whole = plan.in_all if isinstance(plan, HeldWaves) else None  # every row is in every wave
     return PublishedModel(
         agreement=whole or releases[-1].agreement,
         target=schema.target.name,
         features=schema.default_predictors(schema.target.name),
-        weights=_spread(plan, belief.coefficients)[None],
+        weights=weights,
         count=releases[-1].count if whole else sum(release.count for release in releases),
         method=_method(plan, len(releases)),
         link=link,
@@ -590,7 +588,6 @@ def _of_fit(model: PublishedModel, plan: HeldWaves) -> PublishedModel:
 
 
 def _method(plan: Waves, waves: int) -> str:
-    """What was done: kinds of waves, and where they share one μ, how much of μ² each had."""
     kinds = plan.kinds[:waves]
     if isinstance(plan, Plan):
         return f"waves: {', '.join(kinds)}"
@@ -614,7 +611,7 @@ def wave_sums(release: "PublishedMoments") -> WaveSums:
 
 
 def _first(plan: Waves, release: "PublishedMoments") -> Belief:
-    """Linear Bayes of the joint sums: quick, and good enough for a start."""
+    """Return linear Bayes of the joint sums: quick, and good enough for a start."""
     form = release.agreement.form
     if isinstance(form, EventForm):
         used = [form.kept.index(place) for place in kept_columns(plan.schema)]
@@ -639,7 +636,7 @@ def _chart_of(release: "PublishedMoments") -> Announced:
 def _wave_inference(
     course: Course,
 ) -> tuple[tuple[Inference, ...], tuple[dict[str, float | None], ...], str | None]:
-    """The last wave's errors in the user's units, with what liars could have done; or why not."""
+    """Return the last wave's errors in the user's units, and what liars could do; or why not."""
     plan, release = course.plan, course.releases[-1]
     if len(course.releases) == 1:
         return (), (), "The plan ended after its first wave; fit its release for standard errors."
@@ -667,7 +664,7 @@ def _wave_inference(
 
 
 def _of_everybody(course: Course) -> Inference:
-    """Wave 1's estimates, which cut nobody, allowing for uneven spread; or why there are none."""
+    """Return wave 1's estimates, which cut nobody, allowing for uneven spread; or refuse."""
     try:
         return infer(_joint_sums(course), uneven=True)
     except InfeasibleError:
@@ -681,14 +678,13 @@ def _of_everybody(course: Course) -> Inference:
 
 
 def _joint_sums(course: Course) -> Submodel:
-    """Wave 1's sums, without last levels."""
     schema = course.plan.schema
     kept = [schema.columns[one] for one in kept_columns(schema)]
     return course.releases[0].joint.submodel(schema.target.name, kept)
 
 
 def _last(course: Course, place: int) -> Collected | None:
-    """What a later wave's estimates of one column are made of; None of a gauge, and of hazards."""
+    """Return what a wave's estimates of one column are made of; None of a gauge, and of hazards."""
     release = course.releases[place]
     chart = _chart_of(release)
     if isinstance(chart, GaugeMap | HazardMap):
@@ -697,7 +693,7 @@ def _last(course: Course, place: int) -> Collected | None:
 
 
 def _doubt(course: Course) -> str | None:
-    """Which two waves tell the same coefficients and differ by more than chance, if any do.
+    """Tell which two waves have the same coefficients and differ by more than chance, if any do.
 
     A first wave and residual waves tell those of a line, Newton's those of a curve.
     """
@@ -721,7 +717,7 @@ def _doubt(course: Course) -> str | None:
 
 
 def _estimates(course: Course, place: int) -> Inference | None:
-    """What one wave tells, of (1, v) without last levels; None of a gauge."""
+    """Return what one wave tells, of (1, v) without last levels; None of a gauge."""
     if place == 0:
         return infer(_joint_sums(course))
     later = _last(course, place)
@@ -729,7 +725,7 @@ def _estimates(course: Course, place: int) -> Inference | None:
 
 
 def _pushed(course: Course) -> float:
-    """How many standard errors of the last map's start liars of the waves before can move it by.
+    """Return how many standard errors liars of the waves before can move the last map's start by.
 
     To first order. The start is a linear Bayes estimate, θ̂ = Kt, of posterior covariance P = (1 −
     KA)P₀(1 − KA)ᵀ + KVKᵀ, and V contains the noise, of deviation s in every direction: so a push T
@@ -741,14 +737,7 @@ def _pushed(course: Course) -> float:
     return math.sqrt(len(each)) * max(each)
 
 
-def _spread(plan: Waves, coefficients: FloatArray) -> FloatArray:
-    """Coefficients for (1, v) with all columns of v: 0 for last levels."""
-    found = np.zeros(1 + len(model_columns(plan.schema)))
-    found[_places(plan)] = coefficients
-    return found
-
-
 def _places(plan: Waves) -> list[int]:
-    """Where in (1, v) the coefficients of a plan's maps are."""
+    """Return where in (1, v) the coefficients of a plan's maps are."""
     columns = model_columns(plan.schema)
     return [0, *(1 + columns.index(place) for place in kept_columns(plan.schema))]

@@ -1,10 +1,7 @@
 """What a release with groups says of each of them, and of what differs between them.
 
     groups = moments.by_group()
-    groups.counts(), groups.mean("income"), groups["north"].table("sex")
-    models = groups.fit("income ~ age + hours")
-    models.differences("south")
-    groups.decompose("income ~ age + hours", "female", "male")
+    groups.fit("income ~ age + hours").differences("south")
     groups.pay_gap("income", "female", "male", "income ~ age + hours")
 
 Each group's sums stand in the release (`blurfit.theory.coded`), so all of this is post-processing,
@@ -125,8 +122,7 @@ class ByGroup:
     def fit(self, formula: str | None = None, *, confidence: float = 0.95) -> "GroupModels":
         """Return a model in each group, with the covariance between any two of them.
 
-        Groups of which the noise is too large are left out, and `hidden` says why; if all are, that
-        is refused.
+        Groups of which the noise is too large are left out, and `hidden` says why.
         """
         return self._models(self.moments.formula(formula), confidence)
 
@@ -196,13 +192,8 @@ class ByGroup:
         """Report the gap in pay between two groups: medians, who is in which quarter of the pay,
         and what a model explains of the gap between the means.
 
-        Args:
-            pay: the number; its medians and quarters need Bands of it in the schema.
-            one: the group whose pay is compared, such as "female".
-            other: the group that it is compared with.
-            formula: of the model that explains, such as "pay ~ age + hours" (default: by all other
-                questions).
-            confidence: of the intervals.
+        Medians and quarters need Bands of the pay in the schema. `formula` is of the model that
+        explains (default: by all other questions).
         """
         if formula is not None and self.moments.formula(formula).target != pay:
             raise InvalidValueError(f"Expected a formula of {pay!r}, and got {formula!r}.")
@@ -212,9 +203,7 @@ class ByGroup:
     def _fitted(
         self, asked: Formula, chosen: Sequence[str] | None = None, *, common: bool = False
     ) -> tuple[Fitted, Units, list[int], dict[str, str]]:
-        """Fit some groups, or all of which a model can be told: with their places, and why not the
-        others.
-        """
+        """Fit some groups, or all that can be: with their places, and why not the others."""
         schema = self.moments.agreement.schema
         aim = self._target(asked.target)
         if self.question.name in asked.features and not common:
@@ -256,24 +245,14 @@ class ByGroup:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupModels:
-    """A model in each group: it prints as a table, draws itself, and has `to_frame()`.
-
-    Attributes:
-        groups: the release that it was found from.
-        formula: what predicts what.
-        columns: the names of the coefficients.
-        models: each group's coefficients with their errors, in the user's units.
-        hidden: why there is no model of a group, where there is none.
-        answer: the coefficients of all groups, one after the other, with their covariance.
-        confidence: of intervals.
-    """
+    """A model in each group: it prints as a table, draws itself, and has `to_frame()`."""
 
     groups: ByGroup
     formula: Formula
-    columns: tuple[str, ...]
-    models: dict[str, Inference]
-    hidden: dict[str, str]
-    answer: Answer
+    columns: tuple[str, ...]  # the names of the coefficients
+    models: dict[str, Inference]  # in the user's units
+    hidden: dict[str, str]  # why there is no model of a group, where there is none
+    answer: Answer  # the coefficients of all groups, one after the other
     confidence: float = 0.95
 
     @cached_property
@@ -287,8 +266,8 @@ class GroupModels:
         return self._answers(f"{self.formula}", self.answer, tuple(self.models))
 
     def differences(self, reference: str, *groups: str) -> Answers:
-        """Return by how much each coefficient of some groups, or of all others, exceeds that of the
-        reference.
+        """Return by how much each coefficient of some groups, or of all others, exceeds the
+        reference's.
         """
         names = list(self.models)
         for name in (reference, *groups):

@@ -5,13 +5,11 @@ predict from raw records and can compute again what was promised to whom. Readin
 agreement inside; one text belongs to one release or model, byte by byte.
 
 **Scores.** Weights are those of (1, v), for the encoded target, where v are the encoded columns of
-the features (`blurfit.schema.formulas`). The score of a record is w₀ + Σ wⱼvⱼ, with the encoded
-columns v of its features:
+the features. The score of a record is w₀ + Σ wⱼvⱼ:
 
     a number is (score − b)/a in its own units, with the a and b of its column;
     a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the link is logistic;
-    a class has probability score;
-    a count is expected to be e^score if the link is log.
+    a class has probability score; a count is expected to be e^score if the link is log.
 """
 
 import json
@@ -408,7 +406,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
                 f"{self.outputs} and one column for the intercept and each of {self.columns}, and "
                 f"got shape {weights.shape}."
             )
-        if self.inference and len(self.inference) != len(self.outputs):
+        if len(self.inference) not in (0, len(self.outputs)):
             raise InvalidValueError(
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
@@ -546,7 +544,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
         return told.without(set(told.names) - set(self.inference_of(output).names)).rows(v)
 
     def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> "Summary":
-        """One table for people: text, Markdown, or HTML in a notebook."""
+        """Return one table for people: text, Markdown, or HTML in a notebook."""
         from blurfit.model.summary import Summary
 
         return Summary.of(self._by(errors), confidence)

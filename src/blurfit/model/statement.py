@@ -13,10 +13,9 @@ promise, its conditions and its caveats). Every medium is a rendering of that:
 
 Where a caveat stands nothing is promised, and no rendering has a number of a promise.
 
-**What contributors who lie together could have done.** The numbers are those of
-`blurfit.learning.inference`, and follow from what is published. Under one wave they are bounds;
-what liars of earlier waves add through the map is counted to first order (`blurfit.model.course`),
-and so is everything where public rows give the curve.
+What contributors who lie together could have done is that of `blurfit.learning.inference`: bounds
+under one wave; what liars of earlier waves add through the map is counted to first order, and so is
+everything where public rows give the curve.
 """
 
 import math
@@ -69,21 +68,12 @@ class Statement:
     """What is said about something that was published, as data.
 
     Texts are plain sentences in Markdown, in which names that somebody chose are escaped.
-
-    Attributes:
-        subject: what is published, and from how many.
-        asked_by: who asked, and what for, as far as the schema says.
-        promise: numbers, caveats and condition.
-        claims: what is protected, and from whom: a title and its sentences.
-        assumed: without what it does not hold.
-        not_covered: what is not protected.
-        facts: the table of numbers.
     """
 
-    subject: str
+    subject: str  # what is published, and from how many
     asked_by: tuple[tuple[str, str], ...]
     promise: Promise
-    claims: tuple[tuple[str, str], ...]
+    claims: tuple[tuple[str, str], ...]  # what is protected, and from whom: a title and sentences
     assumed: tuple[str, ...]
     not_covered: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
@@ -95,17 +85,13 @@ class Statement:
         """
         promise, about = model.guarantee, model.agreement.schema.about
         required = "" if model.held else f" (at least {model.quorum_in_words} were required)"
-        known = {
-            "Survey": about.title,
-            "Purpose": about.purpose,
-            "Asked by": about.organiser,
-            "Contact": about.contact,
-        }
+        texts = about.title, about.purpose, about.organiser, about.contact
+        known = zip(("Survey", "Purpose", "Asked by", "Contact"), texts, strict=True)
         told = promise.private
         return cls(
             subject=f"{_subject(model, language)}, from {promise.counted}{required}.",
             asked_by=tuple(
-                (what, plain(text.in_language(language))) for what, text in known.items() if text
+                (what, plain(text.in_language(language))) for what, text in known if text
             ),
             promise=promise,
             claims=tuple(_claims(model)) if told else (("Nothing.", promise.in_words),),
@@ -160,7 +146,6 @@ def as_html(
 
 
 def _subject(model: Published, language: str | None) -> str:
-    """Return what is published, with its names as Markdown takes them."""
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim, language))}**"
@@ -179,7 +164,6 @@ def _subject(model: Published, language: str | None) -> str:
 
 
 def _claims(model: Published) -> Iterator[tuple[str, str]]:
-    """Return what is promised, against whom and on which conditions."""
     promise, agreement, local = model.guarantee, model.agreement, model.local
     yield (
         "Everyone who reads it.",
@@ -207,9 +191,7 @@ def _claims(model: Published) -> Iterator[tuple[str, str]]:
 
 
 def _meaning(model: Published) -> str:
-    """Return what (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ; and how well one can
-    guess.
-    """
+    """Return what (ε, δ) says: P(event) ≤ e^ε·P'(event) + δ; and how well one can guess."""
     promise = model.guarantee
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     if promise.epsilon > 20:
@@ -239,7 +221,6 @@ def _releases(promise: Promise) -> str:
 
 
 def _waves(model: Published, plan: str) -> str:
-    """Return what is promised in waves, and on which condition."""
     if model.held:  # nothing in a wave's own file tells whether others were of the same rows
         return (
             "The rows were read for several releases, one after the other, under the plan "
@@ -276,7 +257,6 @@ _WHOSE = {
 
 
 def _assumed(model: Published) -> Iterator[str]:
-    """Without what the promise does not hold."""
     agreement, held = model.agreement, model.held
     yield _premise(model)
     yield _release_assumption(model.guarantee)
@@ -314,7 +294,6 @@ def _counted(model: Published) -> str:
 
 
 def _premise(model: Published) -> str:
-    """Return those without whom the promise does not hold."""
     least = model.honest_in_words
     if model.held:
         return (
@@ -366,7 +345,6 @@ def _release_assumption(promise: Promise) -> str:
 
 
 def _not_covered(model: Published, language: str | None) -> Iterator[str]:
-    """Return what is not protected."""
     if model.held:
         yield "Whatever else is done with the rows by whoever held them."
         yield "That some rows were refused (a missing value, an unknown label)."
@@ -388,8 +366,7 @@ def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
     rule = f", {agreement.calibration.rule}" if not agreement.shows_sums else ""  # type: ignore[union-attr]
     yield "mechanism", f"{agreement.mechanism} perturbation{rule}{noise}"
     if not model.held:
-        in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
-        where = " of the last wave" if in_waves else ""
+        where = " of the last wave" if _in_waves(model) else ""
         yield f"sent by each person{where}", f"{agreement.width:,} blurred numbers"
     for name, words in coded_in_words(agreement).items():
         yield name, plain(words)
@@ -482,19 +459,13 @@ def _moved(model: Published, language: str | None) -> str:
             else "it has no coefficients with standard errors"
         )
         return f"How far {SHARE} of the contributors could move this model is not told: {why}."
-    called, name = titles(model.agreement.schema, language), model.aim.wording.label
-    several = len(model.outputs) > 1
-    each = [
-        (
-            plain(f"for {title_of(model.aim, language)} = {name(output, language)}: ")
-            if several
-            else ""
-        )
-        + moved_in_words({one: moved[one] for one in inference.names}, called, plain)
-        for output, inference, moved in zip(
-            model.outputs, model.inference, model.liars, strict=True
-        )
-    ]
+    called, title = titles(model.agreement.schema, language), title_of(model.aim, language)
+    each = []
+    for output, inference, moved in zip(model.outputs, model.inference, model.liars, strict=True):
+        label = model.aim.wording.label(output, language)
+        whose = plain(f"for {title} = {label}: ") if len(model.outputs) > 1 else ""
+        told = moved_in_words({one: moved[one] for one in inference.names}, called, plain)
+        each.append(whose + told)
     order = ""
     if model.waves:
         order = (
@@ -513,16 +484,26 @@ def _moved(model: Published, language: str | None) -> str:
 
 def as_card(model: PublishedModel) -> str:
     """Return the whole card."""
-    head = yaml.safe_dump(_front_matter(model), sort_keys=False, allow_unicode=True, width=100)
+    promise = model.guarantee
+    told = f"{promise.seen} {promise.condition}" if promise.private else promise.condition
+    private = ["differential-privacy"] if promise.private else []
+    task = "regression" if isinstance(model.aim, Numeric) else "classification"
+    facts = {name: one for name, one in promise.facts().items() if name in _IN_FRONT}
+    head = {
+        "library_name": "blurfit",
+        "pipeline_tag": f"tabular-{task}",
+        "tags": ["tabular", *private, f"{model.agreement.mechanism}-perturbation"],
+        "privacy": facts | {"agreement": model.fingerprint},
+    }
     features = "\n".join(_feature(one) for one in model.agreement.schema.asked_for(model.features))
     return f"""\
 ---
-{head}---
+{_dumped(head)}---
 
 # {plain(model.target)} by {plain(", ".join(model.features))}
 
 A {model.link} model of **{plain(model.target)}**, learned by {model.software} from
-{model.guarantee.counted}. {_told(model)}
+{model.guarantee.counted}. {told}
 
 ## Use
 
@@ -551,25 +532,8 @@ among them: whoever publishes it should add that.
 """
 
 
-def _told(model: PublishedModel) -> str:
-    """Return who could see a record, and what the promise needs; or why there is none."""
-    promise = model.guarantee
-    return f"{promise.seen} {promise.condition}" if promise.private else promise.condition
-
-
-def _front_matter(model: PublishedModel) -> dict[str, Any]:
-    promise = model.guarantee.facts()
-    private = ["differential-privacy"] if model.guarantee.private else []
-    task = "regression" if isinstance(model.aim, Numeric) else "classification"
-    return {
-        "library_name": "blurfit",
-        "pipeline_tag": f"tabular-{task}",
-        "tags": ["tabular", *private, f"{model.agreement.mechanism}-perturbation"],
-        "privacy": {
-            **{name: promise[name] for name in _IN_FRONT},
-            "agreement": model.fingerprint,
-        },
-    }
+def _dumped(entry: dict[str, Any]) -> str:
+    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
 
 def _feature(one: Question) -> str:
@@ -584,27 +548,21 @@ def _feature(one: Question) -> str:
 
 def as_yaml(model: Published) -> str:
     """Return an entry for OpenDP's registry of deployments; what only you know is left empty."""
-    entry = _registry_entry(model)
-    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
-
-
-def _registry_entry(model: Published) -> dict[str, Any]:
     agreement, promise, held = model.agreement, model.guarantee, model.held
-    about = agreement.schema.about
+    about, one, modelled = agreement.schema.about, promise.unit, isinstance(model, PublishedModel)
     numbers = {"epsilon": promise.epsilon, "delta": promise.delta} if promise.private else None
     how = "" if held else f", blurred before they were sent. Admission: {model.admission}"
-    one = promise.unit
     noise = "" if held else f", for at least {model.honest_in_words} honest people"
-    return {
+    rows = "All rows of a person" if one == "person" else f"One {one} for each person"
+    where = " of the last wave, and the releases of the others:" if _in_waves(model) else ""
+    entry = {
         "status": "Draft",
         "deployment": {
             "product": {
                 "name": _name(model),
                 "data_curators": [str(about.organiser)] if about.organiser else [],
                 "intended_use": str(about.purpose or ""),
-                "data_product_type": "Machine learning model"
-                if isinstance(model, PublishedModel)
-                else "Summary statistics",
+                "data_product_type": "Machine learning model" if modelled else "Summary statistics",
                 "description": f"From {promise.counted}{how}. {promise.condition}",
             },
             "dp_flavor": {
@@ -617,10 +575,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
             },
             "privacy_loss": {
                 "privacy_unit": "person-level",
-                "privacy_unit_description": (
-                    "All rows of a person" if one == "person" else f"One {one} for each person"
-                )
-                + f"{'' if held else ', contributed once'}.",
+                "privacy_unit_description": f"{rows}{'' if held else ', contributed once'}.",
                 "privacy_parameters": numbers,
                 "privacy_parameters_description": promise.in_words,
             },
@@ -644,13 +599,14 @@ def _registry_entry(model: Published) -> dict[str, Any]:
             "implementation": {
                 "mechanisms": f"Gaussian noise, {agreement.mechanism} perturbation{noise}",
                 "justification": "Public bounds only; how much noise is enough can be verified "
-                f"from the agreement{_of_the_last_wave(model)} {model.fingerprint}."
+                f"from the agreement{where} {model.fingerprint}."
                 if promise.private
                 else promise.in_words,
                 "software": model.software,
             },
         },
     }
+    return _dumped(entry)
 
 
 def _name(model: Published) -> str:
@@ -660,9 +616,8 @@ def _name(model: Published) -> str:
     return f"Blurred moments of {names}"
 
 
-def _of_the_last_wave(model: Published) -> str:
-    in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
-    return " of the last wave, and the releases of the others:" if in_waves else ""
+def _in_waves(model: Published) -> bool:
+    return isinstance(model, PublishedModel) and len(model.waves) > 1
 
 
 def _composition(model: Published) -> str:
@@ -676,7 +631,6 @@ def _composition(model: Published) -> str:
 
 
 def _actors(model: Published) -> str:
-    """Return who did what, and what is promised against them."""
     if model.held:
         return f"Somebody held the rows. {HOLDER}"
     who, local, against = "Records are blurred before they are sent.", model.guarantee.local, ""

@@ -455,12 +455,8 @@ class Asked:
         """Draw rows whose tables of two are the release's: a DataFrame, for tools that want rows.
 
         No standard errors can be computed from them (`blurfit.learning.synthesis`): so says
-        `attrs["warning"]`, and the first line of what `blurfit.model.tables.save_frame` writes.
-
-        Args:
-            count: how many rows.
-            questions: those with levels that are wanted (default: all of them).
-            seed: for the same rows again; nothing private rests on it.
+        `attrs["warning"]`, and the first line of what `save_frame` writes. `questions` are those
+        with levels that are wanted (default: all); nothing private rests on the `seed`.
         """
         whole(count=count)
         sums, schema = self.joint, self.agreement.schema
