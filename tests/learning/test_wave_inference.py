@@ -130,3 +130,29 @@ def test_what_the_cut_takes_from_dispersed_counts_is_put_back() -> None:
     assert before[1] > 4 * np.sqrt(cut.covariance[1, 1])
     assert off[1] < before[1] / 3
     assert (off < 2 * np.sqrt(np.diagonal(found.covariance))).all()
+
+
+def test_two_radii_tell_what_weights_do_to_a_wrong_curve() -> None:
+    """Skewed features, and labels that get rarer again: weights bias the step of either radius."""
+    generator = np.random.default_rng(5)
+    v = (np.exp(0.8 * generator.normal(size=(60_000, 6))) - 1.4) / 1.3
+    rows, slope = np.column_stack([np.ones(len(v)), v]), np.array([0.5, 0.4, 0.3, 0.4, 0.1, 0.2])
+    share = 0.1 + 0.7 * np.exp(-((v @ slope - 0.8) ** 2))
+    y = np.where(generator.random(len(v)) < share, 1.0, -1.0)
+    best, loss = np.zeros(7), LogisticNewton()
+    for _ in range(8):
+        g, h = loss.slopes(rows @ best, y)
+        best -= np.linalg.solve((rows * h[:, None]).T @ rows, rows.T @ g)
+    white = Whitening(np.zeros(6), np.eye(6), best[1:], float(best[0]))
+    waves = []
+    for radius in (1.6, 2.4):
+        chart = NewtonMap(white, loss, radius=radius, robust=True)
+        matrix, linear, squares = chart.sums(v, y)
+        waves.append(
+            (belief_of(v, y, "label"), chart, WaveSums(len(v), matrix, linear, 1.0, squares))
+        )
+    alone, told = wave_estimates(*waves[1]), wave_estimates(*waves[1], before=waves[0])
+    before, after = (np.abs(one.coefficients - best) for one in (alone, told))
+    assert np.linalg.norm(after) < np.linalg.norm(before) / 2
+    assert before[0] > 2 * np.sqrt(alone.covariance[0, 0])
+    assert (after < 2 * np.sqrt(np.diagonal(told.covariance))).all()

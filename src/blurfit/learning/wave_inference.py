@@ -86,6 +86,17 @@ For counts h' = h, and a quarter of d² is taken; for labels h' has two signs, a
 square of that is added, shared among all directions; d² is that of the step less what its own error
 adds.
 
+**Wrong curves.** Records far out weigh less (w < 1), which biases nothing if the curve is right. If
+it is not, let e(t) be what the best curve leaves of the mean of y at the score t: a wave finds the
+maximum likelihood's θ less A⁻¹E[(1 − w)e·x]. E[(1 − w)‖x‖] ≤ E‖x‖⁴/r³, so this falls at least like
+r⁻³ where fourth moments exist. If it is b/r³, two Newton waves of radii r₁ < r₂, whose estimates
+are D apart, tell what the last lacks, kD with k = r₁³/(r₂³ − r₁³), at most a half. And of
+elliptical features, among them Gaussian ones, w depends on ‖f‖ alone and e on the score, so that
+A⁻¹E[(1 − w)e·x] is in the plane of the constant and of the model's own slope: D is projected on it,
+in the metric of its covariance, and shrunk by the share of noise in its square. That is put on, and
+the square of its half is added to the error (`_as_if_all_counted`). After a single Newton wave
+nothing tells of it.
+
 **Counts that were cut.** Slopes of counts are cut to ±G, and of counts more widely dispersed than
 Poisson's that takes away c = E[(y − e^t − G)₊ | t], most where rates are high: Σp lacks Σc·x, and
 the step A⁻¹Σc·x. For counts of a negative binomial law, of variance m + αm² at the rate m = e^t,
@@ -156,6 +167,8 @@ MOST_CUT = 0.5  # of R², Σ(s·g)² for each person: more where most are cut, w
 FEW, CLEAR = 0.01, 2.5  # a share of people at the bounds, and the deviations that they must be
 LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
 DISPERSIONS = np.geomspace(1e-3, 8.0, 40)  # α, from nearly Poisson's to wider than counts are
+WEIGHT_DECAY = 3.0  # of what weights take away, with r, where fourth moments just exist
+MOST_FURTHER = 0.5  # of the difference of two waves, where their radii are much alike
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
 
@@ -330,15 +343,56 @@ def _back(chart: ResidualMap) -> FloatArray:
     return chart.scale * found
 
 
-def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
-    """Return the estimates of the wave that was collected under `chart`, the map of `belief`.
+def wave_estimates(
+    belief: Belief, chart: WaveMap, sums: WaveSums, before: Collected | None = None
+) -> Inference:
+    """Return the estimates of the wave that was collected under `chart`, the map of `belief`, with
+    what the wave `before` tells of its weights.
 
     Coefficients are of (1, v), without shrinkage: of the encoded target after a residual wave, of
     log-odds or log rates after Newton's. An `InfeasibleError` says where no errors can be told.
     """
     if isinstance(chart, ResidualMap):
         return residual_estimates(belief, chart, sums)
-    return newton_estimates(chart, sums)
+    found = newton_estimates(chart, sums)
+    _, earlier, its_sums = before or (belief, None, sums)
+    if not isinstance(earlier, NewtonMap):
+        return found
+    try:
+        nearer = newton_estimates(earlier, its_sums)
+    except InfeasibleError:
+        return found
+    return _as_if_all_counted(found, nearer, chart, earlier.radius)
+
+
+def _as_if_all_counted(
+    found: Inference, nearer: Inference, chart: NewtonMap, radius: float
+) -> Inference:
+    """Return estimates with what weights took away, by those of the wave before, of this `radius`:
+    see "Wrong curves".
+    """
+    white, size = chart.whitening, len(found.coefficients)
+    plane = np.zeros((size, 2))
+    plane[0] = 1.0, -float(white.mean @ white.coefficients)
+    plane[1:, 1] = white.coefficients
+    gap = found.coefficients - nearer.coefficients
+    weights = np.linalg.solve(found.covariance + nearer.covariance, plane)
+    inner = np.linalg.pinv(plane.T @ weights)
+    onto = plane @ inner @ weights.T
+    along = weights.T @ gap
+    further = chart.radius**WEIGHT_DECAY - radius**WEIGHT_DECAY
+    share = min(radius**WEIGHT_DECAY / further, MOST_FURTHER) if further > 0 else 0.0
+    share *= _kept(float(along @ inner @ along), plane.shape[1])
+    more, turn = share * onto @ gap, np.eye(size) + share * onto
+    start = share**2 * onto @ nearer.covariance @ onto.T + np.outer(more, more) / 4
+    assert found.classical is not None
+    return replace(
+        found,
+        coefficients=found.coefficients + more,
+        sampling=symmetric(turn @ found.sampling @ turn.T),
+        classical=symmetric(turn @ found.classical @ turn.T),
+        privacy=symmetric(turn @ found.privacy @ turn.T + start),
+    )
 
 
 def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, FloatArray]:

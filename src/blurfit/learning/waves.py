@@ -116,7 +116,7 @@ _SIGNAL = (
     0.4  # of the variance that a mean leaves, which slopes may explain: as public weights expect
 )
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
-_TOO_WIDE = 0.15  # of their expected length: white features that are shorter shrink the whitening
+_TOO_WIDE = 0.3  # of their expected length: white features that are shorter shrink the whitening
 _LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are told: chosen
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
@@ -906,10 +906,10 @@ def _size(seen: float, radius: float, shape: float) -> float:
     """Return by how much the whitening's spread is too wide: 1, unless it is clearly so.
 
     `seen` is E‖f'‖²/p of the cut features. Let t = ‖f‖²/p have a gamma law (of Gaussian features:
-    shape p/2) with E[min(t, r²)] = seen: if its mean is below 0.15, bounds were so wide that noise
+    shape p/2) with E[min(t, r²)] = seen: if its mean is below 0.3, bounds were so wide that noise
     hid the columns' spread, and it shrinks by that.
     """
-    if not 0 < seen < min(0.15, 0.99 * radius**2):  # no mean gives more than r², but noise may
+    if not 0 < seen < min(_TOO_WIDE, 0.99 * radius**2):  # no mean gives more than r², but noise may
         return 1.0
 
     def kept(mean: float) -> float:
@@ -917,7 +917,7 @@ def _size(seen: float, radius: float, shape: float) -> float:
         return float(mean * gammainc(shape + 1, x) + radius**2 * gammaincc(shape, x))
 
     mean = root_of_increasing(lambda mean: kept(mean) - seen, seen, 1e-6)
-    return mean if mean < 0.15 else 1.0
+    return mean if mean < _TOO_WIDE else 1.0
 
 
 def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:

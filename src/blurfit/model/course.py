@@ -644,9 +644,10 @@ def _wave_inference(
     if last is None:
         return (), (), "The course ended after a gauge, which tells no coefficients."
     try:
-        later = [_last(course, place) for place in range(1, len(course.releases))]
-        hidden = unseen([one for one in later if one is not None])
-        found = _of_everybody(course) if hidden else wave_estimates(*last)
+        waves = [_last(course, place) for place in range(1, len(course.releases))]
+        later = [one for one in waves if one is not None]
+        before = later[-2] if len(later) > 1 else None
+        found = _of_everybody(course) if unseen(later) else wave_estimates(*last, before)
     except InfeasibleError as error:
         return (), (), str(error)
     belief = course.beliefs[-1]

@@ -169,7 +169,7 @@ ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach
 FEWEST = 10  # people who can be divided at all
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
 ENOUGH_FOR_CURVE = 1000.0  # if nμ is at least this
-ENOUGH_FOR_FOUR = 150.0  # ψ from which a second Newton wave is, and a fifth one of numbers
+ENOUGH_FOR_FOUR = 100.0  # ψ from which a second Newton wave is
 # Columns up to which one wave is enough for labels and counts, below this ψ.
 FEW: dict[Task, int] = {"label": 3, "count": 3}
 ENOUGH_FOR_FEW = 1500.0
