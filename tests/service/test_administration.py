@@ -1,20 +1,40 @@
-"""Open, invite, close, publish: with the administrator's token, and not without."""
+"""What administrators may do, with their tokens, and nobody else."""
 
+import json
 import logging
 from dataclasses import replace
 
+import httpx2 as httpx
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from blurfit import Agreement, Store
-from blurfit.contributor.blur import perturb, perturb_table
+from blurfit import (
+    Agreement,
+    Binary,
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    Numeric,
+    Schema,
+    Store,
+    perturb_table,
+)
+from blurfit.contributor.blur import perturb
+from blurfit.errors import ConflictError
+from blurfit.learning.outlook import outlook
 from blurfit.messages.signing import Signer, new_key
+from blurfit.protocol import tokens
+from blurfit.protocol.http import JSON, counts_at, refuse_if_uneven
 from blurfit.protocol.tokens import hashed, new_token
+from blurfit.service.administration import agreed_from
 from blurfit.service.answers import HEADERS
 from blurfit.service.app import Limits, Service
+from blurfit.service.server import in_a_thread
+from blurfit.store.store import RIGHTS
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
+from support.sharing import arrival, marked, new_agreement
 from support.stores import PEOPLE, propose
 
 DECISIONS = ("invitations", "pause", "resume", "close", "publish")
@@ -158,3 +178,285 @@ def test_logs_hold_no_values_and_no_addresses(http, agreement, caplog) -> None:
     send(http, path, one.to_bytes()[:-8] + np.array([2.0**50]).tobytes())
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("blurfit")]
     assert not any("testclient" in text or str(one.numbers[0]) in text for text in ours)
+
+
+# ---- tokens that are good for one thing
+
+
+@pytest.fixture
+def service():
+    with Store() as store:
+        given = {name: tokens.new_token() for name in ("administrator", *RIGHTS)}
+        store.appoint(tokens.hashed(given["administrator"]))
+        for right in RIGHTS:
+            store.grant(f"may {right}", right, tokens.hashed(given[right]))
+        with TestClient(Service(store)) as client:
+            bearers = {name: {"authorization": f"Bearer {given[name]}"} for name in given}
+            yield client, bearers
+
+
+def test_a_token_says_what_it_may_do(service) -> None:
+    client, given = service
+    told = {who: client.get("/token", headers=headers).json() for who, headers in given.items()}
+    assert told["administrator"] == {"name": "administrator", "rights": [*RIGHTS]}
+    for right in RIGHTS:
+        assert told[right] == {"name": f"may {right}", "rights": [right]}
+    for headers in ({}, {"authorization": "Bearer of-nothing"}):
+        refused(client.get("/token", headers=headers), 401, "unauthorised")
+    assert not client.get("/audit-log", headers=given["administrator"]).json(), "asking is no deed"
+
+
+def test_what_was_done_is_told_with_who_and_how_it_ended(service) -> None:
+    client, given = service
+    agreement = propose(admission="invited")
+    client.post("/collections", content=agreement.to_json(), headers=as_json() | given["open"])
+    path = f"/collections/{agreement.fingerprint}"
+    client.post(f"{path}/publish", headers=given["publish"])
+    client.post(f"{path}/publish", headers=given["open"])  # is refused: nobody was let in
+    found = client.get("/audit-log", headers=given["read"]).json()
+    assert [(one["name"], one["what"], one["outcome"]) for one in found] == [
+        ("may publish", "publish", 409),
+        ("may open", "open", 201),
+    ]
+    assert found[0]["fingerprint"] == agreement.fingerprint
+
+
+@pytest.mark.parametrize("peer_token", [None, "p" * 43], ids=["alone", "with a peer"])
+def test_every_door_that_needs_a_token_is_shut_without_it(peer_token) -> None:
+    """What is described needs a token; that it is asked for is up to each endpoint."""
+    both = ("First", "https://first.example"), ("Second", "https://second.example")
+    agreement = propose(databases=both)
+    with Store() as store, TestClient(Service(store, peer_token=peer_token)) as client:
+        administrator = tokens.new_token()
+        store.appoint(tokens.hashed(administrator))
+        store.open(agreement, role="second")
+        wrong = {"administrator": ["x" * 43], "peer": ["x" * 43, administrator]}
+        for path, method, kind in guarded():
+            for fingerprint in (agreement.fingerprint, "0" * 64):
+                for token in (None, *wrong[kind]):
+                    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+                    address = path.format(fingerprint=fingerprint)
+                    answer = client.request(method, address, headers=headers)
+                    assert answer.status_code == 401, f"{method} {address}"
+
+
+def test_every_door_is_shut_to_tokens_of_other_rights(service) -> None:
+    client, given = service
+    agreement = propose(admission="invited")
+    client.post("/collections", content=agreement.to_json(), headers=as_json() | given["open"])
+    steered = ("pause", "hold", "resume", "until", "close", "sides")
+    fits = {f"/collections/{{fingerprint}}/{what}": {"open"} for what in steered}
+    fits |= {place: {"open"} for place in ("/surveys", "/proposals", "/outlooks", "/collections")}
+    fits |= {"/collections/{fingerprint}/invitations": {"invite"}, "/audit-log": {"read"}}
+    fits |= {"/collections/{fingerprint}/publish": {"publish"}, "/token": set(RIGHTS)}
+    fits |= {"/collections/{fingerprint}/halves": set()}  # the administrator's own alone
+    doors = [(path, method) for path, method, kind in guarded() if kind == "administrator"]
+    assert {path for path, _ in doors} == set(fits)
+    for path, method in doors:
+        for right in RIGHTS:
+            address = path.format(fingerprint=agreement.fingerprint)
+            answer = client.request(method, address, headers=given[right])
+            assert (answer.status_code != 401) == (right in fits[path]), f"{right}: {address}"
+
+
+def guarded() -> list[tuple[str, str, str]]:
+    return [
+        (path, method, next(iter(operation["security"][0])))
+        for path, operations in Service(Store()).document["paths"].items()
+        for method, operation in operations.items()
+        if method != "parameters" and "security" in operation
+    ]
+
+
+# ---- whether contributors look honest is told to the administrator, and to nobody else
+
+AGREEMENT = propose(epsilon=1, quorum=200)
+PATH = f"/collections/{AGREEMENT.fingerprint}/halves"
+
+
+def come(client: TestClient, age: float, count: int = 100) -> None:
+    people = {"age": [age] * count, "income": [age] * count}
+    client.app.store.add(AGREEMENT, perturb_table(AGREEMENT, people))
+
+
+def test_it_changes_with_who_comes(service) -> None:
+    client, given = service
+    come(client, 0.0, 150)
+    before = client.get(PATH, headers=given["administrator"]).json()
+    assert set(before) == {"people", "disagree", "long", "told"}
+    come(client, 100.0, 150)
+    after = client.get(PATH, headers=given["administrator"]).json()
+    assert (before["people"], before["disagree"], after["disagree"]) == (150, False, True)
+    unknown = client.get(f"/collections/{'0' * 64}/halves", headers=given["administrator"])
+    assert unknown.status_code == 404
+
+
+# ---- from a form's choices to an agreement
+
+
+SCHEMA = Schema([Numeric("age", 18, 80), Binary("married")], Numeric("income", 0, 200_000))
+CHOICES = {"schema": SCHEMA.to_dict(), "epsilon": 1, "delta": 1e-6, "quorum": 2000}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"constant": 0.5, "weights": {"age": 1.0, "married": 0.5, "income": 0.8}},
+        {
+            "databases": [
+                {"name": "Office", "url": "https://first.example"},
+                {"name": "Clinic", "url": "https://second.example"},
+            ]
+        },
+        {"neighbours": "zero-out"},
+        {"local_epsilon": 2.0, "local_delta": 1e-7},
+    ],
+)
+def test_it_is_what_python_makes(options) -> None:
+    found = agreed_from(json.dumps(CHOICES | options).encode())
+    pairs = [tuple(one.values()) for one in options.get("databases", ())]
+    chosen = options | {"databases": pairs}
+    expected = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000, **chosen)
+    assert found.fingerprint == expected.fingerprint
+    found.verify()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": None}, "epsilon"),
+        ({"delta": 1.5}, "delta"),
+        ({"quorum": 2.5}, "quorum"),
+        ({"surprise": 1}, "surprise"),
+        ({"schema": {"features": []}}, "target"),
+        ({"schema": SCHEMA.to_dict() | {"features": [{"name": "", "kind": "binary"}]}}, "name"),
+        ({"local_epsilon": 1.0}, "local_delta"),
+        ({"mechanism": "other"}, "mechanism"),
+        ({"epsilon": 1e308}, ""),
+        ({"delta": 5e-324}, ""),
+        ({"quorum": 10**30}, "quorum"),
+        ({"quorum": 2**53 + 1}, "quorum"),
+        ({"quorum": 0}, "quorum"),
+        ({"weight_bound": 2.0, "mechanism": "input"}, "Collect it in files"),
+    ],
+)
+def test_a_wrong_choice_is_named_or_taken(change, words) -> None:
+    """Whatever is sent, the answer is an agreement that verifies or one of our own errors."""
+    body = json.dumps(CHOICES | change).encode()
+    if words:
+        with pytest.raises((InvalidValueError, InfeasibleError), match=words):
+            agreed_from(body)
+        return
+    try:
+        found = agreed_from(body)
+    except (InvalidValueError, InfeasibleError, NotCertifiedError):
+        return
+    found.verify()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"\xff", b"[" * 10_000, b'"' + b"a" * 100])
+def test_what_is_no_proposal_is_refused(body) -> None:
+    with pytest.raises(InvalidValueError, match="Expected a proposal in JSON"):
+        agreed_from(body)
+
+
+# ---- what to expect, over HTTP
+
+
+def test_what_to_expect_and_what_it_takes(http) -> None:
+    found = http.post("/outlooks", json=CHOICES, headers=ADMINISTRATOR).json()
+    expected = outlook(agreed_from(json.dumps(CHOICES).encode()))
+    assert found["off"] == pytest.approx(expected.off)
+    assert found["without_privacy"] == pytest.approx(expected.without_privacy)
+    assert found["people"] is None
+    wish = CHOICES | {"off": 0.7 * expected.off}
+    found = http.post("/outlooks", json=wish, headers=ADMINISTRATOR).json()
+    assert 2000 < found["people"] < 10_000
+    assert 1 < found["epsilon"] < 20
+    assert http.get("/collections").json() == []
+
+
+def test_what_cannot_be_told_is_refused(http) -> None:
+    by_input = CHOICES | {"mechanism": "input", "weight_bound": 1}
+    refused(http.post("/outlooks", json=by_input, headers=ADMINISTRATOR), 409, "infeasible")
+    refused(
+        http.post("/outlooks", json=CHOICES | {"off": -1}, headers=ADMINISTRATOR), 400, "invalid"
+    )
+    refused(http.post("/outlooks", json=CHOICES), 401, "unauthorised")
+
+
+WIDE = json.loads(json.dumps(CHOICES))
+WIDE["schema"]["target"]["upper"] = 2**53
+
+
+@pytest.mark.parametrize("path", ["/proposals", "/outlooks", "/collections"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps(WIDE),
+        *(json.dumps(CHOICES | {"epsilon": epsilon}) for epsilon in (2**53, 2**64, 10**400)),
+        *(json.dumps(CHOICES | {"quorum": quorum}) for quorum in (2**53, 2**64, 10**400)),
+        json.dumps(CHOICES | {"weights": {"age": 10**400}}),
+    ],
+    ids=lambda body: body[-40:],
+)
+def test_whole_numbers_beyond_the_safe_ones_are_never_a_fault_of_the_service(
+    http, body, path
+) -> None:
+    answer = http.post(path, content=body, headers=ADMINISTRATOR | {"content-type": JSON})
+    # an estimate needs no document, and may be given for any number
+    assert answer.status_code in (400, 409, 200 if path == "/outlooks" else 400), answer.text
+
+
+# ---- closing while too many are at one of two databases alone
+
+
+INVITED = new_agreement(admission="invited")
+
+
+@pytest.mark.parametrize("counts", [[None, 5], [0, 0], [50, 100], [10, 9], [90, 81]])
+def test_fine(counts) -> None:
+    refuse_if_uneven(INVITED, counts)
+
+
+@pytest.mark.parametrize(("counts", "name"), [([49, 100], "University"), ([90, 80], "Office")])
+def test_refused(counts, name) -> None:
+    with pytest.raises(ConflictError, match=f"at {name} to be missing at the other database"):
+        refuse_if_uneven(INVITED, counts)
+    refuse_if_uneven(new_agreement(database_noise=True, admission="invited"), counts)
+    refuse_if_uneven(new_agreement(), counts)
+
+
+def test_nobody_is_asked_for_long() -> None:
+    assert counts_at(INVITED, patience=0.0) == [None, None]
+
+
+def test_whoever_may_close_is_told_before(tmp_path) -> None:
+    """By the services of both, at the addresses of the agreement."""
+    with (
+        Store(tmp_path / "first.db") as first,
+        Store(tmp_path / "second.db") as second,
+        in_a_thread(Service(first)) as office,
+        in_a_thread(Service(second)) as university,
+    ):
+        first.appoint(hashed(TOKEN))
+        both = (("Office", office), ("University", university))
+        agreement = new_agreement(admission="invited", databases=both)
+        path = f"{office}/collections/{agreement.fingerprint}/sides"
+        shares = marked(agreement, *range(20))
+        for store, role, part in ((first, "first", None), (second, "second", shares.second)):
+            store.open(agreement, role=role)
+            if part is not None:
+                store.receive(store.collection(agreement.fingerprint), [arrival(part)])
+        assert httpx.get(path, timeout=300).status_code == 401
+        told = httpx.get(path, headers=ADMINISTRATOR, timeout=300).json()
+        assert told["databases"] == [
+            {"name": "Office", "count": 0},
+            {"name": "University", "count": 20},
+        ]
+        assert "20 shares at University to be missing at the other database" in told["warning"]
+        assert told["warning"].endswith("send again while both collect.")
+        first.receive(first.collection(agreement.fingerprint), [arrival(shares.first)])
+        assert httpx.get(path, headers=ADMINISTRATOR, timeout=300).json()["warning"] is None

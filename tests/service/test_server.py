@@ -1,13 +1,21 @@
-"""Several processes behind one port: one dies and is replaced, and all that they tell is one."""
+"""In a thread, in one process or in several: it ends in time, and logs a line for each event."""
 
+import asyncio
+import io
+import json
+import logging
+import logging.config
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2 as httpx
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,11 +24,124 @@ from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.errors import InvalidValueError
 from blurfit.service import server as module
-from blurfit.service.server import Workers, listening, refuse_unless_possible
+from blurfit.service import server as serving
+from blurfit.service.app import Service
+from blurfit.service.server import (
+    Server,
+    Workers,
+    configuration,
+    configured,
+    in_a_thread,
+    listening,
+    refuse_unless_possible,
+)
 from blurfit.store.store import Store
 from support import processes
 from support.serving import Serving
 from support.stores import propose, totals_of
+
+
+def test_it_answers_for_as_long_as_the_block_lasts(tmp_path) -> None:
+    with Store(tmp_path / "collection.db") as store, in_a_thread(Service(store)) as url:
+        answer = httpx.get(f"{url}/healthz", trust_env=False, verify=False, timeout=300)
+        assert answer.json() == {"status": "ok"}
+        assert "server" not in answer.headers, "nobody needs to know"
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"{url}/healthz", trust_env=False, verify=False, timeout=300)
+
+
+def test_whoever_serves_keeps_the_handlers_of_logs_that_were_there() -> None:
+    class Owner(logging.StreamHandler):
+        """Closes its stream when it is closed, as some libraries' do."""
+
+        def close(self) -> None:
+            self.stream.close()
+            super().close()
+
+    handler = Owner(io.StringIO())
+    with Store() as store:
+        configured(Service(store))
+    assert not handler.stream.closed
+    handler.close()
+
+
+def computing(*arguments: str) -> None:
+    """`blurfit …` beside a thread that never ends, and that Python would wait for."""
+    threading.Thread(target=lambda: [time.sleep(1) for _ in iter(int, 1)]).start()
+    processes.blurfit(*arguments)
+
+
+def test_a_service_ends_although_a_thread_still_computes(tmp_path) -> None:
+    """Seen before: it had said that it stopped, and was still there 40 s after SIGTERM."""
+    place = f"sqlite:///{tmp_path / 'collection.db'}"
+    service = Serving(place, tmp_path, command=computing)
+    service.start()
+    try:
+        assert service.process is not None
+        service.process.terminate()
+        assert service.process.wait(300) == 0
+    finally:
+        service.kill()
+
+
+async def never_ends(scope, receive, send) -> None:
+    """An application that starts, and does not come to an end."""
+    assert scope["type"] == "lifespan"
+    await receive()
+    Path("started").touch()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await asyncio.Event().wait()
+
+
+def serve_what_never_ends() -> None:
+    serving.SECONDS_TO_STOP = 0.3
+    Server(configured(never_ends, port=0)).run()
+
+
+def test_a_server_ends_although_its_application_does_not(tmp_path) -> None:
+    """A publication that computes while it writes, or a database that hangs."""
+    process = processes.start(serve_what_never_ends, out=tmp_path / "out", folder=tmp_path)
+    try:
+        while not (tmp_path / "started").exists():
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(300) == 0
+    finally:
+        process.kill()
+
+
+FREED = """
+import os, sys
+from pathlib import Path
+from blurfit.service.server import prepare_process
+
+def resident():
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+prepare_process()
+before = resident()
+kept, bodies = [], []
+for size in (2**22, *[2**16] * 1600):  # a large one first: blocks of its size would be kept, too
+    bodies.append(b"x" * size)
+    kept.append(b"x" * 10_000)  # what stays lies in between
+    if size > 2**16:
+        bodies.clear()
+assert resident() - before > 90e6
+bodies.clear()
+assert resident() - before < 40e6, resident() - before
+assert sys.getswitchinterval() < 0.001
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is looked up in /proc")
+def test_memory_of_bodies_is_given_back() -> None:
+    """Seen before: 1.5 GB that a flood had taken were kept after it."""
+    subprocess.run([sys.executable, "-c", FREED], check=True, timeout=600)
+
+
+# ---- several processes
 
 
 def children(pid: int) -> set[int]:
@@ -188,3 +309,40 @@ def test_sqlite_is_for_one() -> None:
     refuse_unless_possible(4, "postgresql://user@host/name")
     with pytest.raises(InvalidValueError, match="one process write at a time"):
         refuse_unless_possible(2, "sqlite:///collection.db")
+
+
+# ---- logs
+
+
+@pytest.fixture(params=["text", "json"])
+def style(request):
+    return request.param
+
+
+def lines(style: str, capsys, *messages: str) -> list[str]:
+    try:
+        logging.config.dictConfig(configuration(style, access=False))
+        for message in messages:
+            logging.getLogger("blurfit.audit_log").info("%s", message)
+        logging.getLogger("uvicorn.access").info("an address")
+    finally:
+        for name in ("blurfit", "blurfit.audit_log", "uvicorn", "uvicorn.error", "uvicorn.access"):
+            logger = logging.getLogger(name)
+            logger.handlers.clear()
+            logger.propagate = True
+            logger.setLevel(logging.NOTSET)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_a_message_cannot_begin_another_line(style, capsys) -> None:
+    found = lines(style, capsys, "one\n2026-01-01 info forged", "two")
+    assert len(found) == 2
+    assert "address" not in "".join(found)
+
+
+def test_json_has_time_level_logger_and_message(capsys) -> None:
+    (line,) = lines("json", capsys, "opened ε")
+    found = json.loads(line)
+    assert found["message"] == "opened ε"
+    assert (found["level"], found["logger"]) == ("info", "blurfit.audit_log")
+    assert found["time"].endswith("+00:00")
