@@ -3,34 +3,30 @@
 import math
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.agreement.numbers import PROVED_ROUNDING, Proving, _rounded, radii
+from blurfit.agreement.numbers import (
+    PROVED_ROUNDING,
+    ProofCosts,
+    Proving,
+    _rounded,
+    radii,
+    records_worth,
+    refusal_probability,
+)
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.blur import blur
+from blurfit.contributor.blur import blur, share
 from blurfit.proofs.field import MODULUS
+from blurfit.proofs.prio3 import LEADER
 from blurfit.theory.gaussian import delta_of
+from support.exact import noncentral_tail
 from support.sharing import SCHEMA, TWO, propose
 
 AGREEMENT = propose(proofs=True, quorum=400)
-
-
-def test_an_agreement_without_proofs_is_as_it_was() -> None:
-    plain = propose(quorum=400)
-    assert "proofs" not in plain.to_dict()
-    assert plain.fingerprint == Agreement.from_json(plain.to_json()).fingerprint
-    assert not plain.parts[0].at_random
-
-
-def test_an_agreement_with_proofs_can_be_handed_round() -> None:
-    again = Agreement.from_json(AGREEMENT.to_json())
-    assert again == AGREEMENT
-    assert again.to_dict()["proofs"] is True
-    again.verify()
-    first, second = again.share_layout("masked"), again.share_layout("seed")
-    assert (first.width, second.width) == again.proving.widths
 
 
 def test_two_databases_ask_for_proofs_unless_it_is_said_otherwise() -> None:
@@ -170,3 +166,79 @@ def test_every_computer_proves_with_the_same_ceiling(reach) -> None:
         assert _rounded(reach * factor, 1e-7) == found
     with pytest.raises(InfeasibleError, match="rounds alike"):
         _rounded(found * (1 - 1e-10), 1e-7)
+
+
+def test_the_radius_is_that_of_one_database_and_the_steps() -> None:
+    (radius,), (part,) = radii(AGREEMENT), AGREEMENT.parts
+    gamma = refusal_probability(AGREEMENT)
+    scale = AGREEMENT.calibration.noise
+    quantile = stats.ncx2.isf(gamma, len(part.counts), (part.bound / scale) ** 2)
+    steps = part.step * math.sqrt(part.counts.sum())
+    expected = scale * math.sqrt(quantile) + 1.5 * steps
+    assert radius == pytest.approx(expected, rel=1e-3)
+    assert radius >= expected
+    assert 1.5 * steps < 0.05 * radius
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 300.0, 350.0, 400.0, 600.0])
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_refusals_cost_no_more_than_their_share_of_delta(epsilon: float, mechanism: str) -> None:
+    """(1 + e^ε)·nγ ≤ 10⁻⁴·δ, by a closed form of γ: also where it is too small for a library."""
+    more = {"weight_bound": 1.0} if mechanism == "input" else {}
+    agreement = Agreement.propose(
+        SCHEMA, epsilon=epsilon, delta=1e-6, quorum=2000, mechanism=mechanism, **more
+    )
+    refused = mpmath.mpf(0)
+    with mpmath.workdps(30):
+        for part, radius in zip(agreement.parts, radii(agreement), strict=True):
+            scale = mpmath.mpf(part.deviations[0]) * mpmath.sqrt(int(part.counts[0]))
+            reach = radius - part.step * math.sqrt(part.counts.sum())
+            ratio = (part.bound / scale) ** 2
+            refused += noncentral_tail((reach / scale) ** 2, len(part.counts), ratio)
+        assert 0 < refused * (1 + mpmath.exp(epsilon)) * 2000 <= 1e-4 * 1e-6
+
+
+@pytest.mark.parametrize("ratio", [2**4.5, 100.0])
+def test_discrete_noise_is_hardly_more_probable_anywhere_than_rounded_normal_noise(ratio) -> None:
+    steps = np.arange(-round(30 * ratio), round(30 * ratio) + 1)
+    law = np.exp(-(steps**2) / (2 * ratio**2))
+    law /= law.sum()
+    upper = np.abs(steps) + 0.5  # by the upper tail, which is exact far out
+    rounded = stats.norm.sf((upper - 1) / ratio) - stats.norm.sf(upper / ratio)
+    assert (law <= rounded * math.exp(1 / (24 * ratio**2)) * (1 + 1e-9)).all()
+
+
+def test_how_many_records_one_liar_can_stand_for() -> None:
+    """Few where the noise is small, many where a single submission is protected."""
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 2000}
+    plain = Agreement.propose(SCHEMA, **promise)
+    (radius,), (part,) = radii(plain), plain.parts
+    assert records_worth(plain) == pytest.approx(radius / part.bound)
+    assert 1 < records_worth(plain) < 3
+    local = Agreement.propose(SCHEMA, **promise, local_epsilon=1.0, local_delta=1e-6)
+    assert records_worth(local) > 20
+    two = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
+    blind = Agreement.propose(SCHEMA, **promise, databases=two, proofs=False)
+    assert records_worth(blind) == math.inf
+    proved = Agreement.propose(SCHEMA, **promise, databases=two)
+    assert 1 < records_worth(proved) < 5
+
+
+def test_bytes_are_those_of_the_messages() -> None:
+    found = ProofCosts.of(AGREEMENT)
+    shared, prio3 = share(AGREEMENT, {"age": 40, "income": 50}), AGREEMENT.proving.prio3
+    assert found.upload == len(shared.first.to_bytes()) > found.without
+    halves = prio3.leader_halves(shared.first.words)
+    prepared = prio3.prepare(LEADER, halves, shared.first.identifiers, b"k" * 32)
+    answer = 32
+    assert found.exchanged == 16 + prepared.words().nbytes + answer
+    assert found.people == 400
+    assert f"{found.upload:,} bytes instead of {found.without:,}" in found.in_words()
+
+
+@pytest.mark.parametrize(
+    ("people", "words"),
+    [(1, "about a second"), (10**6, "48 seconds"), (3 * 10**6, "2 minutes"), (10**8, "1 hour ")],
+)
+def test_the_time_is_said_in_whole_units(people, words) -> None:
+    assert words in ProofCosts.of(AGREEMENT, people).in_words()

@@ -1,12 +1,11 @@
 """One list of terms, the same wherever it is read."""
 
-import inspect
 from dataclasses import replace
 
 import msgspec
 import pytest
 
-from blurfit import Agreement, InvalidValueError, Numeric, Schema, calibrate
+from blurfit import Agreement, InvalidValueError, Numeric, Schema
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import (
     LATER_TERMS,
@@ -18,7 +17,6 @@ from blurfit.agreement.terms import (
 )
 from blurfit.errors import InfeasibleError
 from blurfit.messages.signing import Signer, new_key
-from blurfit.theory.moments import calibrate_moment
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 50}
@@ -86,14 +84,6 @@ def test_the_other_mechanisms_terms_are_refused_by_name(mechanism, term) -> None
 def test_impossible_terms_are_refused(wrong) -> None:
     with pytest.raises(InvalidValueError):
         Terms.of(**PROMISE | wrong)
-
-
-def test_what_calibrate_takes_beside_the_setting_is_a_term() -> None:
-    follows = {"dimension", "q_bound", "p_bound"}  # from schema and loss
-    taken = set(inspect.signature(calibrate).parameters) - follows - {"alpha"}
-    assert taken <= set(TERMS)
-    follows = {"reach"}  # from the form
-    assert set(inspect.signature(calibrate_moment).parameters) - follows <= set(TERMS)
 
 
 def test_there_is_a_signing_key_for_each_database_or_none() -> None:

@@ -56,58 +56,40 @@ they are equal. The inequalities are checked here, when the circuit is made: tha
 agreement is proposed and whenever it is verified.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from blurfit.data import BoolArray, IntArray, WordArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.proofs import field
+from blurfit.proofs import field as gf
 
 
-class Circuit(Protocol):
-    """When a vector of `inputs` elements is valid; all methods take and return many at a time.
-
-    Where a vector is shared, the constants of affine functions are too: `share` is 1, or ½ for each
-    of two.
-    """
-
-    inputs: int
-    joint: int  # elements of joint randomness for each proof
-    calls: int  # of the gadget
-    arity: int  # how many wires the gadget has
-    degree: int  # of the gadget, as a polynomial in its wires
-    outputs: int  # how many elements must be zero
-
-    def wires(self, inputs: WordArray, joint: WordArray) -> WordArray:
-        """Return what goes into the gadget: (n, calls, arity) from (n, inputs) and (n, joint)."""
-
-    def combined(
-        self, inputs: WordArray, joint: WordArray, share: int, weights: WordArray
-    ) -> WordArray:
-        """Return the wires' sums over the calls, weighted: (n, m, arity) from (n, m, calls), for m
-        proofs of the same input, with joint randomness (n, m, joint).
-        """
-
-    def gadget(self, wires: WordArray) -> WordArray:
-        """Return the gadget of what is along the last axis."""
-
-    def check(self, inputs: WordArray, results: WordArray, share: int) -> WordArray:
-        """Return the outputs (n, m, outputs) of inputs and the gadget's results (n, m, calls)."""
-
-
+@dataclass(frozen=True)
 class Flp:
-    """Proofs for one circuit; `order` is p, and lengths are in elements."""
+    """Proofs for one circuit, such as `ShortVector`; lengths are in elements."""
 
-    def __init__(self, circuit: Circuit) -> None:
-        self.circuit = circuit
-        self.order = 1 << circuit.calls.bit_length()
-        self._coefficients = circuit.degree * (self.order - 1) + 1  # of the gadget polynomial
-        self.prove_random = circuit.arity
-        self.query_random = 1 + (circuit.outputs if circuit.outputs > 1 else 0)
-        self.proof_length = circuit.arity + self._coefficients
-        self.verifier_length = 1 + circuit.arity + 1
+    circuit: "ShortVector"
+    order: int = field(init=False)  # p
+    proof_length: int = field(init=False)
+    verifier_length: int = field(init=False)
+    prove_random: int = field(init=False)  # elements that a prover needs
+    query_random: int = field(init=False)  # elements that those who verify need
+
+    def __post_init__(self) -> None:
+        circuit, order = self.circuit, 1 << self.circuit.calls.bit_length()
+        vars(self).update(
+            order=order,
+            proof_length=circuit.arity + circuit.degree * (order - 1) + 1,
+            verifier_length=1 + circuit.arity + 1,
+            prove_random=circuit.arity,
+            query_random=1 + (circuit.outputs if circuit.outputs > 1 else 0),
+        )
+
+    @property
+    def _coefficients(self) -> int:  # of the gadget polynomial
+        return self.proof_length - self.circuit.arity
 
     def prove(self, inputs: WordArray, random: WordArray, joint: WordArray) -> WordArray:
         """Return the proofs for some inputs, one each (draft, section 7.3.3)."""
@@ -117,9 +99,9 @@ class Flp:
         values[:, :, 1 : circuit.calls + 1] = np.swapaxes(circuit.wires(inputs, joint), 1, 2)
         points = 1 << (self._coefficients - 1).bit_length()
         wires = np.zeros((len(inputs), circuit.arity, points), dtype=np.uint64)
-        wires[:, :, :order] = field.inverse_transform(values)
-        gadgets = circuit.gadget(np.swapaxes(field.transform(wires), 1, 2))
-        return np.hstack([random, field.inverse_transform(gadgets)[:, : self._coefficients]])
+        wires[:, :, :order] = gf.inverse_transform(values)
+        gadgets = circuit.gadget(np.swapaxes(gf.transform(wires), 1, 2))
+        return np.hstack([random, gf.inverse_transform(gadgets)[:, : self._coefficients]])
 
     def query(
         self,
@@ -135,20 +117,20 @@ class Flp:
         """
         circuit, order = self.circuit, self.order
         seeds, polynomials = proofs[..., : circuit.arity], proofs[..., circuit.arity :]
-        around = field.powers(random[..., -1], self._coefficients)
+        around = gf.powers(random[..., -1], self._coefficients)
         usable = around[..., order] != 1
         folded = np.zeros((*polynomials.shape[:-1], circuit.degree * order), dtype=np.uint64)
         folded[..., : self._coefficients] = polynomials
         folded = folded.reshape(*polynomials.shape[:-1], circuit.degree, order)
-        folded = field.total(folded, axis=-2)  # modulo xᵖ − 1
-        results = field.transform(folded)[..., 1 : circuit.calls + 1]
+        folded = gf.total(folded, axis=-2)  # modulo xᵖ − 1
+        results = gf.transform(folded)[..., 1 : circuit.calls + 1]
         outputs = circuit.check(inputs, results, share)
         if circuit.outputs > 1:
-            outputs = field.dot(outputs, random[..., :-1], axis=-1)[..., None]
-        weights = field.inverse_transform(around[..., :order])  # of the values, at the test point
+            outputs = gf.dot(outputs, random[..., :-1], axis=-1)[..., None]
+        weights = gf.inverse_transform(around[..., :order])  # of the values, at the test point
         wires = circuit.combined(inputs, joint, share, weights[..., 1 : circuit.calls + 1])
-        wires = field.add(wires, field.mul(seeds, weights[..., :1]))
-        gadgets = field.dot(polynomials, around, axis=-1)[..., None]
+        wires = gf.add(wires, gf.mul(seeds, weights[..., :1]))
+        gadgets = gf.dot(polynomials, around, axis=-1)[..., None]
         return np.concatenate([outputs, wires, gadgets], axis=-1), usable
 
     def decide(self, verifiers: WordArray) -> BoolArray:
@@ -162,20 +144,32 @@ _MOST_WIRES = 76  # which with three proofs are 2 kB that the databases exchange
 _MOST_DIGITS = 15  # so that squares stay below 2⁶³ for NumPy, and 2³² contributors below |F|/2
 
 
-@dataclass
+@dataclass(frozen=True)
 class ShortVector:
-    """The circuit for vectors of `weights.size` numbers of so many digits, with a ceiling T."""
+    """The circuit for vectors of so many `weights` and digits each, with a ceiling T.
+
+    All methods take and return many vectors at a time. Where a vector is shared, the constants of
+    affine functions are too: `share` is 1, or ½ for each of two.
+    """
 
     weights: tuple[int, ...]
     digits: int
     ceiling: int
+    length: int = field(init=False)
+    half: int = field(init=False)  # of a number's range, added so that it has no sign
+    norm_digits: int = field(init=False)  # in which the norm is said
+    inputs: int = field(init=False)  # elements of an encoded vector
+    calls: int = field(init=False)  # of the gadget
+    chunk: int = field(init=False)  # digits in one call of the gadget
+    arity: int = field(init=False)  # wires of the gadget
+    outputs: int = field(init=False, default=1)  # elements that must be zero
+    joint: int = field(init=False, default=1)  # elements of joint randomness for each proof
+    degree: int = field(init=False, default=_DEGREE)  # of the gadget in its wires
 
     def __post_init__(self) -> None:
-        self.outputs, self.joint, self.degree = 1, 1, _DEGREE
-        self.length = len(self.weights)
-        self.half = 1 << (2 * self.digits - 1) if self.digits > 0 else 0  # of a number's range
-        largest = sum(self.weights) * self.half**2
-        fits = 0 < self.ceiling < field.MODULUS > largest and self.ceiling % 3 == 0
+        length, half = len(self.weights), 1 << max(0, 2 * self.digits - 1)
+        largest = sum(self.weights) * half**2
+        fits = 0 < self.ceiling < gf.MODULUS > largest and self.ceiling % 3 == 0
         if not (0 < self.digits <= _MOST_DIGITS and fits):
             raise InfeasibleError(
                 f"Expected numbers of at most {_MOST_DIGITS} digits to the base 4 whose norm stays "
@@ -183,20 +177,27 @@ class ShortVector:
                 f"{max(largest, self.ceiling):.4g}: such vectors cannot be proved to be short. "
                 "Propose the agreement without proofs."
             )
-        self.norm_digits = -(-self.ceiling.bit_length() // 2)
-        self.inputs = self.length * self.digits + self.norm_digits
+        norm_digits = -(-self.ceiling.bit_length() // 2)
+        inputs = length * self.digits + norm_digits
+        vars(self).update(length=length, half=half, norm_digits=norm_digits, inputs=inputs)
         # so many calls that the proof is shortest among those with few enough wires
-        choices = [(1 << power) - 1 for power in range(2, 2 + self.inputs.bit_length())]
+        choices = [(1 << power) - 1 for power in range(2, 2 + inputs.bit_length())]
         few = [calls for calls in choices if self._wires(calls) <= _MOST_WIRES]
-        self.calls = min(few, key=lambda calls: self._wires(calls) + _DEGREE * calls)
-        self.chunk = -(-self.inputs // self.calls)  # digits in one call of the gadget
-        self.arity = self._wires(self.calls)
+        calls = min(few, key=lambda calls: self._wires(calls) + _DEGREE * calls)
+        vars(self).update(calls=calls, chunk=-(-inputs // calls), arity=self._wires(calls))
+
+    @cached_property
+    def norm_weights(self) -> WordArray:
+        """Of the digits in which the norm is said."""
         powers = [_BASE**place for place in range(self.norm_digits - 1)]
-        last = self.ceiling // 3 - sum(powers)
-        self.norm_weights = fixed(np.array([*powers, last], dtype=np.uint64))
+        return fixed(np.array([*powers, self.ceiling // 3 - sum(powers)], dtype=np.uint64))
+
+    @cached_property
+    def _weights(self) -> WordArray:
+        """Of the squares, call by call."""
         weights = np.zeros((self.calls, -(-self.length // self.calls)), dtype=np.uint64)
         weights.reshape(-1)[: self.length] = self.weights
-        self._weights = fixed(weights)  # of the squares, call by call
+        return fixed(weights)
 
     def _wires(self, calls: int) -> int:
         """Return how many wires one of so many calls has: two for each digit and each number."""
@@ -205,29 +206,30 @@ class ShortVector:
     def wires(self, inputs: WordArray, joint: WordArray) -> WordArray:
         """Pairs (rⁱ·x, x), and then pairs (w·v, v)."""
         digits, numbers = self._in_chunks(inputs, 1)
-        scale = field.powers(joint[:, 0], 1 + self.calls * self.chunk)[:, 1:]
-        scaled = field.mul(digits, scale.reshape(digits.shape))
-        squares = np.stack([field.mul(numbers, self._weights), numbers], axis=-1)
+        scale = gf.powers(joint[:, 0], 1 + self.calls * self.chunk)[:, 1:]
+        scaled = gf.mul(digits, scale.reshape(digits.shape))
+        squares = np.stack([gf.mul(numbers, self._weights), numbers], axis=-1)
         pairs = np.concatenate([np.stack([scaled, digits], axis=-1), squares], axis=2)
         return pairs.reshape(len(inputs), self.calls, self.arity)
 
     def combined(
         self, inputs: WordArray, joint: WordArray, share: int, weights: WordArray
     ) -> WordArray:
-        """Return Σ_k weights_k·(wires of the call k), without writing the wires out.
+        """Return Σ_k weights_k·(wires of the call k), without writing the wires out: (n, m, arity)
+        from (n, m, calls), for m proofs of the same input, with joint randomness (n, m, joint).
 
         The j-th digit of the call k has r^{kC + j + 1}, so its wires are
         r^{j+1}·Σ_k weights_k·Rᵏ·x with R = r^C, and Σ_k weights_k·x.
         """
         digits, numbers = self._in_chunks(inputs, share)
-        scale = field.powers(joint[..., 0], self.chunk + 1)
-        scaled = field.mul(weights, field.powers(scale[..., -1], self.calls))
+        scale = gf.powers(joint[..., 0], self.chunk + 1)
+        scaled = gf.mul(weights, gf.powers(scale[..., -1], self.calls))
         proofs = weights.shape[1]
-        found = field.combine(np.concatenate([scaled, weights], axis=1), field.limbs(digits))
-        squares = np.concatenate([field.mul(numbers, self._weights), numbers], axis=-1)
-        more = field.combine(weights, field.limbs(squares))
+        found = gf.combine(np.concatenate([scaled, weights], axis=1), gf.limbs(digits))
+        squares = np.concatenate([gf.mul(numbers, self._weights), numbers], axis=-1)
+        more = gf.combine(weights, gf.limbs(squares))
         wires = np.empty((*weights.shape[:2], self.arity // 2, 2), dtype=np.uint64)
-        wires[..., : self.chunk, 0] = field.mul(found[:, :proofs], scale[..., 1:])
+        wires[..., : self.chunk, 0] = gf.mul(found[:, :proofs], scale[..., 1:])
         wires[..., : self.chunk, 1] = found[:, proofs:]
         wires[..., self.chunk :, 0], wires[..., self.chunk :, 1] = np.split(more, 2, axis=-1)
         return wires.reshape(*weights.shape[:2], self.arity)
@@ -236,16 +238,16 @@ class ShortVector:
         """Return Σ y·(x − 1)·(x − 2)·(x − 3) over digits, and Σ y·x over numbers."""
         scaled, plain = wires[..., 0::2], wires[..., 1::2].copy()
         digits = plain[..., : self.chunk]
-        one = field.element(1)
-        below = field.sub(digits, one)
-        twice = field.sub(below, one)
-        plain[..., : self.chunk] = field.mul(field.mul(below, twice), field.sub(twice, one))
-        return field.dot(scaled, plain, axis=-1)
+        one = gf.element(1)
+        below = gf.sub(digits, one)
+        twice = gf.sub(below, one)
+        plain[..., : self.chunk] = gf.mul(gf.mul(below, twice), gf.sub(twice, one))
+        return gf.dot(scaled, plain, axis=-1)
 
     def check(self, inputs: WordArray, results: WordArray, share: int) -> WordArray:  # noqa: ARG002
         """Tell whether all are digits, and the norm is as it is said."""
-        said = field.dot(inputs[:, self.length * self.digits :], self.norm_weights, axis=1)
-        return field.sub(field.total(results, axis=-1), said[:, None])[..., None]
+        said = gf.dot(inputs[:, self.length * self.digits :], self.norm_weights, axis=1)
+        return gf.sub(gf.total(results, axis=-1), said[:, None])[..., None]
 
     def encode(self, vectors: IntArray) -> WordArray:
         """Vectors as inputs; one that is not short is refused."""
@@ -280,8 +282,8 @@ class ShortVector:
         digits = digits.reshape(len(inputs), self.length, self.digits)
         found = digits[..., -1]
         for place in range(self.digits - 2, -1, -1):
-            twice = field.add(found, found)
-            found = field.add(field.add(twice, twice), digits[..., place])
+            twice = gf.add(found, found)
+            found = gf.add(gf.add(twice, twice), digits[..., place])
         return found
 
     def decode(self, sums: WordArray, count: int) -> IntArray:
@@ -289,9 +291,9 @@ class ShortVector:
 
         |Σv| ≤ count·4ᵈ/2 < |F|/2 for up to 2³² vectors, so that its sign is known.
         """
-        centred = field.sub(sums, field.element(count * self.half))
-        negative = centred > np.uint64(field.MODULUS // 2)
-        below = (np.uint64(field.MODULUS) - centred).astype(np.int64)
+        centred = gf.sub(sums, gf.element(count * self.half))
+        negative = centred > np.uint64(gf.MODULUS // 2)
+        below = (np.uint64(gf.MODULUS) - centred).astype(np.int64)
         return np.where(negative, -below, np.where(negative, 0, centred).astype(np.int64))
 
     def _in_chunks(self, inputs: WordArray, share: int) -> tuple[WordArray, WordArray]:
@@ -299,8 +301,8 @@ class ShortVector:
         digits = np.zeros((len(inputs), self.calls * self.chunk), dtype=np.uint64)
         digits[:, : self.inputs] = inputs
         numbers = np.zeros((len(inputs), self._weights.size), dtype=np.uint64)
-        offset = field.element(share * self.half)
-        numbers[:, : self.length] = field.sub(self.truncate(inputs), offset)
+        offset = gf.element(share * self.half)
+        numbers[:, : self.length] = gf.sub(self.truncate(inputs), offset)
         shape = len(inputs), self.calls, -1
         return digits.reshape(shape), numbers.reshape(shape)
 

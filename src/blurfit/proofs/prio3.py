@@ -29,6 +29,7 @@ The leader *prepares* and sends its half of the verifiers with its part; the hel
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ import numpy as np
 from blurfit.data import BoolArray, ByteArray, WordArray
 from blurfit.proofs import field
 from blurfit.proofs.field import MODULUS, is_canonical
-from blurfit.proofs.flp import Circuit, Flp
+from blurfit.proofs.flp import Flp, ShortVector
 
 SEED_BYTES = 32
 _VERSION, _CLASS = 12, 0  # as the draft's tags have it, and VDAFs among its algorithms
@@ -120,19 +121,29 @@ class Prepared:
         return np.hstack([self.verifiers, self.parts])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Prio3:
     """Sharing and verifying vectors that a circuit takes, with so many proofs each."""
 
-    circuit: Circuit
+    circuit: ShortVector  # or another circuit, as the draft's own
     proofs: int
     xof: Xof
+    helper_words = 3 * SEED_WORDS  # of a helper's share: seed, blind and the leader's part
 
-    def __post_init__(self) -> None:
-        self.flp = flp = Flp(self.circuit)
-        self.leader_words = self.circuit.inputs + self.proofs * flp.proof_length + 2 * SEED_WORDS
-        self.helper_words = 3 * SEED_WORDS  # seed, blind and the leader's part
-        self.verifier_words = self.proofs * flp.verifier_length + SEED_WORDS
+    @cached_property
+    def flp(self) -> Flp:
+        """The proof system for the circuit."""
+        return Flp(self.circuit)
+
+    @property
+    def leader_words(self) -> int:
+        """Of a leader's share."""
+        return self.circuit.inputs + self.proofs * self.flp.proof_length + 2 * SEED_WORDS
+
+    @property
+    def verifier_words(self) -> int:
+        """Of what the leader sends to the helper."""
+        return self.proofs * self.flp.verifier_length + SEED_WORDS
 
     # ---- who shares
 
