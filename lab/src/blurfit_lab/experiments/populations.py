@@ -118,22 +118,6 @@ def _linear(
     return Columns(X, X @ constants.normal(size=d))
 
 
-def _ages(n: int, d: int, generator: Generator) -> FloatArray:
-    return generator.uniform(20, 60, (n, d)) / 60 - 1  # 20 to 60 of 0 to 120
-
-
-def _heavy(n: int, d: int, generator: Generator) -> FloatArray:
-    return generator.standard_t(2.5, (n, d)) / 40
-
-
-def _amounts(n: int, d: int, generator: Generator) -> FloatArray:
-    return 2 * (generator.random((n, d)) < 0.05) * generator.random((n, d)) - 1
-
-
-def _rare(n: int, d: int, generator: Generator) -> FloatArray:
-    return np.where(generator.random((n, d)) < 0.01, 1.0, -1.0)
-
-
 def _products(n: int, d: int, generator: Generator) -> FloatArray:
     """Columns and their products as columns of their own."""
     k = max(2, int((np.sqrt(8 * d + 1) - 1) / 2))
@@ -290,44 +274,6 @@ def _number(share: float = 0.5, spread: float = 0.3, centre: float = 0.0) -> Ans
     return answer
 
 
-def _wages(s: FloatArray, generator: Generator) -> FloatArray:
-    """Lognormal, 0 to 20 medians: the mean is curved, and the spread is uneven."""
-    return np.exp(0.6 * s + 0.5 * generator.normal(size=len(s))) / 10 - 1
-
-
-def _uneven(s: FloatArray, generator: Generator) -> FloatArray:
-    """A linear mean, whose errors are larger the further the signal is from its middle."""
-    return np.asarray(0.2 * s + 0.14 * np.abs(s) * generator.normal(size=len(s)))
-
-
-def _score(s: FloatArray, generator: Generator) -> FloatArray:
-    """A whole number from 0 to 10, with many at its upper end."""
-    told = np.rint(7.5 + 1.6 * s + 1.2 * generator.standard_t(5, len(s)))
-    return np.asarray(np.clip(told, 0, 10) / 5 - 1)
-
-
-def _bills(s: FloatArray, generator: Generator) -> FloatArray:
-    """Skewed amounts whose upper bound is fifty times the median."""
-    return np.asarray(np.exp(0.5 * s + 0.6 * generator.normal(size=len(s))) / 25 - 1)
-
-
-def _seasonal(s: FloatArray, generator: Generator) -> FloatArray:
-    """Noise of the signal's own size, of a skewed law."""
-    return np.asarray(
-        0.15 * s - 0.3 + 0.15 * np.exp(0.4 * s) * (generator.gamma(2, size=len(s)) - 2)
-    )
-
-
-def _premiums(s: FloatArray, generator: Generator) -> FloatArray:
-    """A gamma law whose mean grows by the signal, in bounds that reach far beyond most people."""
-    return np.asarray(0.02 * np.exp(0.5 * s) * generator.gamma(4, size=len(s)) - 1)
-
-
-def _lasting(s: FloatArray, generator: Generator) -> FloatArray:
-    """Errors with the tails of t(4), a third of the bounds wide."""
-    return np.asarray(0.2 + 0.12 * s + 0.06 * generator.standard_t(4, len(s)))
-
-
 def _label(probability: Callable[[FloatArray], FloatArray]) -> Answer:
     return lambda s, generator: generator.random(len(s)) < probability(s)
 
@@ -340,15 +286,6 @@ def _curve(shift: float = 0.0, slope: float = 1.5) -> Answer:
 def _step(low: float, high: float, where: float = 0.0) -> Answer:
     """Two probabilities and nothing between: no curve."""
     return _label(lambda s: np.where(s > where, high, low))
-
-
-def _cauchy(s: FloatArray) -> FloatArray:
-    return 0.5 + np.arctan(3 * (s - 0.5)) / np.pi
-
-
-def _hump(s: FloatArray) -> FloatArray:
-    """Most likely in the middle of the upper half: it falls again."""
-    return np.asarray(0.1 + 0.7 * np.exp(-((s - 0.8) ** 2)))
 
 
 def _count(
@@ -367,7 +304,24 @@ def _count(
 
 
 _GAUSS, _LOOSE = partial(_spread, 0.35, 0.0), partial(_spread, 0.033, 0.5)
-_HEAVY = partial(_linear, _heavy)
+_HEAVY = partial(_linear, lambda n, d, rng: rng.standard_t(2.5, (n, d)) / 40)
+_AGES = partial(_linear, lambda n, d, rng: rng.uniform(20, 60, (n, d)) / 60 - 1)  # of 0 to 120
+_RARE = partial(_linear, lambda n, d, rng: np.where(rng.random((n, d)) < 0.01, 1.0, -1.0))
+_AMOUNTS = partial(
+    _linear, lambda n, d, rng: 2 * (rng.random((n, d)) < 0.05) * rng.random((n, d)) - 1
+)
+
+
+def _skewed(s: FloatArray, rng: Generator) -> FloatArray:
+    """Amounts whose upper bound is fifty times the median."""
+    return np.asarray(np.exp(0.5 * s + 0.6 * rng.normal(size=len(s))) / 25 - 1)
+
+
+def _uneven(s: FloatArray, rng: Generator) -> FloatArray:
+    """A linear mean, whose errors are larger the further the signal is from its middle."""
+    return np.asarray(0.2 * s + 0.14 * np.abs(s) * rng.normal(size=len(s)))
+
+
 _FEATURES: dict[str, Recipe] = {
     "gauss": Recipe(_GAUSS, _number()),
     "weak": Recipe(_GAUSS, _number(0.02)),
@@ -375,13 +329,15 @@ _FEATURES: dict[str, Recipe] = {
     "loose": Recipe(_LOOSE, _number(spread=0.033, centre=0.25)),
     "looseX": Recipe(_LOOSE, _number()),
     "looseY": Recipe(_GAUSS, _number(spread=0.033, centre=0.25)),
-    "age": Recipe(partial(_linear, _ages), _number(spread=0.15, centre=-0.6)),
+    "age": Recipe(_AGES, _number(spread=0.15, centre=-0.6)),
     "heavy": Recipe(_HEAVY, _number()),
-    "lognormal": Recipe(_incomes, _wages),
-    "sparse": Recipe(partial(_linear, _amounts), _number()),
+    "lognormal": Recipe(  # 0 to 20 medians: the mean is curved, and the spread is uneven
+        _incomes, lambda s, rng: np.exp(0.6 * s + 0.5 * rng.normal(size=len(s))) / 10 - 1
+    ),
+    "sparse": Recipe(_AMOUNTS, _number()),
     "cond10": Recipe(partial(_conditioned, 10.0), _number()),
     "cond1000": Recipe(partial(_conditioned, 1000.0), _number()),
-    "rare": Recipe(partial(_linear, _rare), _number(), binary=True),
+    "rare": Recipe(_RARE, _number(), binary=True),
     "outliers": Recipe(partial(_spread, 0.1, 0.0), _number(spread=0.1), strays=0.01),
     "inter": Recipe(partial(_linear, _products), _number()),
 }
@@ -397,30 +353,45 @@ CHOICES: dict[Task, dict[str, Recipe]] = {
         },
         "few": Recipe(_GAUSS, _curve(-4.6)),
         "steps": Recipe(_GAUSS, _step(0.15, 0.85)),
-        "cauchy": Recipe(_HEAVY, _label(_cauchy)),
-        "hump": Recipe(_incomes, _label(_hump)),
+        "cauchy": Recipe(_HEAVY, _label(lambda s: 0.5 + np.arctan(3 * (s - 0.5)) / np.pi)),
+        # most likely in the middle of the upper half: it falls again
+        "hump": Recipe(_incomes, _label(lambda s: 0.1 + 0.7 * np.exp(-((s - 0.8) ** 2)))),
     },
     "count": {
         "poisson": Recipe(_GAUSS, _count(20, 2.0), most=20),
         "overdispersed": Recipe(_GAUSS, _count(60, 4.0, spread=0.7), most=60),
         "zeros": Recipe(partial(_linear, _products), _count(20, 2.0, zeros=0.3), most=20),
-        "age": Recipe(partial(_linear, _ages), _count(20, 2.0), most=20),
+        "age": Recipe(_AGES, _count(20, 2.0), most=20),
         "loose": Recipe(_LOOSE, _count(100, 2.0), most=100),
-        "rare": Recipe(partial(_linear, _rare), _count(20, 2.0), binary=True, most=20),
-        "sparse": Recipe(partial(_linear, _amounts), _count(20, 2.0), most=20),
+        "rare": Recipe(_RARE, _count(20, 2.0), binary=True, most=20),
+        "sparse": Recipe(_AMOUNTS, _count(20, 2.0), most=20),
     },
 }
 ASIDE: dict[Task, dict[str, Recipe]] = {
     "number": {
-        "panel": Recipe(_panel, _score),
-        "seasons": Recipe(_seasons, _seasonal),
+        "panel": Recipe(  # a whole number from 0 to 10, with many at its upper end
+            _panel,
+            lambda s, rng: (
+                np.clip(np.rint(7.5 + 1.6 * s + 1.2 * rng.standard_t(5, len(s))), 0, 10) / 5 - 1
+            ),
+        ),
+        "seasons": Recipe(  # noise of the signal's own size, of a skewed law
+            _seasons,
+            lambda s, rng: (
+                0.15 * s - 0.3 + 0.15 * np.exp(0.4 * s) * (rng.gamma(2, size=len(s)) - 2)
+            ),
+        ),
         "cohorts": Recipe(_cohorts, _number(0.6, 0.12, -0.3)),
-        "towns": Recipe(_towns, _bills),
-        "visits": Recipe(_visits, _bills),
+        "towns": Recipe(_towns, _skewed),
+        "visits": Recipe(_visits, _skewed),
         "sensors": Recipe(_sensors, _number(0.7, 0.08, 0.3)),
         "trades": Recipe(_trades, _uneven),
-        "tariffs": Recipe(_tariffs, _premiums),
-        "households": Recipe(_households, _lasting),
+        "tariffs": Recipe(  # gamma, in bounds that reach far beyond most people
+            _tariffs, lambda s, rng: 0.02 * np.exp(0.5 * s) * rng.gamma(4, size=len(s)) - 1
+        ),
+        "households": Recipe(  # errors with the tails of t(4), a third of the bounds wide
+            _households, lambda s, rng: 0.2 + 0.12 * s + 0.06 * rng.standard_t(4, len(s))
+        ),
         "lanes": Recipe(_lanes, _number(0.8, 0.2, -0.1)),
     },
     "label": {
