@@ -290,7 +290,6 @@ def rivals(
     """
     from blurfit_lab.experiments import headtohead
     from blurfit_lab.experiments.histories import persons as compare_persons
-    from blurfit_lab.experiments.rival_pages import write
 
     known = {one.name: one for one in headtohead.FAMILIES}
     if unknown := [one for one in names if one not in known]:
@@ -304,7 +303,7 @@ def rivals(
             with watched("persons") as watch:
                 sizes, each = (2**13, 2**15), (0.1, 1.0)
                 compare_persons(sizes, each, persons, out / "persons.jsonl", watch)
-    write(out, page, headline)
+    headtohead.write(out, page, headline)
     for path in (page, headline):
         if path is not None:
             wrote(path)

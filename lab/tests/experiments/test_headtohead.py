@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from blurfit import InvalidValueError
 from blurfit_lab.cli import main
-from blurfit_lab.experiments import headtohead, histories, rival_pages
+from blurfit_lab.experiments import headtohead, histories
 from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND
 from blurfit_lab.experiments.headtohead import FAMILIES, Family, judged, means_of, near, over
 from blurfit_lab.experiments.lines import Cell
@@ -148,4 +148,4 @@ def test_persons_are_compared_by_their_errors(tmp_path: Path):
 
 def test_every_method_has_a_name():
     known = {*headtohead.OURS, MEAN, *RIVALS["number"], *RIVALS["label"]}
-    assert known == set(rival_pages.NAMES)
+    assert known == set(headtohead.NAMES)

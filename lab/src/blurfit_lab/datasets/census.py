@@ -1,40 +1,19 @@
 """Real people of the American census: a public file, or your own extract.
 
-**ACS.** American Community Survey 2024, public use microdata: real people, and their incomes.
-
-2,183,085 people of 15 and over in housing units of 48 states and the District of Columbia, in
-random order. The columns follow the paper's 13 attributes, except that rooms stand in for
-automobiles and that the years in the dwelling come as a band from 1 (up to 12 months) to 7 (30
-years or more). Source: US Census Bureau.
+**ACS.** American Community Survey 2024, public use microdata: 2,183,085 people of 15 and over in
+housing units of 48 states and the District of Columbia, in random order. The columns follow the
+paper's 13 attributes, except that rooms stand in for automobiles and that the years in the dwelling
+come as a band from 1 (up to 12 months) to 7 (30 years or more). Source: US Census Bureau.
 
 **Fulton County.** 25,766 people of 18 and over in Fulton County, Georgia, of the census of 2000:
 its five-percent public use sample.
 
-**IPUMS.** Your own extract from IPUMS USA (usa.ipums.org), as the paper used: real people of a
-census.
-
-IPUMS data may not be redistributed, so everybody makes their own extract: choose a sample (the
-paper's is of the year 2000), the variables below, and CSV as the format. What becomes of them:
-
-| attribute | variable | known codes, and what they become |
-| --- | --- | --- |
-| age | AGE | 0–135, years |
-| is_male | SEX | 1 male, 2 female |
-| is_single, is_married | MARST | 6 never married; 1 and 2 married; 3–5 neither |
-| education | EDUC, else EDUCD | 0–11 (none … 5 or more years of college); EDUCD // 10 is EDUC |
-| has_disability | all DIFF… that are there | 2 in any; 0 and 1 are no |
-| is_native_born | BPL, else NATIVITY | BPL up to 120 is the US and its territories; NATIVITY 1–4 |
-| hours_per_week | UHRSWORK | 0–99; 0 is also for those who did not work |
-| residence_years_band | MOVEDIN | 1–7, from up to a year to 30 years and more |
-| owns_dwelling | OWNERSHP | 1 owned, 2 rented |
-| family_size | FAMSIZE | 1–29 |
-| num_children | NCHILD | 0–9 |
-| num_automobiles | VEHICLES, else num_rooms from ROOMS | VEHICLES 1–7, and 9 is none; ROOMS 1–30 |
-| annual_income | INCTOT | dollars; 9999998 and 9999999 are unknown |
-
-A row with a blank or any other code is removed, as in the paper ("after removing unknown values and
-missing values"), and the census says how many were. The codes are those of IPUMS USA; IPUMS CPS and
-IPUMS International use the same names for other codes.
+**IPUMS.** Your own extract from IPUMS USA (usa.ipums.org), as the paper used. IPUMS data may not be
+redistributed, so everybody makes their own extract: choose a sample (the paper's is of the year
+2000), the variables of `SOURCES`, and CSV as the format. A row with a blank or any other code is
+removed, as in the paper ("after removing unknown values and missing values"), and the census says
+how many were. The codes are those of IPUMS USA; IPUMS CPS and IPUMS International use the same
+names for other codes.
 """
 
 from collections.abc import Callable, Mapping
@@ -81,13 +60,13 @@ FULTON_SCHEMA = Schema(
         Numeric("age", 0, 100),
         Numeric("education", 1, 16),
         *(
-            Binary(f"is_{name}")
-            for name in ("male", "married", "divorced", "us_citizen", "employed")
+            Binary(name)
+            for name in (
+                *("is_male", "is_married", "is_divorced", "is_us_citizen", "is_employed"),
+                *("is_latino", "is_black", "is_asian", "has_disability", "has_own_minor_children"),
+                *("has_military_service", "speaks_english_well"),
+            )
         ),
-        *(Binary(f"is_{name}") for name in ("latino", "black", "asian")),
-        *(Binary(f"has_{name}") for name in ("disability", "own_minor_children")),
-        Binary("has_military_service"),
-        Binary("speaks_english_well"),
     ),
     INCOME,
 )
@@ -132,13 +111,13 @@ DIFFICULTIES = ("DIFFREM", "DIFFPHYS", "DIFFMOB", "DIFFCARE", "DIFFSENS", "DIFFE
 SOURCES: dict[str, dict[str, Meaning]] = {
     "age": {"AGE": _within(0, 135)},
     "is_male": {"SEX": _coded({1: 1, 2: 0})},
-    "is_single": {"MARST": _coded({1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1})},
+    "is_single": {"MARST": _coded({1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1})},  # 6 never married
     "is_married": {"MARST": _coded({1: 1, 2: 1, 3: 0, 4: 0, 5: 0, 6: 0})},
     "education": {"EDUC": _within(0, 11), "EDUCD": lambda codes: _within(0, 11)(codes // 10)},
     "has_disability": dict.fromkeys(DIFFICULTIES, _coded({0: 0, 1: 0, 2: 1})),
     "is_native_born": {"BPL": _born_in_the_us, "NATIVITY": _coded({1: 1, 2: 1, 3: 1, 4: 1, 5: 0})},
-    "hours_per_week": {"UHRSWORK": _within(0, 99)},
-    "residence_years_band": {"MOVEDIN": _within(1, 7)},
+    "hours_per_week": {"UHRSWORK": _within(0, 99)},  # 0 also for those who did not work
+    "residence_years_band": {"MOVEDIN": _within(1, 7)},  # up to a year, to 30 years and more
     "owns_dwelling": {"OWNERSHP": _coded({1: 1, 2: 0})},
     "family_size": {"FAMSIZE": _within(1, 29)},
     "num_children": {"NCHILD": _within(0, 9)},

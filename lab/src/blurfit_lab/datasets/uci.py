@@ -1,32 +1,14 @@
 """Sets of the UCI repository.
 
-**Regression.** Twelve small regression sets of the UCI repository, on which others compare private
-regression.
-
-Numbers only, features x1, x2, … and target y, as they stand in the public repository of Iterative
-Hessian Mixing (Lev et al. 2026, arXiv 2601.07545), which has them from UCI; some are centred there.
-They are not part of this package: `load_uci` looks for uci/NAME.parquet in the folder that
-BLURFIT_DATA names.
+**Regression.** Twelve small sets, on which others compare private regression. Numbers only,
+features x1, x2, … and target y, as they stand in the public repository of Iterative Hessian Mixing
+(Lev et al. 2026, arXiv 2601.07545), which has them from UCI; some are centred there. They are not
+part of this package: `load_uci` looks for uci/NAME.parquet in the folder that BLURFIT_DATA names.
 
 **Bounds.** The smallest and largest value of each column, rounded outwards to about two digits of
 the range, for every method alike. They are read from the rows, so a private release would have to
 pay for them: this is a convention for comparing methods, and nothing for people. A column that is
 the same in every row (one of autos, one of solar) has no range and tells nothing: it is left out.
-
-| set | rows | features | of |
-| --- | --- | --- | --- |
-| airfoil | 1,503 | 5 | the noise of a wing |
-| concrete | 1,030 | 8 | compressive strength |
-| energy | 768 | 8 | the heating load of a building |
-| autompg | 392 | 7 | miles per gallon |
-| yacht | 308 | 6 | the resistance of a hull, centred |
-| solar | 1,066 | 10 | flares, centred; almost no signal |
-| fertility | 100 | 9 | a diagnosis, centred |
-| autos | 159 | 25 | the price of a car, centred |
-| forest | 517 | 12 | burnt area, centred |
-| machine | 209 | 7 | the performance of a processor, centred |
-| servo | 167 | 4 | the rise time of a motor, centred |
-| pendulum | 630 | 9 | a simulated pendulum, centred |
 
 **Adult.** UCI Adult: 45,222 real people of the Current Population Survey of 1994; who earns over
 50,000?
@@ -46,19 +28,19 @@ from blurfit.simulation.census import Census, Column
 from blurfit_lab.datasets import data_files
 
 FOLDER, TARGET = "uci", "y"
-FEATURES = {
-    "airfoil": 5,
-    "concrete": 8,
-    "energy": 8,
-    "autompg": 7,
-    "yacht": 6,
-    "solar": 10,
-    "fertility": 9,
-    "autos": 25,
-    "forest": 12,
-    "machine": 7,
-    "servo": 4,
-    "pendulum": 9,
+FEATURES = {  # how many; of how many rows, and about what
+    "airfoil": 5,  # 1,503: the noise of a wing
+    "concrete": 8,  # 1,030: compressive strength
+    "energy": 8,  # 768: the heating load of a building
+    "autompg": 7,  # 392: miles per gallon
+    "yacht": 6,  # 308: the resistance of a hull, centred
+    "solar": 10,  # 1,066: flares, centred; almost no signal
+    "fertility": 9,  # 100: a diagnosis, centred
+    "autos": 25,  # 159: the price of a car, centred
+    "forest": 12,  # 517: burnt area, centred
+    "machine": 7,  # 209: the performance of a processor, centred
+    "servo": 4,  # 167: the rise time of a motor, centred
+    "pendulum": 9,  # 630: a simulated pendulum, centred
 }
 UCI_SETS = tuple(FEATURES)
 

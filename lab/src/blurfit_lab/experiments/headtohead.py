@@ -16,6 +16,9 @@ cell is the one with the smallest mean in the trials that it is judged by, which
 **More trials** go to cells where `holder` or `send` has a larger mean than a rival or the private
 mean, and it is not sure on which side of the tolerance it is: twice as many, until it is sure or
 `most` are reached.
+
+**Pages.** `write` tells all of it on the laboratory's page, and the headline on the product's. The
+words are in `rivals.md.in` and `comparison.md.in`; tables, counts and goals are filled in.
 """
 
 import json
@@ -36,7 +39,8 @@ from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit_lab.datasets import UCI_SETS
 from blurfit_lab.experiments import everywhere
 from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO
-from blurfit_lab.experiments.lines import CELL, Cell, frame, reach, surely
+from blurfit_lab.experiments.lines import CELL, Cell, frame, markdown, reach, surely, table
+from blurfit_lab.experiments.pages import power
 from blurfit_lab.experiments.populations import CHOICES, FIFTEEN, REAL, Task, people
 
 OURS = (HOLDER, SEND, TWO)
@@ -257,3 +261,192 @@ def read(
         files = [_file(out, family.task, one, relation) for one in family.populations]
         if known := [one for one in files if one.exists() and one.stat().st_size]:
             yield family, relation, frame(known)
+
+
+# ---- pages
+
+
+NAMES = {
+    HOLDER: "**holder**",
+    SEND: "**one send**",
+    TWO: "**two databases**",
+    MEAN: "private mean",
+    "AdaSSPRegressor": "AdaSSP (exact)",
+    "BoostedAdaSSPRegressor": "BoostedAdaSSP (exact)",
+    "GaussMixRegressor": "GaussMix (exact)",
+    "IterativeHessianMixingRegressor": "IHM (exact)",
+    "BinAggRegressor": "BinAgg",
+    "TukeyRegressor": "TukeyEM",
+    "GeneralisedObjectivePerturbationRegressor": "generalised objective",
+    "GradientPerturbationRegressor": "gradient descent",
+    "GeneralisedObjectivePerturbationClassifier": "generalised objective",
+    "GradientPerturbationClassifier": "gradient descent",
+    "ObjectivePerturbationClassifier": "objective (certified)",
+}
+WORDS = ("wins", "even", "loses")
+GOAL = 0.85  # of the best rival's loss, in each family
+
+
+class Judged:
+    """A family under one relation: its lines, its best rival, and the verdicts on ours."""
+
+    def __init__(self, family: Family, relation: Neighbours, lines: pd.DataFrame) -> None:
+        self.family, self.relation, self.lines = family, relation, lines
+        self.means = means_of(lines)
+        self.best = best_rival(self.means, family.task)
+        others = {"rivals": RIVALS[family.task], "mean": [MEAN]}
+        self.verdicts = {
+            (what, one): judged(lines, family.task, one, against)
+            for what, against in others.items()
+            for one in OURS
+        }
+
+    def words(self, method: str, what: str = "rivals") -> str:
+        """Return "wins / even / losses" against the rivals, or the mean."""
+        return " / ".join(str(_count([self], what, method, one)) for one in WORDS)
+
+    def over(self, method: str, digits: int = 3) -> str:
+        """Return a method's loss over the best rival's."""
+        return f"{over(self.means, method, self.best):.{digits}f}"
+
+
+def headline(found: Sequence[Judged]) -> str:
+    """Return losses over the best rival's in each family, and how many cells are won and lost."""
+    heads = ["people", "neighbours", "cells", "best rival", "holder", "one send", "two databases"]
+    heads += ["holder, cell by cell", "one send, cell by cell", "holder against the mean"]
+    rows = [
+        [
+            one.family.name,
+            one.relation,
+            str(len(one.verdicts["rivals", HOLDER])),
+            NAMES[one.best],
+            *map(one.over, OURS),
+            *(one.words(HOLDER), one.words(SEND), one.words(HOLDER, "mean")),
+        ]
+        for one in found
+    ]
+    return table(heads, rows)
+
+
+def short(found: Sequence[Judged]) -> str:
+    """Return the headline in few columns, a row for each family."""
+    heads = ["people", *(f"{NAMES[one].strip('*')}, {r}" for r in NEIGHBOURS for one in OURS)]
+    heads += [f"won / even / lost, {relation}" for relation in NEIGHBOURS]
+    rows: dict[str, list[str]] = {}
+    for one in found:
+        told = (one.over(method, 2) for method in OURS)
+        rows.setdefault(one.family.name, [one.family.name]).extend(told)
+    for one in found:
+        rows[one.family.name].append(one.words(HOLDER))
+    return table(heads, rows.values())
+
+
+def methods(found: Sequence[Judged], task: Task, relation: Neighbours) -> str:
+    """Return every method's loss over the private mean's, geometric means over each family."""
+    some = [one for one in found if (one.family.task, one.relation) == (task, relation)]
+    rows = [
+        [NAMES[method], *(f"{over(one.means, method, MEAN):.3f}" for one in some)]
+        for method in (*OURS, *RIVALS[task])
+    ]
+    return table(["method", *(one.family.name for one in some)], rows)
+
+
+def lost(found: Sequence[Judged], methods: Sequence[str] = OURS) -> str:
+    """Return the cells that are surely lost, to a rival or to the private mean."""
+    rows = list(_lost(found, methods))
+    heads = ["line", "people", "n", "ε", "neighbours", "to", "loss over its", "surely more than"]
+    heads += ["accuracy behind", "trials"]
+    return table(heads, rows) if rows else "None."
+
+
+def _lost(found: Sequence[Judged], methods: Sequence[str]) -> Iterator[list[str]]:
+    for one in found:
+        digits = ".3f" if one.family.task == "number" else "+.4f"
+        for method in methods:
+            for part in (one.verdicts[what, method] for what in ("rivals", "mean")):
+                for row in part[part.verdict == "loses"].itertuples():
+                    name = row.population + (", label" if one.family.task == "label" else "")
+                    right = "–" if one.family.task == "number" else f"{row.accuracy:.4f}"
+                    told = [f"{row.ratio:{digits}}", f"{row.sure:{digits}}", right, str(row.trials)]
+                    where = [name, power(row.n), f"{row.epsilon:g}", one.relation]
+                    yield [NAMES[method].strip("*"), *where, NAMES[row.against], *told]
+
+
+def goals(found: Sequence[Judged]) -> str:
+    """Return the goals of the comparison, each with what was found; what misses is bold."""
+    rows = []
+    for task, words in (("number", "5 %"), ("label", f"{TOLERANCE['label']} or {ACCURACY}")):
+        some = [one for one in found if one.family.task == task]
+        cells = sum(len(one.verdicts["rivals", HOLDER]) for one in some)
+        for what, name in (("rivals", "a rival"), ("mean", "the private mean")):
+            losing = [_count(some, what, method, "loses") for method in OURS]
+            told = [_told(str(one), missed=one > 0) for one in losing]
+            goal = f"{task}s: surely behind {name} by more than {words} in no cell of {cells}"
+            rows.append([goal, *told])
+    for one in (one for one in found if one.family.task == "number"):
+        ratios = [over(one.means, method, one.best) for method in OURS]
+        goal = f"{one.family.name}, {one.relation}: at most {GOAL} of the best rival's error"
+        rows.append([goal, *(_told(f"{ratio:.3f}", missed=ratio > GOAL) for ratio in ratios)])
+    return table(["goal", *(NAMES[one].strip("*") for one in OURS)], rows)
+
+
+def _told(text: str, *, missed: bool) -> str:
+    return f"**{text}**" if missed else text
+
+
+def _count(found: Sequence[Judged], what: str, method: str, word: str) -> int:
+    """Return in how many cells a line has a verdict against "rivals" or the "mean"."""
+    return sum(int((one.verdicts[what, method].verdict == word).sum()) for one in found)
+
+
+def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
+    """Return what the pages say of the run."""
+    run = json.loads((out / RUN).read_text(encoding="utf-8"))
+    trials = pd.concat([one.verdicts["rivals", HOLDER].trials for one in found])
+    refused = [one.lines[one.lines.refused.notna()] for one in found if "refused" in one.lines]
+    of_task = {
+        task: [one for one in found if one.family.task == task] for task in ("number", "label")
+    }
+    numbers = of_task["number"]
+    wins = {
+        f"{method}_{task}": " / ".join(str(_count(some, "rivals", method, one)) for one in WORDS)
+        for method in OURS
+        for task, some in of_task.items()
+    }
+    return wins | {
+        "rivals": str(len({*RIVALS["number"], *RIVALS["label"]})),
+        "behind_mean": str(_count(found, "mean", HOLDER, "loses")),
+        "commit": " and ".join(sorted({*run.values()})),
+        "commits": ", ".join(f"{part} at commit {one}" for part, one in run.items()),
+        "cells": str(len(trials)),
+        "least": str(trials.min()),
+        "most": str(trials.max()),
+        "fits": f"{sum(len(one.lines) for one in found):,}",
+        "refused": str(sum(map(len, refused))),
+        "best": f"{min(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
+        "worst": f"{max(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
+    }
+
+
+def write(out: Path, page: Path | None, headline_page: Path | None) -> None:
+    """Write the laboratory's page, and the product's."""
+    found = [Judged(*one) for one in read(out)]
+    told = facts(out, found)
+    told |= {"headline": headline(found), "goals": goals(found), "lost": lost(found)}
+    told |= {"lost_holder": lost(found, [HOLDER]), "short": short(found)}
+    for task in ("number", "label"):
+        for relation in NEIGHBOURS:
+            told[f"{task}_{relation}".replace("-", "_")] = methods(found, task, relation)
+    persons = out / "persons.jsonl"
+    told["persons"] = "Not measured."
+    if persons.exists():
+        compared = pd.read_json(persons, lines=True)
+        compared["ε"] = [f"{one:g}" for one in compared["ε"]]
+        compared["leads"] = ["yes" if one else "" for one in compared.leads]
+        told["persons"] = markdown(compared, 4)
+    for path, name in ((page, "rivals.md.in"), (headline_page, "comparison.md.in")):
+        if path is not None:
+            words = Path(__file__).with_name(name).read_text(encoding="utf-8")
+            for key, value in told.items():
+                words = words.replace(f"{{{key}}}", value)
+            path.write_text(words, encoding="utf-8")

@@ -145,7 +145,6 @@ def private_tree(
     return leaves
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class BinAggRegressor(ApproximateRival, RivalRegressor):
     """Least squares on the noisy sums of private bins.
 
@@ -252,7 +251,6 @@ def _chosen(logarithms: FloatArray, generator: np.random.Generator) -> int:
     return int(np.argmax(logarithms + generator.gumbel(size=len(logarithms))))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class TukeyRegressor(ApproximateRival, RivalRegressor):
     """Least squares: a private point deep among many small models.
 

@@ -223,7 +223,6 @@ def gamma_for(
     )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GaussMixRegressor(AccountedRegressor):
     """Least squares on random mixtures of the records."""
 
@@ -264,7 +263,6 @@ def noise_for(
     return MixtureNoise(gamma * factor, sigma * factor)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class IterativeHessianMixingRegressor(AccountedRegressor):
     """Least squares by Newton's steps with sketched Hessians.
 

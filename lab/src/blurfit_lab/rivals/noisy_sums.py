@@ -114,7 +114,6 @@ def noisy_gram(
     return np.asarray(gram + k * reach.gram * Z + ridge * np.eye(d))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AccountedRegressor(ApproximateRival, RivalRegressor):
     """Least squares whose published constants keep more than they promise.
 
@@ -129,7 +128,6 @@ class AccountedRegressor(ApproximateRival, RivalRegressor):
     accounting: Accounting = "published"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AdaSSPRegressor(AccountedRegressor):
     """Least squares from noisy sums with an adaptive ridge."""
 
@@ -188,7 +186,6 @@ def boosted_noise_multiplier(
     return mu if calibration == "code" else math.sqrt(rounds + 2) / mu * _ROUNDING
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
     """Least squares by T rounds of AdaSSP on clipped residuals.
 

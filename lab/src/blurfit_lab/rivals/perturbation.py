@@ -148,7 +148,6 @@ class Minimising(Rival):
         return into_ball(found, risk.weight_bound)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NonPrivate(Minimising):
     """argmin Σℓ + ½·ridge·‖w‖², without noise.
 
@@ -173,7 +172,6 @@ class NonPrivate(Minimising):
         return Perturbed(self.ridge)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NonPrivateRegressor(NonPrivate, RivalRegressor):
     """Least squares, not private.
 
@@ -183,7 +181,6 @@ class NonPrivateRegressor(NonPrivate, RivalRegressor):
     """
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NonPrivateClassifier(NonPrivate, RivalClassifier):
     """Logistic regression, not private; separable classes need a ridge."""
 
@@ -200,7 +197,6 @@ def sensitivity(risk: Risk, ridge: float, neighbours: Neighbours) -> float:
     return risk.gradient_change(neighbours) / ridge
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class OutputPerturbation(PureRival, Minimising):
     """The minimiser plus noise.
 
@@ -231,12 +227,10 @@ class OutputPerturbation(PureRival, Minimising):
         return Perturbed(ridge, after=exponential_in_norm(risk.dimension, rate, generator))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class OutputPerturbationRegressor(OutputPerturbation, InBall, RivalRegressor):
     """Least squares in a ball, plus noise."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class OutputPerturbationClassifier(OutputPerturbation, RivalClassifier):
     """Logistic regression, plus noise."""
 
@@ -291,7 +285,6 @@ class GaussianObjective(ApproximateRival, Minimising):
         return Perturbed(found.ridge, found.scale * generator.standard_normal(risk.dimension))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbation(GaussianObjective):
     """(ε, δ)-DP, by a Gaussian linear term.
 
@@ -335,12 +328,10 @@ class ObjectivePerturbation(GaussianObjective):
         return certified(*terms, dimension=risk.dimension, split=self.split)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbationRegressor(ObjectivePerturbation, InBall, RivalRegressor):
     """Least squares in a ball, its objective perturbed; (ε, δ)-DP."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbationClassifier(ObjectivePerturbation, RivalClassifier):
     """Logistic regression, its objective perturbed; (ε, δ)-DP."""
 
@@ -429,7 +420,6 @@ def calibrate(
         ridge *= GROWTH
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GeneralisedObjectivePerturbation(GaussianObjective):
     """A Gaussian linear term, by the privacy profile itself."""
 
@@ -442,12 +432,10 @@ class GeneralisedObjectivePerturbation(GaussianObjective):
         return calibrate(self.epsilon, self.delta, risk.curvature, change, self.neighbours)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GeneralisedObjectivePerturbationClassifier(GeneralisedObjectivePerturbation, RivalClassifier):
     """Logistic regression with a Gaussian linear term, by the privacy profile itself."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GeneralisedObjectivePerturbationRegressor(GeneralisedObjectivePerturbation, RivalRegressor):
     """Least squares with clipped slopes (Huber's loss) and a Gaussian linear term.
 
@@ -485,7 +473,6 @@ def descend(
     return mean
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GradientPerturbation(ApproximateRival, InBall):
     """Noisy gradient descent.
 
@@ -517,12 +504,10 @@ class GradientPerturbation(ApproximateRival, InBall):
         return np.asarray(weights)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GradientPerturbationRegressor(GradientPerturbation, RivalRegressor):
     """Least squares by noisy gradients."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GradientPerturbationClassifier(GradientPerturbation, RivalClassifier):
     """Logistic regression by noisy gradients."""
 

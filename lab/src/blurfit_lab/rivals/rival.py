@@ -30,7 +30,7 @@ than the formula (Mironov 2012); the estimators of this package do not.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from scipy.special import expit
@@ -254,7 +254,8 @@ def into_ball(weights: FloatArray, radius: float | None) -> FloatArray:
     return np.asarray(weights * (radius / np.maximum(norms, radius)))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@dataclass_transform(kw_only_default=True, eq_default=False)
+@dataclass(kw_only=True, eq=False, repr=False)  # as every subclass becomes one
 class Rival(BaseEstimator):  # type: ignore[misc]
     """Parameters and steps that all rivals have in common.
 
@@ -280,6 +281,10 @@ class Rival(BaseEstimator):  # type: ignore[misc]
     bounds: Any = None
     fit_intercept: bool = True
     random_state: Any = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
         """The weights that the method publishes of this risk."""
@@ -336,7 +341,6 @@ def coefficients(schema: Schema, weights: FloatArray) -> Coefficients:
     return Coefficients(float(unit * (constants @ own + rest.sum()) + centre), effects)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
     """Linear regression.
 
@@ -372,7 +376,6 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
         return SquaredRisk(statistics, self._ball(x.shape[1]))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
     """Logistic regression with two classes.
 
@@ -420,7 +423,6 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
         return LogisticRisk([(x, y)])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class PureRival(Rival):
     """A rival whose promise is ε-differential privacy, with δ = 0.
 
@@ -461,7 +463,6 @@ class PureRival(Rival):
         return FitGuarantee(self.epsilon, delta, self.neighbours, True, told)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ApproximateRival(PureRival):
     """A rival whose promise is (ε, δ)-differential privacy.
 
@@ -477,7 +478,6 @@ class ApproximateRival(PureRival):
         return super().promise()
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class InBall(Rival):
     """A rival whose weights are in a ball: the gradient of squared loss is bounded only there.
 

@@ -7,7 +7,6 @@ export const hexadecimal = (bytes) => Array.from(bytes, (byte) => byte.toString(
 export const fromHexadecimal = (digits) =>
   Uint8Array.from(digits.match(/../g) ?? [], (two) => Number.parseInt(two, 16));
 
-/** One behind the other. */
 export function joined(...parts) {
   const found = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
@@ -23,9 +22,7 @@ export function joined(...parts) {
 function attempted(act, otherwise) {
   try {
     return act();
-  } catch {
-    return otherwise;
-  }
+  } catch { return otherwise; }
 }
 
 export const recall = (where, key) => attempted(() => globalThis[where].getItem(key), null);

@@ -10,8 +10,7 @@ import { featuresInWords } from "./texts.js";
 import { progressInWords, waveInWords } from "./waves.js";
 import { countInWords, sideInWords, targetInWords, titleIn } from "./words.js";
 
-const EVERY = 4000;
-const HOUR = 3_600_000;
+const [EVERY, HOUR] = [4000, 3_600_000];
 const agreements = new Map(); // which never change
 const halves = new Map(); // what is known of who came first and who came later, by count
 const sides = new Map(); // how many each of two databases has, by count here
@@ -71,14 +70,12 @@ async function compared({ fingerprint, count, quorum, state }) {
   }
 }
 
-/** Its words, if something is wrong; else as a hint. */
 function comparison({ fingerprint, count }) {
   const found = halves.get(`${fingerprint} ${count}`);
   if (!found) return null;
   return h("p", { class: found.disagree || found.long ? "note some" : "hint" }, found.told);
 }
 
-/** How many more or fewer the other of two databases has. */
 function otherSide({ fingerprint }) {
   const { databases = [] } = sides.get(fingerprint) ?? {};
   const at = agreements.get(fingerprint).databases.findIndex(({ url }) => url === location.origin);
@@ -203,7 +200,7 @@ async function sidesInWords(fingerprint) {
 /** The first database publishes; the second one lets it. */
 function publishing({ fingerprint, count, quorum }, agreement) {
   const [first, second] = agreement.databases;
-  let role = "whole";
+  let role;
   try {
     role = roleHere(agreement);
   } catch {

@@ -25,14 +25,10 @@ export function exactly(thing, names, what, optional = []) {
 }
 
 export function positive(holder, ...names) {
-  for (const name of names) {
-    demand(finite(holder[name]) && holder[name] > 0, name, holder[name]);
-  }
+  for (const name of names) demand(finite(holder[name]) && holder[name] > 0, name, holder[name]);
 }
 
-export function finite(...numbers) {
-  return numbers.every((number) => Number.isFinite(number));
-}
+export const finite = (...numbers) => numbers.every((number) => Number.isFinite(number));
 
 /** How much further than necessary a stated number may lie on its safe side: as in
  * `blurfit.theory.guarantees`, whose docstring says why an honest agreement is never refused. */
@@ -41,14 +37,10 @@ export const BEYOND = 2 ** -24;
 /** No less than what follows from the noise, and hardly more. */
 export function isAbove(name, stated, follows) {
   const most = follows + BEYOND * Math.abs(follows);
-  const isFine = finite(stated) && stated >= follows && stated <= most;
-  demand(isFine, name, stated);
+  demand(finite(stated) && stated >= follows && stated <= most, name, stated);
 }
 
-/** A SHA-256 in hexadecimal digits. */
-export function isDigest(text) {
-  return typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
-}
+export const isDigest = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
 
 /** Of whom something is asked: an earlier question, how its answer compares, and with what; as in
  * `blurfit.schema.columns`. */
@@ -58,9 +50,7 @@ export const COMPARED = /^(.+?) ?(<=|>=|!=|=|<|>) ?(.+)$/u;
 export const HARMFUL = /[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\p{Surrogate}]/u;
 
 /** A word without any of that. */
-export function isWord(text) {
-  return typeof text === "string" && text !== "" && !HARMFUL.test(text);
-}
+export const isWord = (text) => typeof text === "string" && text !== "" && !HARMFUL.test(text);
 
 // ---- Canonical JSON (RFC 8785) and the fingerprint of an agreement.
 //

@@ -1,7 +1,7 @@
 // Products of each group, or times a weight: w·zzᵀ ⊗ a. Mirrors `blurfit.theory.coded`, whose proofs
 // it rests upon, operation by operation, so that both round alike.
 
-import { NUDGE, radiusOf, sensitivity } from "./forms.js";
+import { NUDGE, radiusOf, sensitivity, sumOf } from "./forms.js";
 import { INTERCEPT, NOT_SAID, columnsFor, questionsOf } from "./schema.js";
 import { demand, finite } from "./checks.js";
 
@@ -29,8 +29,7 @@ export function verifyCoded(agreement) {
   if (weighting === undefined) return;
   const one = features.get(weighting);
   if (factors === undefined) {
-    const isNumber = one?.kind === "numeric" && !one.optional && one.lower === 0;
-    demand(isNumber, "weighting", weighting);
+    demand(one?.kind === "numeric" && !one.optional && one.lower === 0, "weighting", weighting);
     return;
   }
   const isPair = (pair) =>
@@ -67,7 +66,7 @@ export function codedForm(agreement, inner) {
     labels,
     counts,
     sent: labels.flatMap((_, block) => inner.sent.map(([row, column]) => [row + block * rows, column])),
-    size: Math.ceil(Math.sqrt(counts.reduce((sum, one) => sum + one, 0))),
+    size: Math.ceil(Math.sqrt(sumOf(counts))),
     reach: (neighbours) => (neighbours === "replace" ? apart : t),
     products: (values) => {
       const own = inner.products(kept.map((place) => values[place]));

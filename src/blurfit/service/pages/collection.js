@@ -74,12 +74,8 @@ async function update(agreement, course) {
   seen.push({ at: Date.now(), count });
   const shown = state === "closed" && sums ? "sums" : state;
   const isOpen = state === "collecting" || state === "paused";
-  const values = {
-    count: number(count),
-    quorum: number(quorum),
-    left: number(quorum - count),
-    what: countedIn(agreement),
-  };
+  const counts = { count: number(count), quorum: number(quorum), left: number(quorum - count) };
+  const values = { ...counts, what: countedIn(agreement) };
   show("status",
     h("p", { class: `state ${state}` }, t(`state.${shown}`)),
     shown === "closed" || shown === "paused" || shown === "sums" ? h("p", t(`state.${shown}.how`)) : null,

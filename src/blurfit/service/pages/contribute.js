@@ -96,7 +96,6 @@ function entitle(schema) {
   offerLanguages(schema);
 }
 
-/** Three lines, and more for whoever wants to know. */
 function truth() {
   const { lines, more } = inShort(agreement, mu, mostCouldBeRead(agreement));
   return [
@@ -116,10 +115,8 @@ function say(title, text = "", ...further) {
 const closesInWords = (name, { closes }) => t(name, { moment: moment(closes * 1000) });
 
 function closedWords(status) {
-  const { state, closes } = status;
-  if (state !== "published") return [closes === null ? t("closed.nothing") : closesInWords("closed.since", status)];
-  const model = h("a", { href: `/m/${fingerprint}` }, t("closed.see"));
-  return [t("closed.model"), model];
+  if (status.state === "published") return [t("closed.model"), h("a", { href: `/m/${fingerprint}` }, t("closed.see"))];
+  return [status.closes === null ? t("closed.nothing") : closesInWords("closed.since", status)];
 }
 
 function checks(status) {
@@ -147,7 +144,6 @@ function begin() {
   showStep(history.state?.at ?? 0, false);
 }
 
-/** The form, with what a draft kept. */
 function build(draft) {
   ({ typed, blurred } = draft);
   form = survey(askedOf(agreement.schema), draft, {
@@ -160,8 +156,7 @@ function build(draft) {
     turn,
     clear: () => {
       eraseDraft(fingerprint);
-      history.replaceState({ at: 0 }, "");
-      location.reload();
+      anew({ at: 0 });
     },
   });
 }
@@ -299,9 +294,8 @@ function thank(record) {
   receipt(record, fingerprint, { startAnew, takeBack });
   note(record);
   if (!agreement) return;
-  ask(`/collections/${fingerprint}`)
-    .then((status) => show("checks", ...checks(status)))
-    .catch(() => {});
+  const again = (status) => show("checks", ...checks(status));
+  ask(`/collections/${fingerprint}`).then(again).catch(() => {});
 }
 
 /** Withdraw, for good: the same answers cannot be sent again. */
@@ -328,6 +322,10 @@ function note(record) {
 
 function startAnew() {
   outbox.forget(fingerprint);
-  history.replaceState(null, "");
+  anew(null);
+}
+
+function anew(state) {
+  history.replaceState(state, "");
   location.reload();
 }

@@ -1,7 +1,7 @@
 // Dialogs of /admin: to be sure, to show something, and to choose when a survey closes by itself.
 
 import { moment, t } from "./language.js";
-import { alarmOf, ask, h, show } from "./page.js";
+import { alarmOf, ask, check, h, labelled, show } from "./page.js";
 
 let made = 0;
 
@@ -15,20 +15,17 @@ export function dialog(title, ...children) {
   return element;
 }
 
-/** A button that closes the dialog that `shown` gives. */
 export const notNow = (shown) => h("button", { type: "button", click: () => shown().close() }, t("notNow"));
 
 /** Ask once more before something that cannot be undone, in the words named `what`; `before` stands in
  * front of them. `act` may throw: the page says why. */
 export function confirmOnce(what, values, act, before = "") {
-  const id = `sure-${++made}`;
-  const box = h("input", { type: "checkbox", id });
   const go = h("button.primary", { type: "button", disabled: true }, t(`${what}.button`));
-  box.addEventListener("input", () => (go.disabled = !box.checked));
+  const input = ({ target }) => (go.disabled = !target.checked);
   const element = dialog(
     t(what),
     h("p", `${before}${t(`${what}.text`, values)}`),
-    h("div.field.check", box, h("label", { for: id }, t("sure"))),
+    check(`sure-${++made}`, t("sure"), { input }),
     h("div.buttons", go, notNow(() => element)),
   );
   go.addEventListener("click", async () => {
@@ -38,7 +35,6 @@ export function confirmOnce(what, values, act, before = "") {
   });
 }
 
-/** Do something, and say why it could not be done. */
 export async function attempt(act) {
   try {
     await act();
@@ -47,7 +43,6 @@ export async function attempt(act) {
   }
 }
 
-/** Something that went well. */
 export function tell(title, ...children) {
   const note = h("div.note.strong", { role: "status" }, h("strong", title), children);
   show("message", note).scrollIntoView();
@@ -59,11 +54,8 @@ const ID = "until";
 
 /** A box for a moment, which may stay empty. */
 export function dateBox(closes = null, id = ID) {
-  return h("div.field",
-    h("label", { for: id }, t("until")),
-    h("span.hint", { id: `${id}-hint` }, t("until.hint")),
-    h("input", { type: "datetime-local", id, name: id, value: asTyped(closes), "aria-describedby": `${id}-hint` }),
-  );
+  const box = { type: "datetime-local", id, name: id, value: asTyped(closes), "aria-describedby": `${id}-hint` };
+  return labelled(id, t("until"), t("until.hint"), h("input", box));
 }
 
 /** What was chosen, for the service: a moment in UTC, or null. */
@@ -72,7 +64,6 @@ export function chosen(id = ID) {
   return value === "" ? null : new Date(value).toISOString();
 }
 
-/** Let what is open close at another moment. */
 export function moveDate({ path, closes, token, moved }) {
   const id = "moved-until";
   const set = h("button.primary", { type: "button" }, t("until.set"));

@@ -9,7 +9,6 @@ import { answerOf, titleOf } from "./texts.js";
 
 const keyOf = (fingerprint) => `blurfit:diary:${fingerprint}`;
 
-/** The entries so far, each a record. */
 export const entriesOf = (fingerprint) => listIn("localStorage", keyOf(fingerprint));
 
 /** Keep one more entry; throws where this browser keeps nothing. */

@@ -1,7 +1,7 @@
 // Exits from observation: (α·T·xxᵀ, β·d·xxᵀ, w·a(T, d) ⊗ (c, x)). Mirrors `blurfit.theory.events`,
 // whose proofs it rests upon, operation by operation, so that both round alike.
 
-import { NUDGE } from "./forms.js";
+import { NUDGE, sumOf, unknownPairs } from "./forms.js";
 import { columnsFor, questionsOf } from "./schema.js";
 import { demand, finite } from "./checks.js";
 
@@ -40,17 +40,7 @@ export function eventForm(agreement, { constant, columns }) {
   const names = questionsOf(schema).flatMap(columnsFor);
   const own = columns.slice(0, -1);
   const kept = own.map((column) => names.indexOf(column.name));
-  const pairs = [];
-  own.forEach((one, row) => {
-    for (let column = row; column < own.length; column++) {
-      const isKnown =
-        column !== row &&
-        one.group !== null &&
-        one.group === own[column].group &&
-        !(one.kind === "hat" && column === row + 1);
-      if (!isKnown) pairs.push([row, column]);
-    }
-  });
+  const pairs = unknownPairs(own);
   const [weight, height] = [weights[name], own.length + APART];
   const codes = Array.from({ length: 2 * bands + 5 }, (_, row) => row + 2 * height);
   const sent = [
@@ -61,19 +51,14 @@ export function eventForm(agreement, { constant, columns }) {
   const beside = pairs.map(([row, column]) => (row === column ? 1 : 2));
   const counts = [...beside, ...beside, ...Array(codes.length * (own.length + 1)).fill(1)];
   const questions = schema.features.filter((one) => one.name !== time);
-  const squares = questions.map((one) => weights[one.name] ** 2);
-  const [apart, alone] = reaches(
-    bands,
-    constant,
-    Math.sqrt(squares.reduce((sum, one) => sum + one, 0)),
-    weight,
-  );
+  const radius = Math.sqrt(sumOf(questions.map((one) => weights[one.name] ** 2)));
+  const [apart, alone] = reaches(bands, constant, radius, weight);
   return {
     constant,
     columns: own,
     sent,
     counts,
-    size: Math.ceil(Math.sqrt(counts.reduce((sum, one) => sum + one, 0))),
+    size: Math.ceil(Math.sqrt(sumOf(counts))),
     reach: (neighbours) => (neighbours === "replace" ? apart : alone),
     products: (values) => {
       const x = kept.map((place, i) => values[place] * own[i].weight);
@@ -82,11 +67,8 @@ export function eventForm(agreement, { constant, columns }) {
       const products = pairs.map(([row, column]) => x[row] * x[column]);
       const z = [constant, ...x];
       const coded = codeOf(at, event, bands).flatMap((entry) => z.map((one) => weight * entry * one));
-      return [
-        ...products.map((one) => OF_TIME * at * one),
-        ...products.map((one) => OF_EVENT * event * one),
-        ...coded,
-      ];
+      const scaled = [OF_TIME * at, OF_EVENT * event].flatMap((by) => products.map((one) => by * one));
+      return [...scaled, ...coded];
     },
   };
 }

@@ -19,9 +19,7 @@ export function put(out, o, value) {
   out[2 * o + 1] = Number(element >> 32n);
 }
 
-export function isCanonical(low, high) {
-  return high < WORD - 1 || low === 0;
-}
+export const isCanonical = (low, high) => high < WORD - 1 || low === 0;
 
 export function add(out, o, a, i, b, j) {
   reduce(out, o, a[2 * i] + b[2 * j], a[2 * i + 1] + b[2 * j + 1]);

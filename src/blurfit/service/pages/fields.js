@@ -9,9 +9,7 @@ import { h } from "./page.js";
 import { AnswerError, isLabel } from "./schema.js";
 import { answerOf, attributes, boundsOf, inWords, measured, questionOf } from "./texts.js";
 
-const FEW = 6; // so many choices are shown at once, more in a list
-const MANY = 15; // and more than that with a box to search them
-const LONGEST_SCALE = 10;
+const [FEW, MANY, LONGEST_SCALE] = [6, 15, 10]; // choices shown at once, in a list, and of a scale
 
 let made = 0;
 
@@ -41,13 +39,10 @@ export function field(column) {
 }
 
 /** Whether a number is a scale, such as 0 to 10: whole bounds, few steps, and no unit. */
-const isScale = ({ kind, lower, upper, unit, above }) =>
-  kind === "numeric" &&
-  above === undefined &&
-  unit === undefined &&
-  [lower, upper].every(Number.isInteger) &&
-  upper - lower > 1 &&
-  upper - lower <= LONGEST_SCALE;
+function isScale({ kind, lower, upper, unit, above }) {
+  if (kind !== "numeric" || above !== undefined || unit !== undefined) return false;
+  return [lower, upper].every(Number.isInteger) && upper - lower > 1 && upper - lower <= LONGEST_SCALE;
+}
 
 const isChoice = (column) =>
   isLabel(column) || isScale(column) || (column.kind === "categorical" && column.levels.length <= FEW);
@@ -115,11 +110,10 @@ function searched(column, name) {
 }
 
 function list(column, id, described) {
+  const choice = (answer) => h("option", { value: JSON.stringify(answer) }, answerOf(column, answer));
   const select = h("select", { id, autocomplete: "off", "aria-describedby": described },
     h("option", { value: "" }, t("choose")),
-    answersOf(column).map((answer) =>
-      h("option", { value: JSON.stringify(answer) }, answerOf(column, answer)),
-    ),
+    answersOf(column).map(choice),
   );
   select.addEventListener("wheel", () => select.blur(), { passive: true }); // scrolls, never chooses
   return select;
@@ -154,9 +148,8 @@ function box(column, id, described) {
 // ---- what was typed, as it stands, to be kept and put back
 
 /** What stands in the form, by name; null for a number that is not said. */
-export function typed(form, columns) {
-  return Object.fromEntries(columns.map((column) => [column.name, standing(holderOf(form, column))]));
-}
+export const typed = (form, columns) =>
+  Object.fromEntries(columns.map((column) => [column.name, standing(holderOf(form, column))]));
 
 function standing(holder) {
   if (holder.querySelector("[type=checkbox]:checked")) return null;
@@ -245,9 +238,7 @@ export function answers(form, columns) {
 }
 
 /** To the first question that needs another look. */
-export function goTo({ holder }) {
-  holder.querySelector("input, select").focus();
-}
+export const goTo = ({ holder }) => holder.querySelector("input, select").focus();
 
 function mark(holder, isWrong) {
   for (const input of holder.querySelectorAll("input, select")) {
@@ -282,9 +273,7 @@ function answerIn(holder, column) {
   if (text === null) return null;
   const value = parseNumber(text);
   const bounds = boundsOf(column);
-  if (!Number.isFinite(value)) {
-    throw new AnswerError(t("wrong.number", { question, bounds }));
-  }
+  if (!Number.isFinite(value)) throw new AnswerError(t("wrong.number", { question, bounds }));
   const bound = Math.min(Math.max(value, column.lower), column.upper);
   if (bound !== value) {
     if (column.outside === "refuse") throw new AnswerError(t("wrong.not", { bounds }));

@@ -36,11 +36,8 @@ export async function ready(agreement) {
 }
 
 /** The form of an agreement, once it is `ready`. */
-export function formOf(agreement) {
-  return isLater(agreement) ? later.waveForm(agreement) : jointForm(agreement);
-}
+export const formOf = (agreement) => isLater(agreement) ? later.waveForm(agreement) : jointForm(agreement);
 
-/** How many numbers a contributor sends. */
 export const widthOf = (agreement) => formOf(agreement).sent.length;
 
 function jointForm(agreement) {
@@ -59,9 +56,8 @@ function jointForm(agreement) {
 
 /** The questions whose columns are multiplied with each other: all but the one that says the group,
  * and the time until an event. */
-export function multiplied({ schema, groups }) {
-  return questionsOf(schema).filter(({ name }) => name !== groups && name !== schema.target.time);
-}
+export const multiplied = ({ schema, groups }) =>
+  questionsOf(schema).filter(({ name }) => name !== groups && name !== schema.target.time);
 
 // ---- the one vector z = (c, ω·v) that a record becomes under `moment`, which of its products are
 // sent, and how far they reach: mirrors `blurfit.schema.schema`, `blurfit.theory.forms` and
@@ -72,8 +68,7 @@ export const NUDGE = 1 + 1e-12;
 
 /** {constant, columns, sent}: the columns of z after the constant, and the places [row, column] of
  * zzᵀ that are sent. Left out is what everybody knows: the constant's own entry, the squares of
- * signs (neither of a group or of weights), and the zeros between two columns of one question, but
- * for hats that are neighbours. */
+ * signs (neither of a group or of weights), and zeros. */
 function productsOf(agreement) {
   const { weights } = agreement;
   const isCounted = !isCoded(agreement);
@@ -90,20 +85,27 @@ function productsOf(agreement) {
     }));
   });
   const all = [{ kind: "sign", group: null }, ...columns];
-  const sent = [];
-  all.forEach((one, row) => {
-    for (let column = row; column < all.length; column++) {
-      const isKnown =
-        column === row
-          ? one.kind === "sign" && isCounted
-          : one.group !== null &&
-            one.group === all[column].group &&
-            !(one.kind === "hat" && column === row + 1);
-      if (!isKnown) sent.push([row, column]);
-    }
-  });
+  const isKnown = ([row, column]) => row === column && all[row].kind === "sign" && isCounted;
+  const sent = unknownPairs(all).filter((pair) => !isKnown(pair));
   return { constant: weights[INTERCEPT], columns, sent };
 }
+
+/** The places [row, column] of an upper triangle, but for the zeros between two columns of one question;
+ * hats that are neighbours overlap. */
+export const unknownPairs = (all) =>
+  triangle(all.length).filter(([row, column]) => {
+    const [{ group, kind }, apart] = [all[row], column - row];
+    const isHat = kind === "hat" && apart === 1;
+    return apart === 0 || group === null || group !== all[column].group || isHat;
+  });
+
+/** The places [row, column] of an upper triangle, row by row. */
+export const triangle = (rows) =>
+  Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: rows - row }, (_unused, i) => [row, row + i]),
+  ).flat();
+
+export const sumOf = (numbers) => numbers.reduce((sum, one) => sum + one, 0);
 
 /** The products of a record's columns v, in the order in which they are sent. */
 function products({ constant, columns, sent }, values) {
@@ -111,27 +113,19 @@ function products({ constant, columns, sent }, values) {
   return sent.map(([row, column]) => z[row] * z[column]);
 }
 
-/** The columns v of all questions of a record. */
-export function valuesOf(schema, record) {
-  return questionsOf(schema).flatMap((question) => scaled(question, record));
-}
+export const valuesOf = (schema, record) =>
+  questionsOf(schema).flatMap((question) => scaled(question, record));
 
 /** ρ, which no ‖(ωv)‖ exceeds: one ω² for each question, however many levels it has. */
-export function radiusOf(agreement) {
-  const squares = multiplied(agreement).map(({ name }) => agreement.weights[name] ** 2);
-  return Math.sqrt(squares.reduce((sum, one) => sum + one, 0));
-}
+export const radiusOf = (agreement) =>
+  Math.sqrt(sumOf(multiplied(agreement).map(({ name }) => agreement.weights[name] ** 2)));
 
 /** Δ: how far one person can move Σzzᵀ in the Frobenius norm. */
 export function sensitivity(constant, radius, neighbours) {
-  if (neighbours === "zero-out") {
-    return radius * Math.hypot(Math.SQRT2 * constant, radius) * NUDGE;
-  }
+  if (neighbours === "zero-out") return radius * Math.hypot(Math.SQRT2 * constant, radius) * NUDGE;
   if (constant <= radius) return Math.SQRT2 * (constant ** 2 + radius ** 2) * NUDGE;
   return 2 * Math.SQRT2 * constant * radius * NUDGE;
 }
 
-/** Δ of an agreement's columns and weights. */
-function reachFor(agreement, neighbours) {
-  return sensitivity(agreement.weights[INTERCEPT], radiusOf(agreement), neighbours);
-}
+const reachFor = (agreement, neighbours) =>
+  sensitivity(agreement.weights[INTERCEPT], radiusOf(agreement), neighbours);

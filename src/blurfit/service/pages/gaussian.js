@@ -15,8 +15,7 @@ const FRACTION_TERMS = 120;
 
 /** ln of an upper bound on δ(ε). */
 export function logDelta(mu, epsilon) {
-  if (!(mu > 0) || !(epsilon >= 0))
-    throw new RangeError(`Expected mu > 0, epsilon >= 0: ${mu}, ${epsilon}.`);
+  if (!(mu > 0 && epsilon >= 0)) throw new RangeError(`Expected mu > 0, epsilon >= 0: ${mu}, ${epsilon}.`);
   const a = epsilon / mu - mu / 2;
   if (a < 0) {
     const surely = 1 - upperTail(-a); // Φ(−a)
@@ -43,13 +42,9 @@ export function upperTail(x) {
 }
 
 /** ln Φ(−x) for x ≥ 0, also where Φ(−x) underflows. */
-export function logUpperTail(x) {
-  return x < 0 ? Math.log(upperTail(x)) : logDensity(x) + Math.log(mills(x));
-}
+export const logUpperTail = (x) => x < 0 ? Math.log(upperTail(x)) : logDensity(x) + Math.log(mills(x));
 
-function logDensity(x) {
-  return (-x * x) / 2 - LOG_ROOT_2PI;
-}
+const logDensity = (x) => (-x * x) / 2 - LOG_ROOT_2PI;
 
 /** m(x) = Φ(−x)/φ(x). Below 2 it is √(π/2)e^{x²/2} − Σ x^{2k+1}/(1·3···(2k+1)). */
 export function mills(x) {

@@ -10,7 +10,6 @@ export const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discre
 const RESOLUTION = { whole: 2 ** -10, shared: 2 ** -11, proved: 2 ** -5 };
 const MOST_STEPS = 2 ** 52;
 
-/** The share by which bounds are enlarged. */
 export const roundingOf = ({ proofs }) => (proofs ? PROVED_ROUNDING : ROUNDING);
 
 /** Refuse a step that is no power of two, coarser than the noise allows, or absurdly fine; it is stated
@@ -18,13 +17,11 @@ export const roundingOf = ({ proofs }) => (proofs ? PROVED_ROUNDING : ROUNDING);
 export function verifyGrid({ grid, calibration, databases, proofs }, size) {
   exactly(grid, ["quadratic", "linear", "dither"], "grid");
   const { quadratic: step, linear, dither } = grid;
-  const isOne = step === linear && linear === dither;
-  demand(isOne, "grid", `${step}, ${linear}, ${dither}`);
+  demand(step === linear && linear === dither, "grid", `${step}, ${linear}, ${dither}`);
   const most = coarsest(calibration, size, databases?.length > 0, proofs);
   demand(most > 0 && finite(most), "the least step", most);
   const isNear = step > (most / 2) * (1 - BEYOND) && step <= most * (1 + BEYOND);
-  const isFine = isNear && step === powerOfTwoBelow(step);
-  demand(isFine, "grid", step);
+  demand(isNear && step === powerOfTwoBelow(step), "grid", step);
 }
 
 /** How large the steps may be; finer where there are two databases, and coarser again with proofs. */
@@ -56,7 +53,6 @@ function roundHalfEven(value) {
   return floor % 2 === 0 ? floor : floor + 1;
 }
 
-/** The largest power of two that is at most the value. */
 function powerOfTwoBelow(value) {
   demand(value > 0 && Number.isFinite(value), "the least step", value);
   let power = 2 ** Math.floor(Math.log2(value));
@@ -70,14 +66,10 @@ function powerOfTwoBelow(value) {
 // never taken from the agreement: `forms.js` computes it from the schema and the weights.
 
 /** σ/√n: the deviation of what one contributor adds to a number on the diagonal. */
-export function noiseOf({ sigma, quorum }) {
-  return sigma / Math.sqrt(quorum);
-}
+export const noiseOf = ({ sigma, quorum }) => sigma / Math.sqrt(quorum);
 
 /** √n·Δ₁/σ of one submission, for any two records that reach so far. */
-export function submissionMu({ sigma, quorum }, reach) {
-  return (Math.sqrt(quorum) * reach.submission) / sigma;
-}
+export const submissionMu = ({ sigma, quorum }, reach) => (Math.sqrt(quorum) * reach.submission) / sigma;
 
 /** Whether the stated μ keeps what is promised; refused unless it bounds that of the noise. */
 export function verifyMoment(calibration, reach) {

@@ -27,7 +27,6 @@ async function start() {
   show("collections", first, all.length > AT_FIRST ? more : null);
 }
 
-/** Of several groups the newest is shown. */
 async function cards(statuses) {
   const newest = ({ waves }) => waves.findLast(({ fingerprint }) => fingerprint).fingerprint;
   const agreementOf = (status) => ask(`/collections/${newest(status)}/agreement`);

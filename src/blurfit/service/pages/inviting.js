@@ -7,13 +7,11 @@ import { bytesOf } from "./bytes.js";
 import { sha256 } from "./checks.js";
 import { attempt, dialog, notNow, tell } from "./dialogs.js";
 import { number, t } from "./language.js";
-import { ask, download, h } from "./page.js";
+import { ask, download, h, labelled } from "./page.js";
 import { box, complain, list, numberIn } from "./questions.js";
 import { groupOf, shares } from "./waves.js";
 
-const AT_ONCE = 10_000; // hashes in a request
-const MOST = 1_000_000;
-const PAUSE = 2_000; // milliseconds
+const [AT_ONCE, MOST, PAUSE] = [10_000, 1_000_000, 2_000]; // hashes in a request, in all; milliseconds
 const KINDS = ["links", "csv", "qr", "tokens"]; // the last for the other database to join
 
 /** Ask how many and as what, make them, and hand them out as a file. */
@@ -23,13 +21,7 @@ export function invite({ token, path, name, agreement }) {
   const kinds = KINDS.filter((one) => isShared || one !== "tokens").map((one) => [one, t(`invite.${one}`)]);
   const kind = list(t("invite.as"), { name: "as" }, Object.fromEntries(kinds));
   const file = h("input", { type: "file", id: "other-invitations", accept: ".txt,.csv,text/plain,text/csv" });
-  const other = isShared
-    ? h("div.field",
-        h("label", { for: "other-invitations" }, t("invite.join")),
-        h("span.hint", t("invite.join.hint")),
-        file,
-      )
-    : null;
+  const other = isShared ? labelled(file.id, t("invite.join"), t("invite.join.hint"), file) : null;
   const make = h("button.primary", t("invite.make"));
   const buttons = h("div.buttons", make, notNow(() => shown));
   const element = h("form", { novalidate: true, autocomplete: "off" }, count, kind, other, buttons);
@@ -72,7 +64,6 @@ async function madeFor(count, wave, others) {
   return tokens;
 }
 
-/** One list for each wave, or one in all. */
 async function byGroup(tokens, wave) {
   if (!wave) return [tokens];
   const groups = await Promise.all(tokens.map((one) => groupOf(wave, one)));
@@ -127,16 +118,11 @@ async function hand(kind, made, name, groupOfEach) {
   const [tokens, groups] = [order.map((i) => made[i]), groupOfEach && order.map((i) => groupOfEach[i])];
   const links = tokens.map((one) => `${location.origin}/c/${name}#invitation=${one}`);
   const named = (i) => (groups ? `${i + 1},${groups[i]}` : `${i + 1}`);
+  const rows = [groups ? "number,group,link" : "number,link", ...links.map((one, i) => `${named(i)},"${one}"`)];
   const contents = {
     links: () => ["invitations.txt", "text/plain", links.map((one) => `${one}\n`).join("")],
     tokens: () => ["invitations.txt", "text/plain", tokens.map((one) => `${one}\n`).join("")],
-    csv: () => [
-      "invitations.csv",
-      "text/csv",
-      [groups ? "number,group,link" : "number,link", ...links.map((one, i) => `${named(i)},"${one}"`)]
-        .map((one) => `${one}\r\n`)
-        .join(""),
-    ],
+    csv: () => ["invitations.csv", "text/csv", rows.map((one) => `${one}\r\n`).join("")],
     qr: async () => ["invitations.html", "text/html", await sheet(links, groups)],
   };
   download(...(await contents[kind]()));

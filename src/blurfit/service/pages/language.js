@@ -37,17 +37,12 @@ export function choose(tag) {
 const OWN_NAMES = { de: "Deutsch", en: "English" };
 
 /** What a language calls itself. To ask the browser takes it longer than all else that a page does at first. */
-export function nameOf(tag) {
-  return OWN_NAMES[tag] ?? new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
-}
+export const nameOf = (tag) =>
+  OWN_NAMES[tag] ?? new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
 
-/** A date, for people. */
 export const date = (at) => new Date(at).toLocaleDateString(locale, { dateStyle: "medium" });
 
-/** A moment, for people. */
-export function moment(at) {
-  return new Date(at).toLocaleString(locale, { dateStyle: "long", timeStyle: "short" });
-}
+export const moment = (at) => new Date(at).toLocaleString(locale, { dateStyle: "long", timeStyle: "short" });
 
 // ---- Numbers as people type and read them: "34,5" is 34.5, "1,234.5" and "1.234,5" are 1234.5.
 
@@ -85,17 +80,14 @@ function decimalOf(within) {
 export function number(value, digits = 6) {
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e12)) {
     const [mantissa, exponent] = value.toExponential(Math.min(digits, 4) - 1).split("e");
-    const power = String(Number(exponent)).replace(
-      /./g,
-      (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)],
-    );
+    const raised = (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)];
+    const power = String(Number(exponent)).replace(/./g, raised);
     const short = signed(new Intl.NumberFormat(locale).format(Number(mantissa)));
     return short === "1" ? `10${power}` : `${short}·10${power}`;
   }
   return signed(new Intl.NumberFormat(locale, { maximumSignificantDigits: digits }).format(value));
 }
 
-/** With a minus sign in the place of a hyphen. */
 const signed = (text) => text.replace("-", "−");
 
 /** A bound for people, in so many digits: never rounded down. */

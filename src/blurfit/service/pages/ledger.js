@@ -9,14 +9,10 @@ import { h, place, show } from "./page.js";
 import { inWords } from "./texts.js";
 import { promiseOf, targetInWords } from "./words.js";
 
-const KEY = "blurfit:ledger";
-const DELTA = 1e-6;
-const ROUNDING = 1 + 1e-9;
+const [KEY, DELTA, ROUNDING] = ["blurfit:ledger", 1e-6, 1 + 1e-9];
 
 /** All entries, the oldest first. */
-export function entries() {
-  return listIn("localStorage", KEY);
-}
+export const entries = () => listIn("localStorage", KEY);
 
 /** Write down that something was sent, once for each agreement. */
 export function add(agreement, at) {
@@ -36,9 +32,8 @@ export function earlier(agreement) {
 }
 
 /** ε at δ = 10⁻⁶ of everything together. */
-export function total(all) {
-  return epsilonOf(Math.sqrt(all.reduce((sum, one) => sum + one.mu ** 2, 0)) * ROUNDING, DELTA);
-}
+export const total = (all) =>
+  epsilonOf(Math.sqrt(all.reduce((sum, one) => sum + one.mu ** 2, 0)) * ROUNDING, DELTA);
 
 /** The entry that an agreement would make. */
 export function about(agreement) {
@@ -103,10 +98,7 @@ export function again(agreement) {
     epsilon: bound(total([before, mine])),
     alone: bound(total([mine])),
   };
-  return h("div.note", { id: "again" },
-    h("strong", t("ledger.again")),
-    h("p", t("ledger.again.detail", values)),
-  );
+  return h("div.note", { id: "again" }, h("strong", t("ledger.again")), h("p", t("ledger.again.detail", values)));
 }
 
 function entryInWords({ at, title, organiser, epsilon, delta }) {

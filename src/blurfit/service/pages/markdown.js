@@ -4,11 +4,8 @@
 import { h } from "./page.js";
 
 export function markdown(text) {
-  return text
-    .trim()
-    .split(/\n\s*\n/)
-    .map((block) => element(block.trim()))
-    .filter((one) => one !== null);
+  const blocks = text.trim().split(/\n\s*\n/);
+  return blocks.map((block) => element(block.trim())).filter((one) => one !== null);
 }
 
 function element(block) {
@@ -23,31 +20,16 @@ function element(block) {
 }
 
 function table(block) {
-  const rows = block
-    .split("\n")
-    .map((row) =>
-      row
-        .split("|")
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    )
-    .filter((cells) => !cells.every((cell) => /^-*$/.test(cell)));
-  return h("table",
-    h("tbody",
-      rows.map(([name, ...cells]) =>
-        h("tr",
-          h("th", { scope: "row" }, inline(name)),
-          cells.map((cell) => h("td", inline(cell))),
-        ),
-      ),
-    ),
-  );
+  const cellsOf = (row) => row.split("|").slice(1, -1).map((cell) => cell.trim());
+  const isRule = (cells) => cells.every((cell) => /^-*$/.test(cell));
+  const rows = block.split("\n").map(cellsOf).filter((cells) => !isRule(cells));
+  const told = ([name, ...cells]) =>
+    h("tr", h("th", { scope: "row" }, inline(name)), cells.map((cell) => h("td", inline(cell))));
+  return h("table", h("tbody", rows.map(told)));
 }
 
 /** Names come with a backslash before whatever Markdown could interpret. */
-function plain(text) {
-  return text.replace(/\\([!-/:-@[-`{-~])/g, "$1");
-}
+const plain = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, "$1");
 
 function inline(text) {
   return text

@@ -107,19 +107,16 @@ function effects(model, output, estimates) {
   const all = effectsOf(model, output, estimates).filter((one) => !isDrawn(one));
   if (all.length === 0) return [];
   const found = all.map(({ value, lower, upper, ...about }) => {
-    const numbers = { value: value * factor };
-    return { ...about, ...numbers, ...(lower === undefined ? {} : { lower: lower * factor, upper: upper * factor }) };
+    const interval = lower === undefined ? {} : { lower: lower * factor, upper: upper * factor };
+    return { ...about, ...interval, value: value * factor };
   });
   const hasErrors = found[0].lower !== undefined;
   const reach = scaleOf(found);
   const isCut = found.some(({ lower, upper }) => hasErrors && (lower < -reach || upper > reach));
-  const rows = found.map((one) =>
-    h("li",
-      h("span.what", h("b", { dir: "auto" }, titleOf(one.feature)), " ", h("span.hint", change(one))),
-      effectPlot(one, reach),
-      h("span.much", h("b", signed(one.value)), within(one)),
-    ),
-  );
+  const rows = found.map((one) => {
+    const what = [h("b", { dir: "auto" }, titleOf(one.feature)), " ", h("span.hint", change(one))];
+    return bar(what, effectPlot(one, reach), signed(one.value), within(one));
+  });
   const words = [t("effects.words", { unit }), hasErrors ? t("effects.bars") : "", isCut ? t("effects.cut") : ""];
   return [h("p", words.filter(Boolean).join(" ")), h("ul.effects", rows)];
 }
@@ -150,9 +147,13 @@ function change({ feature, level, reference }) {
 
 const signed = (value) => `${value > 0 ? "+" : ""}${number(value, 3)}`;
 
-function within({ lower, upper }) {
+/** A line: what, its picture, and how much it is. */
+const bar = (what, plot, much, interval) =>
+  h("li", h("span.what", what), plot, h("span.much", h("b", much), interval));
+
+function within({ lower, upper }, told = signed) {
   if (lower === undefined) return null;
-  return h("span.hint", ` ${t("bounds", { lower: signed(lower), upper: signed(upper) })}`);
+  return h("span.hint", ` ${t("bounds", { lower: told(lower), upper: told(upper) })}`);
 }
 
 // ---- the table of coefficients
@@ -166,13 +167,13 @@ function coefficients(model, output, estimates) {
   const hasErrors = Boolean(estimates[output]?.length);
   const head = hasErrors ? COLUMNS : ["prediction"];
   const assumed = isOfWaves(model) ? "assumed.groups" : "assumed.sums";
+  const found = estimatesOf(model, output, estimates);
+  const rows = found.map((one) => row({ ...one, called: calledOf(model, one) }, head));
   return [
     h("p.hint", t("coefficients.words", { what }), " ", hasErrors ? term("shrunk", t("coefficients.shrunk")) : null),
     h("table.coefficients",
       h("thead", h("tr", h("td"), head.map((one) => h("th", { scope: "col" }, t(`column.${one}`))))),
-      h("tbody",
-        estimatesOf(model, output, estimates).map((one) => row({ ...one, called: calledOf(model, one) }, head)),
-      ),
+      h("tbody", rows),
     ),
     hasErrors ? h("p.hint", t("coefficients.liars")) : null,
     model.doubt ? h("p.note.some", model.doubt) : null,
@@ -180,7 +181,6 @@ function coefficients(model, output, estimates) {
   ];
 }
 
-/** A coefficient's column as people call it. */
 function calledOf(model, { name }) {
   const feature = featuresOf(model).find((one) => columnsFor(one).includes(name));
   return feature === undefined ? t("intercept") : columnTitle(feature, name);
@@ -200,12 +200,9 @@ function row(one, head) {
     prediction: () => withError(prediction, error),
   };
   const values = { coefficient: value, error, prediction };
-  return h("tr", { "data-coefficient": name },
-    h("th", { scope: "row", dir: "auto" }, called),
-    head.map((what) =>
-      h("td", { "data-label": t(`column.${what}`), "data-column": what, "data-value": values[what] }, shown[what]()),
-    ),
-  );
+  const cell = (what) =>
+    h("td", { "data-label": t(`column.${what}`), "data-column": what, "data-value": values[what] }, shown[what]());
+  return h("tr", { "data-coefficient": name }, h("th", { scope: "row", dir: "auto" }, called), head.map(cell));
 }
 
 // ---- averages and tables, which the service has computed from the blurred sums
@@ -248,11 +245,9 @@ function drawn(rows, questions, asked) {
       : [column ? titleOf(column) : question, level === "mean" ? t("tables.mean") : answerIn(column, level)];
     const told = (value) => (isNumber ? measured(column, value, 3) : percent(value));
     const [low, high] = isNumber ? [column.lower, column.upper] : [0, 1];
-    return h("li",
-      h("span.what", h("b", { dir: "auto" }, parts.filter(Boolean).join(", ") || t("tables.everybody"))),
-      intervalPlot({ value: estimate, lower, upper }, low, high),
-      h("span.much", h("b", told(estimate)), h("span.hint", ` ${t("bounds", { lower: told(lower), upper: told(upper) })}`)),
-    );
+    const what = h("b", { dir: "auto" }, parts.filter(Boolean).join(", ") || t("tables.everybody"));
+    const plot = intervalPlot({ value: estimate, lower, upper }, low, high);
+    return bar(what, plot, told(estimate), within({ lower, upper }, told));
   });
   return h("ul.effects", items);
 }

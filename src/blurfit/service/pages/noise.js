@@ -45,23 +45,18 @@ export function fractionOf(number) {
 export function uniformBits(bits) {
   let drawn = 0n;
   for (let left = bits; left > 0; left -= 32) {
-    const part = BigInt(word());
-    drawn =
-      left < 32 ? (drawn << BigInt(left)) | (part >> BigInt(32 - left)) : (drawn << 32n) | part;
+    const taken = Math.min(left, 32);
+    drawn = (drawn << BigInt(taken)) | (BigInt(word()) >> BigInt(32 - taken));
   }
   return drawn;
 }
 
 /** A submission's name: 128 random bits, which say nothing of anyone. */
-export function newIdentifier() {
-  return crypto.getRandomValues(new Uint8Array(16));
-}
+export const newIdentifier = () => crypto.getRandomValues(new Uint8Array(16));
 
 /** The seed of a mask, from which whoever has it can make the mask: 256 random bits, used once; or
  * several of them, one behind the other, for a proof. */
-export function newSeed(count = 1) {
-  return crypto.getRandomValues(new Uint8Array(32 * count));
-}
+export const newSeed = (count = 1) => crypto.getRandomValues(new Uint8Array(32 * count));
 
 /** k with probability ∝ exp(−|k|/t) (Algorithm 2): |k| = rest + t·quotient, then a sign. */
 function discreteLaplace(t) {

@@ -4,7 +4,7 @@
 import { attempt, chosen, dateBox, dialog, notNow, tell } from "./dialogs.js";
 import { widthOf } from "./forms.js";
 import { atMost, number, t } from "./language.js";
-import { ask, definitions, download, h, place, show, term } from "./page.js";
+import { ask, check, definitions, download, h, labelled, place, show, term } from "./page.js";
 import {
   about, aboutIn, columnOf, complain, databases, numberIn, question, speak, targetQuestion, terms,
 } from "./questions.js";
@@ -49,10 +49,7 @@ export function form(token, opened) {
     terms(),
     dateBox(),
     h("div", { id: "brief", "aria-hidden": "true", hidden: true }),
-    h("div.field.check",
-      h("input", { type: "checkbox", id: "anyone" }),
-      h("label", { for: "anyone" }, t("anyone")),
-    ),
+    check("anyone", t("anyone")),
     h("div.buttons",
       h("button.primary", { id: "open", disabled: true }, t("open.button")),
       h("button", { type: "button", id: "look", disabled: true, click: preview }, t("look")),
@@ -73,14 +70,8 @@ function fromForm() {
   const id = "form-file";
   const file = h("input", { type: "file", id, accept: ".xlsx" });
   file.addEventListener("change", () => attempt(() => read(file.files[0], null)));
-  return h("div", { id: "from-form" },
-    h("div.field",
-      h("label", { for: id }, t("xlsform")),
-      h("span.hint", { id: `${id}-hint` }, t("xlsform.hint")),
-      file,
-    ),
-    h("div", { id: "imported", hidden: true }),
-  );
+  const box = labelled(id, t("xlsform"), t("xlsform.hint"), file);
+  return h("div", { id: "from-form" }, box, h("div", { id: "imported", hidden: true }));
 }
 
 async function read(file, target) {
@@ -100,7 +91,7 @@ async function read(file, target) {
   place("typed").hidden = true;
   show("imported",
     h("p", t("xlsform.read", { count: number(names.length) })),
-    h("div.field", h("label", { for: "form-target" }, t("question.target")), list),
+    labelled("form-target", t("question.target"), null, list),
     notes.length ? h("ul.hint", notes.map((one) => h("li", one))) : null,
     h("button.quiet", { type: "button", click: forget }, t("xlsform.forget")),
   );
@@ -125,11 +116,7 @@ function fromFile() {
       offer(found, [promise({ agreement: found, mu, plan: null })]);
     }),
   );
-  return h("div.field",
-    h("label", { for: id }, t("fromFile")),
-    h("span.hint", { id: `${id}-hint` }, t("fromFile.hint")),
-    file,
-  );
+  return labelled(id, t("fromFile"), t("fromFile.hint"), file);
 }
 
 /** Show what a file holds, and open it if that is wanted, until the date that is chosen there. */
@@ -158,26 +145,26 @@ function proposal() {
   const element = place("proposal");
   const wrong = [];
   const field = (name) => element.elements[name];
-  const check = (name, isFine, words) => {
+  const must = (name, isFine, words) => {
     complain(field(name), isFine ? "" : t(`missing.${words}`));
     if (!isFine) wrong.push(field(name));
   };
   const value = (name) => numberIn(field(name));
   const tags = field("languages").value.split(/[\s,]+/).filter(Boolean);
   const areTags = tags.length > 0 && tags.every((tag) => /^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(tag));
-  check("languages", areTags && new Set(tags).size === tags.length, "languages");
+  must("languages", areTags && new Set(tags).size === tags.length, "languages");
   if (areTags) speak(element, tags);
-  check("epsilon", value("epsilon") > 0 && Number.isFinite(value("epsilon")), "epsilon");
-  check("delta", value("delta") > 0 && value("delta") < 1, "delta");
-  check("quorum", Number.isSafeInteger(value("quorum")) && value("quorum") > 0, "quorum");
+  must("epsilon", value("epsilon") > 0 && Number.isFinite(value("epsilon")), "epsilon");
+  must("delta", value("delta") > 0 && value("delta") < 1, "delta");
+  must("quorum", Number.isSafeInteger(value("quorum")) && value("quorum") > 0, "quorum");
   const colluders = value("colluders") / 100;
-  check("colluders", colluders >= 0 && colluders <= 0.5, "colluders");
-  check("off", value("off") === null || value("off") > 0, "off");
+  must("colluders", colluders >= 0 && colluders <= 0.5, "colluders");
+  must("off", value("off") === null || value("off") > 0, "off");
   const local = value("local_epsilon");
-  check("local_epsilon", local === null || local > 0, "epsilon");
+  must("local_epsilon", local === null || local > 0, "epsilon");
   const isGiven = local === null || (value("local_delta") > 0 && value("local_delta") < 1);
-  check("local_delta", isGiven, "localDelta");
-  const both = databasesIn(field, check);
+  must("local_delta", isGiven, "localDelta");
+  const both = databasesIn(field, must);
   const numbers = ["epsilon", "delta", "quorum", "local_epsilon", "local_delta"].map((name) => [name, value(name)]);
   return {
     wrong,
@@ -209,17 +196,17 @@ function schemaIn(element, wrong) {
   return { features: columns.slice(0, -1), target: columns.at(-1) };
 }
 
-function databasesIn(field, check) {
+function databasesIn(field, must) {
   if (place("databases").hidden) return [];
   const both = [0, 1].map((i) => ({
     name: field(`name${i}`).value.trim(),
     url: field(`url${i}`).value.trim(),
   }));
   both.forEach(({ name, url }, i) => {
-    check(`name${i}`, name !== "", "database");
+    must(`name${i}`, name !== "", "database");
     const isAddress = URL.canParse(url) && new URL(url).origin === url;
     const isOther = i === 0 || (name !== both[0].name && url !== both[0].url);
-    check(`url${i}`, isAddress && isOther, isAddress ? "different" : "address");
+    must(`url${i}`, isAddress && isOther, isAddress ? "different" : "address");
   });
   return both;
 }
@@ -236,9 +223,7 @@ async function propose() {
   try {
     const [agreement, plan] = await Promise.all([
       post("/proposals", body),
-      waves === "1"
-        ? null
-        : post("/proposals", { ...body, colluders, counts, waves: waves === "auto" ? waves : Number(waves) }),
+      waves === "1" ? null : post("/proposals", { ...body, colluders, counts, waves: Number(waves) || waves }),
     ]);
     const mu = await verify(agreement, agreement.fingerprint);
     if (turn !== asked) return; // something else has been typed since
@@ -289,15 +274,11 @@ function expectedInWords({ count, off, without_privacy: without, people, epsilon
   if (wish === null) return found;
   values.wish = amount(wish, target);
   if (people === null && epsilon === null) return [...found, t("outlook.never", values)];
-  if (people !== null) found.push(t("outlook.people", { ...values, people: number(roundUp(people), 2) }));
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(people)) - 1); // rounded up to two digits
+  if (people !== null) found.push(t("outlook.people", { ...values, people: number(Math.ceil(people / power) * power, 2) }));
   if (epsilon === null) return [...found, t("outlook.few", values)];
   return [...found, t("outlook.epsilon", { ...values, epsilon: number(epsilon, 2) })];
 }
-
-const roundUp = (people) => {
-  const power = 10 ** Math.max(0, Math.floor(Math.log10(people)) - 1);
-  return Math.ceil(people / power) * power;
-};
 
 /** Warnings about terms that make little sense: [words]. */
 function warningsOf({ epsilon, delta, quorum }, expected) {
@@ -331,27 +312,19 @@ function promise({ agreement, mu, plan }) {
   const count = widthOf(agreement);
   const alone = { epsilon: atMost(calibration.local.epsilon, 4), delta: atMost(calibration.local.delta, 3) };
   const deviation = calibration.sigma / Math.sqrt(quorumOf(agreement));
+  const verdict = h("span", { class: `verdict ${strength}` }, t(`${shared ? "together" : "local"}.${strength}`));
+  const sends = { count: number(count), bytes: number(64 + 8 * count) };
   const whole = plan?.waves.length > 1 ? plan.fingerprint : agreement.fingerprint;
   return definitions(
     [
       [t("to.everyone"), `${promiseInWords(agreement)}. ${modelInWords(agreement, "anyone")} ${premiseInWords(agreement)}`],
       shared ? [t("against.either"), `${t("to.same")} ${conditionInWords(agreement)}`] : null,
       agreement.proofs ? [t("proof"), t("to.proofs")] : null,
-      [
-        t(shared ? "against.both" : "against.one"),
-        [
-          t("against.alone", alone),
-          " ",
-          h("span", { class: `verdict ${strength}` }, t(`${shared ? "together" : "local"}.${strength}`)),
-        ],
-      ],
+      [t(shared ? "against.both" : "against.one"), [t("against.alone", alone), " ", verdict]],
       plan ? [t("groups"), h("ul", planInWords(plan).map((words) => h("li", words)))] : null,
       [t("to.noise"), t("to.noise.words", { sigma: number(calibration.sigma, 4), each: number(deviation, 3) })],
       [t("to.averages"), noiseInWords(agreement)],
-      [
-        t("fact.sends"),
-        t(agreement.proofs ? "to.sends.proof" : "to.sends", { count: number(count), bytes: number(64 + 8 * count) }),
-      ],
+      [t("fact.sends"), t(agreement.proofs ? "to.sends.proof" : "to.sends", sends)],
       [term("fingerprint", t("fingerprint")), h("code", whole)],
     ].filter(Boolean),
   );
@@ -359,9 +332,8 @@ function promise({ agreement, mu, plan }) {
 
 /** For narrow screens, where the promise is far below what is being edited. */
 function brief(agreement) {
-  const { epsilon } = promiseOf(agreement);
-  const { local } = agreement.calibration;
-  return [t("brief", { epsilon: atMost(epsilon), local: atMost(local.epsilon, 4) })];
+  const local = atMost(agreement.calibration.local.epsilon, 4);
+  return t("brief", { epsilon: atMost(promiseOf(agreement).epsilon), local });
 }
 
 // ---- seeing it as contributors will
@@ -407,17 +379,11 @@ function opened({ fingerprint, invited }, shared) {
   const address = `${location.origin}/c/${fingerprint}`;
   const other = shared?.databases.find(({ url }) => url !== location.origin);
   const save = () => download(`agreement-${fingerprint.slice(0, 8)}.json`, "application/json", JSON.stringify(shared));
+  const [words, link] = invited ? [t("opened.invited"), t("opened.page")] : [t("opened.anyone"), address];
+  const button = h("button", { type: "button", click: save }, t("opened.download"));
   tell(
     t("opened"),
-    invited
-      ? h("p", t("opened.invited"), " ", h("a", { href: `/c/${fingerprint}` }, t("opened.page")))
-      : h("p", t("opened.anyone"), " ", h("a", { href: `/c/${fingerprint}` }, address)),
-    shared
-      ? h("p",
-          t("opened.other", { name: other.name, url: `${other.url}/admin` }),
-          " ",
-          h("button", { type: "button", click: save }, t("opened.download")),
-        )
-      : null,
+    h("p", words, " ", h("a", { href: `/c/${fingerprint}` }, link)),
+    shared ? h("p", t("opened.other", { name: other.name, url: `${other.url}/admin` }), " ", button) : null,
   );
 }

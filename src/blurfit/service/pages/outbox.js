@@ -15,19 +15,15 @@ import { language, t } from "./language.js";
 import { aboutSubmission, isSigned, ownSecret } from "./signing.js";
 import { identifierOf, MEDIA_TYPE } from "./submission.js";
 
-const FIRST_PAUSE = 500;
-const LONGEST_PAUSE = 30_000;
-const PATIENCE = 20_000; // milliseconds for one attempt
-const UNNAMED = { credentials: "omit", referrerPolicy: "no-referrer" }; // nothing says who asks
+const [FIRST_PAUSE, LONGEST_PAUSE, PATIENCE] = [500, 30_000, 20_000]; // milliseconds; for one attempt
+const UNNAMED = { credentials: "omit", referrerPolicy: "no-referrer" };
 const TEMPORARY = new Set([408, 425, 429, 500, 502, 503, 504]);
 
 const keyOf = (fingerprint) => `blurfit:submission:${fingerprint}`;
 const onceKey = (plan) => `blurfit:plan:${plan}`;
 
 /** The wave of a plan for which this browser has sent something, if any: each person sends once. */
-export function tookPart(plan) {
-  return storage().getItem(onceKey(plan));
-}
+export const tookPart = (plan) => storage().getItem(onceKey(plan));
 
 /** What is kept for an agreement, if anything. */
 export function kept(fingerprint) {
@@ -45,25 +41,17 @@ export async function keep(fingerprint, bytes, invitation, further = [], plan = 
     if (before) return before;
     if (plan !== null && (tookPart(plan) ?? fingerprint) !== fingerprint) throw new Error(t("twice"));
     if (plan !== null) note(onceKey(plan), fingerprint);
-    const record = {
+    const shares = further.map(({ bytes: share, ...whose }) => ({ ...whose, body: asText(share) }));
+    return store({
       fingerprint,
       plan,
       identifier: identifierOf(bytes),
       digest: await sha256(further.length ? joined(...further.map((one) => one.bytes)) : bytes),
-      body: asText(bytes),
+      ...(shares.length ? { shares } : { body: asText(bytes) }),
       invitation,
       ...own,
       state: "sending",
-    };
-    if (further.length) {
-      delete record.body;
-      record.shares = further.map(({ origin, name, bytes: share }) => ({
-        origin,
-        name,
-        body: asText(share),
-      }));
-    }
-    return store(record);
+    });
   });
 }
 
@@ -76,9 +64,7 @@ export function forget(fingerprint) {
 
 /** Whether anything that depends on the answers may have left: with two databases the share leaves
  * once the seed, which is random, has been received and that has been kept. */
-export function hasLeft({ shares }) {
-  return !shares || shares.at(-1).received !== undefined;
-}
+export const hasLeft = ({ shares }) => !shares || shares.at(-1).received !== undefined;
 
 /** Note that it was withdrawn: it stays noted that this person took part. */
 export function withdrawn(fingerprint) {
@@ -86,9 +72,8 @@ export function withdrawn(fingerprint) {
   return store({ ...rest, state: "withdrawn" });
 }
 
-export function withInvitation(fingerprint, invitation) {
-  return store({ ...kept(fingerprint), invitation, state: "sending" });
-}
+export const withInvitation = (fingerprint, invitation) =>
+  store({ ...kept(fingerprint), invitation, state: "sending" });
 
 /** Send what is kept until the service has it or refuses it; `tell` hears what happens. One tab
  * at a time, and each attempt the same bytes. */
@@ -116,10 +101,8 @@ export async function deliver(fingerprint, tell) {
         });
       }
       if (answer.problem) return store({ ...record, state: "refused", problem: answer.problem });
-      const wait = Math.max(
-        answer.retryAfter,
-        Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)),
-      );
+      const longer = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1));
+      const wait = Math.max(answer.retryAfter, longer);
       tell({ waiting: "retry", wait });
       const [drawn] = crypto.getRandomValues(new Uint8Array(1));
       await pause(wait * (0.75 + drawn / 512)); // so that not all come back at once
@@ -133,15 +116,9 @@ async function sendShares(record) {
   const invitations = record.invitation?.split(",") ?? [];
   for (const [place, share] of [...record.shares.entries()].reverse()) {
     if (share.received) continue;
-    const answer = await attemptToSend({
-      fingerprint: record.fingerprint,
-      body: share.body,
-      identifier: record.identifier,
-      invitation: invitations[place],
-      origin: share.origin,
-      key: record.keys?.[place],
-      place: place + 1,
-    });
+    const { fingerprint, identifier, keys } = record;
+    const own = { invitation: invitations[place], key: keys?.[place], place: place + 1 };
+    const answer = await attemptToSend({ ...share, ...own, fingerprint, identifier });
     if (!answer.ok) return answer;
     delete share.body;
     share.received = new Date().toISOString();
@@ -149,33 +126,31 @@ async function sendShares(record) {
     share.isChecked = answer.isChecked;
     store(record);
   }
-  return {
-    ok: true,
-    content: null,
-    signatures: record.shares.map((one) => one.signature),
-    isChecked: record.shares.every((one) => one.isChecked),
-  };
+  const { shares } = record;
+  const signatures = shares.map((one) => one.signature);
+  return { ok: true, content: null, signatures, isChecked: shares.every((one) => one.isChecked) };
 }
 
-function asText(bytes) {
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+const asText = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+
+/** [response, content] of a question, or of what is posted; nothing says who asks. */
+async function request(address, given, patience, body) {
+  const [signal, method] = [AbortSignal.timeout(patience), body === undefined ? "GET" : "POST"];
+  const headers = { ...given, "accept-language": language };
+  const response = await fetch(address, { method, headers, body, signal, ...UNNAMED });
+  return [response, await response.json()];
 }
 
 /** One attempt. Where the agreement names a key, an answer that is not signed with it is none. */
 async function attemptToSend(record) {
   const { fingerprint, body, invitation, identifier, origin = "", place = 0 } = record;
   const key = record.key ?? record.keys?.[0];
-  const headers = { "content-type": MEDIA_TYPE, "accept-language": language };
+  const headers = { "content-type": MEDIA_TYPE };
   if (invitation) headers["blurfit-invitation"] = invitation;
+  const bytes = Uint8Array.from(atob(body), (letter) => letter.charCodeAt(0));
   try {
-    const response = await fetch(`${origin}/collections/${fingerprint}/submissions`, {
-      method: "POST",
-      headers,
-      body: Uint8Array.from(atob(body), (letter) => letter.charCodeAt(0)),
-      signal: AbortSignal.timeout(PATIENCE),
-      ...UNNAMED,
-    });
-    const content = await response.json();
+    const address = `${origin}/collections/${fingerprint}/submissions`;
+    const [response, content] = await request(address, headers, PATIENCE, bytes);
     if (response.ok) {
       const { signature = null } = content;
       const message = await aboutSubmission("receipt", fingerprint, place, identifier);
@@ -202,15 +177,11 @@ function note(key, text) {
 function storage() {
   try {
     return localStorage;
-  } catch {
-    throw new Error(t("noStorage"));
-  }
+  } catch { throw new Error(t("noStorage")); }
 }
 
 /** One tab at a time. */
-function alone(name, work) {
-  return navigator.locks.request(`blurfit:${name}`, work);
-}
+const alone = (name, work) => navigator.locks.request(`blurfit:${name}`, work);
 
 /** So many milliseconds, or less if the connection comes back. */
 function pause(milliseconds) {
@@ -237,13 +208,8 @@ export async function withdraw({ fingerprint, identifier, secret, keys = [], sha
   for (const [index, origin] of (shares?.map((one) => one.origin) ?? [""]).entries()) {
     const message = await aboutSubmission("withdrawal", fingerprint, shares ? index + 1 : 0, identifier);
     try {
-      const response = await fetch(`${origin}/collections/${fingerprint}/withdrawals`, {
-        method: "POST",
-        headers: { "content-type": "application/json", "accept-language": language },
-        body,
-        ...UNNAMED,
-      });
-      const content = await response.json();
+      const address = `${origin}/collections/${fingerprint}/withdrawals`;
+      const [response, content] = await request(address, { "content-type": "application/json" }, PATIENCE, body);
       const isFalse = keys.length && (await isSigned(message, keys[index], content.signature)) === false;
       if (!response.ok) problem = content;
       else if (isFalse) problem = { title: t("notWithdrawn"), detail: t("notSigned") };
@@ -269,15 +235,11 @@ export async function stateOf({ fingerprint, databases }, invitation) {
   const found = await Promise.all(
     origins.map(async (origin, i) => {
       try {
-        const response = await fetch(`${origin}/collections/${fingerprint}/invitation`, {
-          headers: { accept: "application/json", "blurfit-invitation": each[i] },
-          signal: AbortSignal.timeout(SHORT_PATIENCE),
-          ...UNNAMED,
-        });
-        return !response.ok || (await response.json()).usable !== false;
-      } catch {
-        return true;
-      }
+        const headers = { accept: "application/json", "blurfit-invitation": each[i] };
+        const address = `${origin}/collections/${fingerprint}/invitation`;
+        const [response, content] = await request(address, headers, SHORT_PATIENCE);
+        return !response.ok || content.usable !== false;
+      } catch { return true; }
     }),
   );
   return found.every(Boolean) ? "good" : "used";

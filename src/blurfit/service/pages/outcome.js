@@ -4,12 +4,8 @@ import { moment, t } from "./language.js";
 import { alarmOf, definitions, download, h, show, term } from "./page.js";
 
 export function tell({ attempt, waiting, wait }) {
-  const words = waiting
-    ? waiting === "offline"
-      ? t("sending.offline")
-      : t("sending.retry", { seconds: Math.ceil(wait / 1000) })
-    : t(attempt > 1 ? "sending.again" : "sending");
-  show("outcome", h("div.note", { id: "sending" }, h("strong", words)));
+  const words = waiting ? `sending.${waiting}` : attempt > 1 ? "sending.again" : "sending";
+  show("outcome", h("div.note", { id: "sending" }, h("strong", t(words, { seconds: Math.ceil(wait / 1000) }))));
 }
 
 const FINAL = ["closed", "date-closed", "conflict", "invalid", "unknown-collection", "outdated"];
@@ -52,10 +48,7 @@ export function receipt(record, fingerprint, { startAnew, takeBack }) {
         [t("digest"), h("code", digest)],
         [term("fingerprint", t("fingerprint")), h("code", fingerprint)],
         ...(keys.length ? [[t("signed"), t(record.isChecked ? "signed.checked" : "signed.unchecked")]] : []),
-        ...(record.shares ?? []).map(({ name, received }) => [
-          t("shareOf", { name }),
-          moment(received),
-        ]),
+        ...(shares ?? []).map(({ name, received }) => [t("shareOf", { name }), moment(received)]),
       ]),
       h("div.buttons",
         h("button", { type: "button", click: save }, t("saveReceipt")),

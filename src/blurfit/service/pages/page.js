@@ -5,14 +5,11 @@ import { languagesOf } from "./texts.js";
 
 /** h("p.hint", {id: "a"}, "text", child): classes behind the name, and attributes where there are
  * any; functions listen to events. */
-export function h(name, ...rest) {
-  return fill((tag) => document.createElement(tag), name, rest);
-}
+export const h = (name, ...rest) => fill((tag) => document.createElement(tag), name, rest);
 
 /** The same for pictures. */
-export function svg(name, ...rest) {
-  return fill((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag), name, rest);
-}
+export const svg = (name, ...rest) =>
+  fill((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag), name, rest);
 
 function fill(create, name, rest) {
   const [tag, ...classes] = name.split(".");
@@ -42,9 +39,7 @@ export function show(id, ...children) {
 }
 
 /** The fingerprint in this page's address: /c/…, /m/…, /collections/… */
-export function fingerprintHere() {
-  return location.pathname.split("/")[2] ?? "";
-}
+export const fingerprintHere = () => location.pathname.split("/")[2] ?? "";
 
 class ServiceProblem extends Error {
   constructor(problem) {
@@ -55,14 +50,10 @@ class ServiceProblem extends Error {
 }
 
 /** JSON from the service, or its problem as an error. */
-export async function ask(path, options) {
-  return (await answerTo(path, options)).content;
-}
+export const ask = async (path, options) => (await answerTo(path, options)).content;
 
 /** The very text of an answer in JSON. */
-export async function askText(path, options) {
-  return (await answerTo(path, options)).text;
-}
+export const askText = async (path, options) => (await answerTo(path, options)).text;
 
 async function answerTo(path, { method = "GET", body, type = "application/json", token } = {}) {
   const headers = { accept: "application/json", "accept-language": language };
@@ -72,21 +63,16 @@ async function answerTo(path, { method = "GET", body, type = "application/json",
   try {
     response = await fetch(path, { method, headers, body, credentials: "omit" });
   } catch {
-    throw new ServiceProblem({
-      title: t("noConnection"),
-      detail: t("noConnection.detail"),
-      type: "offline",
-    });
+    const [title, detail] = [t("noConnection"), t("noConnection.detail")];
+    throw new ServiceProblem({ title, detail, type: "offline" });
   }
   const text = await response.text();
   let content;
   try {
     content = JSON.parse(text);
   } catch {
-    throw new ServiceProblem({
-      title: t("noAnswer"),
-      detail: t("noAnswer.detail", { status: response.status }),
-    });
+    const detail = t("noAnswer.detail", { status: response.status });
+    throw new ServiceProblem({ title: t("noAnswer"), detail });
   }
   if (!response.ok) throw new ServiceProblem(content);
   return { text, content };
@@ -98,14 +84,11 @@ export function agreementAt(name) {
 }
 
 /** A message that screen readers speak at once. */
-export function alarm(title, text) {
-  return h("div.note.bad", { role: "alert" }, h("strong", title), h("p", text));
-}
+export const alarm = (title, message) => alarmOf({ message }, title);
 
 /** The same for an error, or for the service's problem, which has a title of its own. */
-export function alarmOf({ title: own, detail, message = detail }, title, ...further) {
-  return h("div.note.bad", { role: "alert" }, h("strong", own ?? title), h("p", message), further);
-}
+export const alarmOf = ({ title: own, detail, message = detail }, title, ...further) =>
+  h("div.note.bad", { role: "alert" }, h("strong", own ?? title), h("p", message), further);
 
 /** Begin a page, or say why it cannot be shown. */
 export function begin(start) {
@@ -135,6 +118,18 @@ export function linked(words) {
 
 /** A word that leads to where it is explained. */
 export const term = (name, words) => h("a.term", { href: `/glossary#${name}` }, words);
+
+/** A labelled input, with a hint where there is one. */
+export const labelled = (id, label, hint, input) =>
+  h("div.field",
+    h("label", { for: id }, label),
+    hint ? h("span.hint", { id: `${id}-hint` }, hint) : null,
+    input,
+  );
+
+/** A box to tick, or one of several, with its label behind it. */
+export const check = (id, label, more) =>
+  h("div.field.check", h("input", { type: "checkbox", id, ...more }), h("label", { for: id }, label));
 
 /** A bar that fills towards the quorum. */
 export function progress(count, quorum, words) {

@@ -20,10 +20,7 @@ export function arrivalsPlot(hours, quorum, seen) {
   const line = [`${x(first)},${y(0)}`, ...points.map(([hour, count]) => `${x(hour)},${y(count)}`)].join(" ");
   const values = { count: number(total), quorum: number(quorum) };
   return h("figure.arrivals",
-    h("figcaption",
-      h("span.dashes", { "aria-hidden": "true" }, "– – – "),
-      t("plot.enough", values),
-    ),
+    h("figcaption", h("span.dashes", { "aria-hidden": "true" }, "– – – "), t("plot.enough", values)),
     svg("svg.plot", { role: "img", viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": t("plot.label", values) },
       ticks(top).flatMap((count) => [
         svg("line.rule", { x1: LEFT, x2: width - 4, y1: y(count), y2: y(count) }),
@@ -75,23 +72,16 @@ export function scaleOf(effects) {
  * interval goes on beyond the picture, an arrow says so. */
 export function effectPlot({ value, lower, upper }, reach) {
   const x = (effect) => (100 + (92 * Math.max(-reach, Math.min(reach, effect))) / reach).toFixed(1);
+  const sign = value < 0 ? "minus" : "plus";
   const arrow = (isBeyond, points) => (isBeyond ? svg("polygon.beyond", { points }) : null);
   return svg("svg.effect", { viewBox: "0 0 200 22", "aria-hidden": "true" },
     [
       svg("line.zero", { x1: 100, x2: 100, y1: 0, y2: 22 }),
-      lower === undefined
-        ? null
-        : svg("line.interval", { x1: x(lower), x2: x(upper), y1: 11, y2: 11 }),
+      lower === undefined ? null : svg("line.interval", { x1: x(lower), x2: x(upper), y1: 11, y2: 11 }),
       arrow(lower < -reach, "8,4 0,11 8,18"),
       arrow(upper > reach, "192,4 200,11 192,18"),
-      svg("line", {
-        class: value < 0 ? "from minus" : "from plus",
-        x1: 100,
-        x2: x(value),
-        y1: 11,
-        y2: 11,
-      }),
-      svg("circle", { class: value < 0 ? "minus" : "plus", cx: x(value), cy: 11, r: 5 }),
+      svg(`line.from.${sign}`, { x1: 100, x2: x(value), y1: 11, y2: 11 }),
+      svg(`circle.${sign}`, { cx: x(value), cy: 11, r: 5 }),
     ],
   );
 }

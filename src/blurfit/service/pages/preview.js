@@ -111,9 +111,7 @@ function unsaid(column, misfits, silent) {
 
 /** The shortest run of candidates that holds so much of the probability: [lowest, highest]. */
 function likelyRange({ candidates, probabilities }, share = 0.95) {
-  let best = [0, candidates.length - 1];
-  let end = 0;
-  let sum = 0;
+  let [best, end, sum] = [[0, candidates.length - 1], 0, 0];
   for (let start = 0; start < candidates.length; start++) {
     while (end < candidates.length && sum < share) sum += probabilities[end++];
     if (sum < share) break;
@@ -175,13 +173,8 @@ function beliefPicture(belief, record, from) {
   const isNumber = typeof candidates[0] === "number";
   return h("div.belief",
     h("h3", attributes(column.title ?? column.question), headingOf(column)),
-    h("p.typed",
-      h("span.key", t("belief.yours")),
-      h("b", { dir: "auto" }, answerOf(column, typed)),
-    ),
-    isNumber
-      ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper))
-      : bars(belief, typed),
+    h("p.typed", h("span.key", t("belief.yours")), h("b", { dir: "auto" }, answerOf(column, typed))),
+    isNumber ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper)) : bars(belief, typed),
     h("p.read", isNumber ? rangeInWords(belief, from) : levelInWords(belief, from)),
   );
 }
@@ -209,15 +202,12 @@ function curve({ column, probabilities }, typed) {
   const [width, height] = [300, 56];
   const highest = Math.max(...probabilities);
   const x = (i) => (width * i) / (probabilities.length - 1);
-  const line = probabilities.map(
-    (p, i) => `${x(i).toFixed(1)},${(height - 4 - (height - 14) * (p / highest)).toFixed(1)}`,
-  );
+  const y = (p) => height - 4 - (height - 14) * (p / highest);
+  const line = probabilities.map((p, i) => `${x(i).toFixed(1)},${y(p).toFixed(1)}`);
   const dot = (width * (typed - column.lower)) / (column.upper - column.lower);
   return h("div.strip", { "aria-hidden": "true" },
     svg("svg", { viewBox: `-6 0 ${width + 12} ${height}` },
-      svg("polygon.cloud", {
-        points: `0,${height - 4} ${line.join(" ")} ${width},${height - 4}`,
-      }),
+      svg("polygon.cloud", { points: `0,${height - 4} ${line.join(" ")} ${width},${height - 4}` }),
       svg("line.axis", { x1: 0, x2: width, y1: height - 4, y2: height - 4 }),
       svg("circle.truth", { cx: dot, cy: height - 4, r: 4 }),
     ),
@@ -252,16 +242,12 @@ function numbersPicture(agreement, { exact, numbers }) {
 }
 
 function squares(places, values, largest, label) {
-  const cells = values.map((value, i) =>
-    svg("rect", {
-      class: value < 0 ? "minus" : "plus",
-      x: places[i][1] + 0.05,
-      y: places[i][0] + 0.05,
-      width: 0.9,
-      height: 0.9,
-      "fill-opacity": Math.sqrt(Math.min(1, Math.abs(value) / largest)).toFixed(3),
-    }),
-  );
+  const strength = (value) => Math.sqrt(Math.min(1, Math.abs(value) / largest)).toFixed(3);
+  const cells = values.map((value, i) => {
+    const [y, x] = places[i].map((one) => one + 0.05);
+    const square = { x, y, width: 0.9, height: 0.9, "fill-opacity": strength(value) };
+    return svg(value < 0 ? "rect.minus" : "rect.plus", square);
+  });
   const [height, width] = [0, 1].map((axis) => Math.max(...places.map((one) => one[axis])) + 1);
   const viewBox = `0 0 ${width} ${height}`;
   return svg("svg.squares", { role: "img", "aria-label": label, viewBox }, cells);

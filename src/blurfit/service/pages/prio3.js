@@ -1,5 +1,5 @@
-// Shares of a short vector with proofs for two databases: mirrors `blurfit.proofs.prio3` and
-// `blurfit.proofs.prio3`, in the bytes of the draft on VDAFs.
+// Shares of a short vector with proofs for two databases: mirrors `blurfit.proofs.prio3`, in the bytes
+// of the draft on VDAFs.
 
 import { joined } from "./bytes.js";
 import {
@@ -74,19 +74,16 @@ const bytesOf = (words) => new Uint8Array(words.buffer, words.byteOffset, words.
 const bigEndian = (value, count) =>
   Array.from({ length: count }, (_, i) => (value / 256 ** (count - 1 - i)) & 255);
 
-// ---- A vector of whole numbers as digits, and a proof that it is short: mirrors
-// `blurfit.proofs.flp` and the prover of `blurfit.proofs.flp`, whose theorems it rests upon.
+// ---- A vector of whole numbers as digits, and a proof that it is short: mirrors `blurfit.proofs.flp`,
+// whose theorems it rests upon.
 //
 //   v_j ∈ [−4ᵈ/2, 4ᵈ/2)  for all j        and        Σ_j w_j·v_j² ≤ T
 
-const DEGREE = 4;
-const MOST_WIRES = 76;
-const MOST_DIGITS = 15;
+const [DEGREE, MOST_WIRES, MOST_DIGITS] = [4, 76, 15];
 
 /** {weights, digits, ceiling}, whole numbers of any size but for the digits, with all that follows. */
 export function shortVector(weights, digits, ceiling) {
-  const length = weights.length;
-  const half = 1n << BigInt(2 * digits - 1);
+  const [length, half] = [weights.length, 1n << BigInt(2 * digits - 1)];
   const normDigits = Math.ceil(ceiling.toString(2).length / 2);
   const inputs = length * digits + normDigits;
   const pairs = (calls) => Math.ceil(inputs / calls) + Math.ceil(length / calls);
@@ -96,14 +93,7 @@ export function shortVector(weights, digits, ceiling) {
     if (!calls || 2 * pairs(some) + DEGREE * some < 2 * pairs(calls) + DEGREE * calls) calls = some;
   }
   return {
-    weights,
-    digits,
-    ceiling,
-    length,
-    half,
-    normDigits,
-    inputs,
-    calls,
+    ...{ weights, digits, ceiling, length, half, normDigits, inputs, calls },
     arity: 2 * pairs(calls),
     proofLength: 2 * pairs(calls) + DEGREE * calls + 1,
     largest: weights.reduce((sum, one) => sum + one, 0n) * half * half,
@@ -150,9 +140,8 @@ export function encode({ weights, digits, ceiling, length, half, normDigits, inp
  * coefficients of the gadget polynomial. */
 export function prove(circuit, inputs, random, joint) {
   const { calls, arity, proofLength, digits, length, weights, half } = circuit;
-  const order = calls + 1;
+  const [order, chunk] = [calls + 1, Math.ceil(circuit.inputs / calls)];
   const points = DEGREE * order;
-  const chunk = Math.ceil(circuit.inputs / calls);
   const numbers = numbersOf(inputs, length, digits, half);
   const scale = powers(joint, 1 + chunk * calls);
   const weighted = elements(length);

@@ -8,9 +8,7 @@ import { logUpperTail } from "./gaussian.js";
 import { DISCRETE_SHARE, noiseFor } from "./grid.js";
 import { errorOf, provesSomething, shard, shortVector } from "./prio3.js";
 
-const PROOFS = 3;
-const ALGORITHM = 0xffffb1f1;
-const SOUNDNESS = -40;
+const [PROOFS, ALGORITHM, SOUNDNESS] = [3, 0xffffb1f1, -40];
 const [LOG_HASHES, LEAST_WEIGHT, DIGITS, DOUBT] = [80, 2 ** 8, 8, 1e-7]; // doubt of a reader
 
 /** What is proved under an agreement; refused (NotCertified) where it could prove nothing. */
@@ -94,9 +92,7 @@ function energyCeiling(gamma, dimension, shift, scale) {
  * that they come from beyond it and never miss. */
 function quantile(logTail, gamma, mean) {
   const wanted = Math.log(gamma);
-  let x = mean;
-  let value = logTail(x) - wanted;
-  let step = Math.sqrt(mean) + 1;
+  let [x, value, step] = [mean, logTail(mean) - wanted, Math.sqrt(mean) + 1];
   let [before, valueBefore] = [x, value];
   while (value > 0) {
     [before, valueBefore] = [x, value];
@@ -118,20 +114,14 @@ function quantile(logTail, gamma, mean) {
 // probabilities keep their digits. They serve to check quantiles that someone else has computed:
 // to evaluate a probability is much easier than to invert it.
 
-const NEGLIGIBLE = 1e-18;
-const ROOT_PI = Math.sqrt(Math.PI);
+const [NEGLIGIBLE, ROOT_PI] = [1e-18, Math.sqrt(Math.PI)];
 
 /** P(χ²_m > x). */
-export function upperTail(x, freedom) {
-  return x <= 0 ? 1 : gammaUpper(freedom / 2, x / 2);
-}
+export const upperTail = (x, freedom) => x <= 0 ? 1 : gammaUpper(freedom / 2, x / 2);
 
-/**
- * P(χ²_m(θ) > x), θ the noncentrality.
- *
- * It is a Poisson(θ/2) mixture of central tails Q(m/2 + j, x/2), and Q(b + 1, y) = Q(b, y) + t(b)
- * with t(b) = y^b e^{−y}/Γ(b + 1). Summed by parts: Q(m/2, y) + Σ_i t(m/2 + i)·P(Poisson > i).
- */
+/** P(χ²_m(θ) > x), θ the noncentrality: a Poisson(θ/2) mixture of central tails Q(m/2 + j, x/2), and
+ * Q(b + 1, y) = Q(b, y) + t(b) with t(b) = y^b e^{−y}/Γ(b + 1). Summed by parts it is
+ * Q(m/2, y) + Σ_i t(m/2 + i)·P(Poisson > i). */
 export function noncentralUpperTail(x, freedom, noncentrality) {
   const [a, y, mean] = [freedom / 2, x / 2, noncentrality / 2];
   if (mean === 0) return upperTail(x, freedom);
@@ -160,10 +150,8 @@ function gammaUpper(a, y) {
   return Math.min(1, sum);
 }
 
-/**
- * ln(y^b e^{−y}/Γ(b + 1)) for b ≥ 0: with Γ(b + 1) = √(2πb)(b/e)^b e^{c(b)} it is
- * −y·h(b/y) − ½ln(2πb) − c(b), h(r) = r ln r − r + 1, which does not cancel (Loader 2000).
- */
+/** ln(y^b e^{−y}/Γ(b + 1)) for b ≥ 0: with Γ(b + 1) = √(2πb)(b/e)^b e^{c(b)} it is
+ * −y·h(b/y) − ½ln(2πb) − c(b), h(r) = r ln r − r + 1, which does not cancel (Loader 2000). */
 function logPoisson(b, y) {
   if (b < 0) return -Infinity;
   if (b === 0) return -y;

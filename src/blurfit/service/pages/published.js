@@ -6,9 +6,8 @@ import { NOT_SAID, affine, affines, columnsFor, isLabel, questionsOf, scaled } f
 import { measured } from "./texts.js";
 
 /** The question that is predicted, and those that predict it. */
-export function aimOf({ agreement, target }) {
-  return questionsOf(agreement.schema).find(({ name }) => name === target);
-}
+export const aimOf = ({ agreement, target }) =>
+  questionsOf(agreement.schema).find(({ name }) => name === target);
 
 export function featuresOf({ agreement, features }) {
   const questions = questionsOf(agreement.schema);
@@ -106,11 +105,9 @@ export function estimatesOf(model, output, estimates) {
   return found.map((one) => ({ ...one, liars: moved[one.name], prediction: predicting[one.name] }));
 }
 
-/**
- * What each answer changes, on a scale that all share: a number from its lowest to its highest, a
- * yes instead of a no, a level instead of the reference. The estimates where there are errors, else
- * what predictions are made with.
- */
+/** What each answer changes, on a scale that all share: a number from its lowest to its highest, a yes
+ * instead of a no, a level instead of the reference. The estimates where there are errors, else what
+ * predictions are made with. */
 export function effectsOf(model, output, estimates) {
   const found = new Map(estimatesOf(model, output, estimates).map((one) => [one.name, one]));
   return featuresOf(model).flatMap((feature) => {

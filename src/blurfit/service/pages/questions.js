@@ -2,7 +2,7 @@
 // What people read may be given in several languages, for each of which a text has a box.
 
 import { language, nameOf, t } from "./language.js";
-import { h } from "./page.js";
+import { check, h } from "./page.js";
 
 const KINDS = ["numeric", "binary", "categorical"];
 const TARGETS = ["numeric", "above", "binary", "categorical"];
@@ -14,9 +14,8 @@ let languages = [language]; // in which people read the survey
 // ---- boxes
 
 /** A labelled box, with room for what is wrong with it. */
-export function box(label, attributes, hint) {
-  return labelled(label, h("input", { type: "text", autocomplete: "off", ...attributes }), hint);
-}
+export const box = (label, attributes, hint) =>
+  labelled(label, h("input", { type: "text", autocomplete: "off", ...attributes }), hint);
 
 export function list(label, attributes, options, hint) {
   const items = Object.entries(options).map(([value, words]) => h("option", { value }, words));
@@ -33,9 +32,8 @@ function labelled(label, input, hint) {
 }
 
 /** Boxes for one text, one for each language of the survey. */
-function texts(name, hint) {
-  return h("div.texts", { "data-text": name, "data-hint": hint ?? "" }, textBoxes(name, hint));
-}
+const texts = (name, hint) =>
+  h("div.texts", { "data-text": name, "data-hint": hint ?? "" }, textBoxes(name, hint));
 
 function textBoxes(name, hint, before = {}) {
   return languages.map((tag) => {
@@ -81,14 +79,10 @@ export function numberIn(field) {
 
 /** A question that can be removed; `changed` is called whenever it is. */
 export function question(changed, given = {}) {
-  const id = `box-${++made}`;
   const row = h("fieldset.question",
     h("legend", t("question")),
     h("div.boxes", parts(KINDS, given)),
-    h("div.field.check",
-      h("input", { type: "checkbox", name: "optional", id, autocomplete: "off" }),
-      h("label", { for: id }, t("question.optional")),
-    ),
+    check(`box-${++made}`, t("question.optional"), { name: "optional", autocomplete: "off" }),
   );
   const remove = () => {
     row.remove();
@@ -120,7 +114,6 @@ function parts(kinds, given) {
   ];
 }
 
-/** Only the boxes that the kind needs are shown. */
 function settled(row) {
   const kind = input(row, "kind");
   const settle = () => {
@@ -143,39 +136,35 @@ const input = (row, name) => row.querySelector(`[name="${name}"]`);
  * `wrong`; `names` are those of the rows before. */
 export function columnOf(row, names, wrong) {
   const text = (name) => input(row, name).value.trim();
-  const check = (name, isFine, words) => {
+  const must = (name, isFine, words) => {
     complain(input(row, name), isFine ? "" : t(`missing.${words}`));
     if (!isFine) wrong.push(input(row, name));
   };
   const [name, kind] = [text("name"), text("kind")];
-  check("name", name !== "" && !names.includes(name), name === "" ? "name" : "same");
+  must("name", name !== "" && !names.includes(name), name === "" ? "name" : "same");
   const words = {};
   for (const one of ["question", "hint"]) if (textIn(row, one) !== undefined) words[one] = textIn(row, one);
   if (input(row, "optional")?.checked) words.optional = true;
   if (kind === "binary") return { name, kind, ...words };
   if (kind === "categorical") {
-    const levels = text("levels")
-      .split(",")
-      .map((one) => one.trim())
-      .filter((one) => one !== "");
-    check("levels", levels.length > 1 && new Set(levels).size === levels.length, "levels");
+    const levels = text("levels").split(",").map((one) => one.trim()).filter(Boolean);
+    must("levels", levels.length > 1 && new Set(levels).size === levels.length, "levels");
     return { name, kind, levels, ...words };
   }
   const [lower, upper] = ["lower", "upper"].map((one) => numberIn(input(row, one)));
   const isNumber = (one) => one !== null && Number.isFinite(one);
-  check("lower", isNumber(lower), "number");
-  check("upper", isNumber(upper) && !(upper <= lower), isNumber(upper) ? "bounds" : "number");
+  must("lower", isNumber(lower), "number");
+  must("upper", isNumber(upper) && !(upper <= lower), isNumber(upper) ? "bounds" : "number");
   if (textIn(row, "unit") !== undefined) words.unit = textIn(row, "unit");
   const column = { name, kind: "numeric", lower, upper, ...words };
   if (kind !== "above") return column;
   const above = numberIn(input(row, "above"));
-  check("above", isNumber(above) && lower < above && above < upper, "above");
+  must("above", isNumber(above) && lower < above && above < upper, "above");
   return { ...column, above };
 }
 
 // ---- the rest of the form
 
-/** Who asks what for, in which languages. */
 export function about() {
   return h("fieldset.question.about",
     h("legend", t("about.first")),
@@ -186,19 +175,13 @@ export function about() {
   );
 }
 
-/** What is said of the survey, by name. */
 export const aboutIn = (form) =>
   Object.fromEntries(ABOUT.map((name) => [name, textIn(form.querySelector(".about"), name)]).filter(([, text]) => text));
 
 /** Who collects: two databases first, of which neither sees an answer. */
 export function databases() {
-  const choice = (value, checked) => {
-    const id = `box-${++made}`;
-    return h("div.field.check",
-      h("input", { type: "radio", name: "trust", value, id, checked, autocomplete: "off" }),
-      h("label", { for: id }, t(`trust.${value}`)),
-    );
-  };
+  const one = { type: "radio", name: "trust", autocomplete: "off" };
+  const choice = (value, checked) => check(`box-${++made}`, t(`trust.${value}`), { ...one, value, checked });
   const proofs = { usual: t("proofs.usual"), true: t("proofs.true"), false: t("proofs.false") };
   const both = h("div", { id: "databases", hidden: true },
     h("p.hint", t("databases.words")),
@@ -217,6 +200,7 @@ export function databases() {
 
 /** The promise, and everything else that may be chosen. */
 export function terms() {
+  const noise = { false: t("noise.false"), true: t("noise.true") };
   const waves = { 1: t("waves.1"), auto: t("waves.auto"), 2: t("waves.2"), 3: t("waves.3") };
   return h("fieldset.question.terms",
     h("legend", t("promise.legend")),
@@ -232,12 +216,7 @@ export function terms() {
         list(t("waves"), { name: "waves" }, waves),
         box(t("colluders"), { name: "colluders", value: 10, inputmode: "decimal" }, t("colluders.hint")),
         list(t("counts"), { name: "counts" }, { false: t("no"), true: t("yes") }, t("counts.hint")),
-        list(
-          t("noise"),
-          { name: "database_noise" },
-          { false: t("noise.false"), true: t("noise.true") },
-          t("noise.hint"),
-        ),
+        list(t("noise"), { name: "database_noise" }, noise, t("noise.hint")),
         box(t("localEpsilon"), { name: "local_epsilon" }, t("localEpsilon.hint")),
         box(t("localDelta"), { name: "local_delta" }, t("localDelta.hint")),
         list(t("neighbours"), { name: "neighbours" }, { replace: t("neighbours.replace"), "zero-out": t("neighbours.zero") }),

@@ -107,9 +107,8 @@ export function columnsOf(schema) {
 }
 
 /** Whether a question has yes and no: a binary one, an event, or a number above a threshold. */
-export function isLabel(question) {
-  return question.kind === "binary" || question.kind === "exit" || "above" in question;
-}
+export const isLabel = (question) =>
+  question.kind === "binary" || question.kind === "exit" || "above" in question;
 
 /** The columns of one question: a number in [−1, 1], ±1, or one 1 among zeros. Where it need not be
  * said (null), 0 beside what was said, and 1 alone for not saying: `blurfit.schema.columns`. */
@@ -135,11 +134,8 @@ function said(question, record) {
     const isAbove = typeof value === "boolean" ? value : inside(question, value) > question.above;
     return [isAbove ? 1 : -1];
   }
-  let z = inside(question, value) - question.lower;
-  z /= question.upper - question.lower;
-  z *= 2;
-  z -= 1;
-  return [z];
+  const { lower, upper } = question;
+  return [((inside(question, value) - lower) / (upper - lower)) * 2 - 1];
 }
 
 /** The slope and the constant of v = slope·answer + constant; a yes and a level count 1. Of each

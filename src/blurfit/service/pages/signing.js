@@ -23,9 +23,7 @@ export async function isSigned(message, key, signature) {
   let imported;
   try {
     imported = await crypto.subtle.importKey("raw", fromHexadecimal(key), "Ed25519", false, ["verify"]);
-  } catch {
-    return null;
-  }
+  } catch { return null; }
   if (!/^[0-9a-f]{128}$/.test(signature ?? "")) return false;
   return crypto.subtle.verify("Ed25519", imported, fromHexadecimal(signature), message);
 }
@@ -70,7 +68,5 @@ export function verifyKeys({ signing_keys: keys, databases }) {
   demand(isFine, "signing_keys", JSON.stringify(keys));
 }
 
-async function hashed(...parts) {
-  return fromHexadecimal(await sha256(joined(...parts)));
-}
+const hashed = async (...parts) => fromHexadecimal(await sha256(joined(...parts)));
 

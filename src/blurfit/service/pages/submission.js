@@ -6,9 +6,7 @@ import { newSeed } from "./noise.js";
 
 export const MEDIA_TYPE = "application/vnd.blurfit.submission.v2";
 const MARK = [0x89, 0x42, 0x4c, 0x55, 0x52, 0x0a]; // "\x89BLUR\n"
-const VERSION = 1;
-const WHOLE = 1;
-const HEAD = 64;
+const [VERSION, WHOLE, HEAD] = [1, 1, 64];
 
 /** Room for so many numbers of 8 bytes, behind what every message begins with. */
 export function head(code, identifier, fingerprint, width) {
@@ -31,9 +29,7 @@ export function toBytes(fingerprint, { identifier, numbers }) {
   return bytes;
 }
 
-export function identifierOf(bytes) {
-  return hexadecimal(bytes.subarray(8, 24));
-}
+export const identifierOf = (bytes) => hexadecimal(bytes.subarray(8, 24));
 
 // ---- Two shares of a blurred record, each of which alone is noise: mirrors
 // `blurfit.contributor.blur` and `blurfit.messages.submissions`.
@@ -48,13 +44,8 @@ const CODES = { masked: 3, seed: 4 };
 /** The mask of a seed: so many whole numbers below 2⁶⁴. */
 export async function maskOf(seed, width) {
   const key = await crypto.subtle.importKey("raw", seed, "AES-CTR", false, ["encrypt"]);
-  const counter = new Uint8Array(16);
-  const nothing = new Uint8Array(8 * width);
-  const stream = await crypto.subtle.encrypt(
-    { name: "AES-CTR", counter, length: 128 },
-    key,
-    nothing,
-  );
+  const how = { name: "AES-CTR", counter: new Uint8Array(16), length: 128 };
+  const stream = await crypto.subtle.encrypt(how, key, new Uint8Array(8 * width));
   const view = new DataView(stream);
   return Array.from({ length: width }, (_, i) => view.getBigUint64(8 * i, true));
 }
@@ -65,11 +56,8 @@ export async function share(agreement, fingerprint, sent) {
   const messages = agreement.proofs
     ? await proved(agreement, fingerprint, sent)
     : await shareWith(step, fingerprint, sent, newSeed());
-  const sealed = messages.map((message, i) => {
-    const { key } = agreement.databases[i];
-    return key === undefined ? message : seal(message, key, fingerprint, i + 1);
-  });
-  return Promise.all(sealed);
+  const sealed = (message, { key }, i) => (key === undefined ? message : seal(message, key, fingerprint, i + 1));
+  return Promise.all(messages.map((message, i) => sealed(message, agreement.databases[i], i)));
 }
 
 /** Shares with a proof; `random` is there for tests alone. */
@@ -87,21 +75,15 @@ export async function proved(agreement, fingerprint, { identifier, numbers }, ra
 
 export async function shareWith(step, fingerprint, { identifier, numbers }, seed) {
   const mask = await maskOf(seed, numbers.length);
-  const masked = numbers.map((number, i) => BigInt.asUintN(64, whole(number / step) + mask[i]),
-  );
+  const masked = numbers.map((number, i) => BigInt.asUintN(64, whole(number / step) + mask[i]));
   const view = new DataView(seed.buffer, seed.byteOffset, seed.length);
   const words = [0, 8, 16, 24].map((place) => view.getBigUint64(place, true));
-  return [
-    message("masked", fingerprint, identifier, masked),
-    message("seed", fingerprint, identifier, words),
-  ];
-}
-
-function message(part, fingerprint, identifier, words) {
-  const bytes = head(CODES[part], identifier, fingerprint, words.length);
-  const view = new DataView(bytes.buffer);
-  words.forEach((word, i) => view.setBigUint64(HEAD + 8 * i, word, true));
-  return bytes;
+  return Object.entries({ masked, seed: words }).map(([part, all]) => {
+    const bytes = head(CODES[part], identifier, fingerprint, all.length);
+    const room = new DataView(bytes.buffer);
+    all.forEach((word, i) => room.setBigUint64(HEAD + 8 * i, word, true));
+    return bytes;
+  });
 }
 
 function whole(steps) {

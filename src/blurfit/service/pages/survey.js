@@ -18,11 +18,8 @@ function sectionsOf(columns) {
   return found;
 }
 
-/**
- * A form in #answers, with what a draft kept. `finish` gets the record when all is answered, `changed` what stands in it,
- * `turn` the page that is to be shown; `clear` forgets everything.
- * Returns {turnTo, pages}.
- */
+/** A form in #answers, with what a draft kept. `finish` gets the record when all is answered, `changed`
+ * what stands in it, `turn` the page that is to be shown; `clear` forgets everything. */
 export function survey(columns, { typed: kept, written }, { finish, changed, turn, clear, label = t("blur") }) {
   const sections = sectionsOf(columns);
   const pages = sections.map(({ section, columns: asked }, place) =>
@@ -46,27 +43,20 @@ export function survey(columns, { typed: kept, written }, { finish, changed, tur
 
   function turnTo(place) {
     at = Math.min(Math.max(place, 0), pages.length - 1);
-    pages.forEach((page, i) => {
-      page.hidden = i !== at;
-    });
+    for (const [i, page] of pages.entries()) page.hidden = i !== at;
     const isLast = at === pages.length - 1;
     back.hidden = at === 0;
     next.hidden = isLast;
     last.hidden = hint.hidden = !isLast;
-    show("answers", ...top(), form);
+    show("answers", sections.length > 1 ? null : h("h2", t("yourAnswers")), form);
   }
-
-  const top = () => (sections.length > 1 ? [] : [h("h2", t("yourAnswers"))]);
 
   /** What is wrong is shown where it is, on its own page. */
   function check(asked, then) {
     try {
       then(answers(form, asked));
     } catch (error) {
-      if (!error.holder) {
-        show("message", alarm(t("notBlurred"), error.message));
-        return;
-      }
+      if (!error.holder) return show("message", alarm(t("notBlurred"), error.message));
       const page = pages.findIndex((one) => one.contains(error.holder));
       if (page !== at) turn(page);
       goTo(error);
@@ -94,9 +84,7 @@ function heading(section, place, all) {
   return h("div.part",
     h("p.hint", t("section", { place: place + 1, all })),
     h("progress", { value: place + 1, max: all, "aria-hidden": "true" }),
-    h("h2", { tabindex: "-1", ...attributes(section) },
-      section === undefined ? t("yourAnswers") : inWords(section),
-    ),
+    h("h2", { tabindex: "-1", ...attributes(section) }, section ? inWords(section) : t("yourAnswers")),
   );
 }
 
@@ -113,9 +101,7 @@ export function draftOf(fingerprint) {
     const text = recall("sessionStorage", keyOf(fingerprint));
     const { typed = {}, blurred = null, written } = text === null ? {} : JSON.parse(text);
     return { typed, blurred: blurred && awake(blurred), written };
-  } catch {
-    return { typed: {}, blurred: null, written: undefined };
-  }
+  } catch { return { typed: {}, blurred: null, written: undefined }; }
 }
 
 export function saveDraft(fingerprint, { typed, blurred }) {
@@ -128,6 +114,5 @@ export const eraseDraft = (fingerprint) => erase("sessionStorage", keyOf(fingerp
 
 const sleeping = (sent) => ({ ...sent, identifier: [...sent.identifier] });
 
-function awake({ key, record, sent }) {
-  return { key, record, sent: { ...sent, identifier: Uint8Array.from(sent.identifier) } };
-}
+const awake = ({ key, record, sent }) =>
+  ({ key, record, sent: { ...sent, identifier: Uint8Array.from(sent.identifier) } });

@@ -1,7 +1,7 @@
 // Only the products with the target, where public rows stand for those of the features: mirrors
 // `blurfit.theory.forms`, whose proofs it rests upon.
 
-import { NUDGE, radiusOf, sensitivity } from "./forms.js";
+import { NUDGE, radiusOf, sensitivity, sumOf } from "./forms.js";
 import { columnsFor, INTERCEPT, isLabel } from "./schema.js";
 
 const FREE = 3.5; // b²/R² up to which y² costs nothing
@@ -22,8 +22,7 @@ export function targetForm(agreement, { columns, sent }) {
 function partOf({ schema, weights }, neighbours) {
   const { target, features } = schema;
   const [b, constant] = [weights[target.name], weights[INTERCEPT]];
-  const squares = features.map(({ name }) => weights[name] ** 2);
-  const inner = Math.sqrt(squares.reduce((sum, one) => sum + one, 0));
+  const inner = Math.sqrt(sumOf(features.map(({ name }) => weights[name] ** 2)));
   const length = Math.hypot(constant, inner);
   if (neighbours === "zero-out") {
     return Math.sqrt(2 * (b * length) ** 2 + (isLabel(target) ? 0 : b ** 4));

@@ -21,16 +21,12 @@ export function attributes(text) {
 }
 
 /** What a question is called where there is little room. */
-export function titleOf(column) {
-  return column.title === undefined ? column.name : inWords(column.title);
-}
+export const titleOf = (column) => column.title === undefined ? column.name : inWords(column.title);
 
 /** What people are asked besides the target; what is computed from that is not. */
-export function featuresInWords({ features }) {
-  return features.filter(({ of }) => of === undefined).map(titleOf).join(", ");
-}
+export const featuresInWords = ({ features }) =>
+  features.filter(({ of }) => of === undefined).map(titleOf).join(", ");
 
-/** What is asked. */
 export function questionOf(column) {
   if (column.question !== undefined) return inWords(column.question);
   const title = titleOf(column);
@@ -42,23 +38,19 @@ export function answerOf(column, value, digits) {
   if (value === null) return t("unsaid");
   if (typeof value === "number") return measured(column, value, digits);
   const word = typeof value === "boolean" ? (value ? "yes" : "no") : value;
-  if (column.labels !== undefined && Object.hasOwn(column.labels, word)) {
-    return inWords(column.labels[word]);
-  }
+  if (Object.hasOwn(column.labels ?? {}, word)) return inWords(column.labels[word]);
   if (value === false && column.kind === "exit") return t("exit.notYet");
   return typeof value === "boolean" ? t(word) : word;
 }
 
-/** A number with its unit. */
 export function measured(column, value, digits) {
   const text = number(value, digits);
   return column.unit === undefined ? text : `${text} ${inWords(column.unit)}`;
 }
 
 /** “18 to 90 years”. */
-export function boundsOf(column) {
-  return t("bounds", { lower: number(column.lower), upper: measured(column, column.upper) });
-}
+export const boundsOf = (column) =>
+  t("bounds", { lower: number(column.lower), upper: measured(column, column.upper) });
 
 /** The name of an encoded column for people: “Region: north” for region=n. */
 export function columnTitle(column, name) {
@@ -72,18 +64,10 @@ export function columnTitle(column, name) {
   return `${title}: ${label}`;
 }
 
-/** All languages that the survey speaks. */
+const TEXTS = ["title", "purpose", "organiser", "contact", "question", "hint", "unit", "section"];
+
 export function languagesOf(schema) {
-  const found = new Set();
-  const look = (thing) => {
-    for (const [key, text] of Object.entries(thing ?? {})) {
-      const isText = ["title", "purpose", "organiser", "contact", "question", "hint", "unit", "section"];
-      if (key === "labels") Object.values(text).forEach((one) => look({ title: one }));
-      else if (isText.includes(key) && typeof text === "object") {
-        for (const tag of Object.keys(text)) found.add(tag);
-      }
-    }
-  };
-  [schema, ...schema.features, schema.target].forEach(look);
-  return [...found];
+  const textsOf = (thing) => [...TEXTS.map((name) => thing[name]), ...Object.values(thing.labels ?? {})];
+  const all = [schema, ...schema.features, schema.target].flatMap(textsOf);
+  return [...new Set(all.flatMap((text) => (typeof text === "object" ? Object.keys(text) : [])))];
 }

@@ -87,11 +87,7 @@ function momentOf(agreement) {
     sums: (1 + rounding) * form.reach(calibration.model.neighbours),
     submission: (1 + rounding) * form.reach("replace"),
   };
-  return {
-    keeps: verifyMoment(calibration, reach),
-    mu: momentMu(calibration, reach),
-    size: form.size,
-  };
+  return { keeps: verifyMoment(calibration, reach), mu: momentMu(calibration, reach), size: form.size };
 }
 
 function verifyWeights(weights, questions) {
@@ -144,8 +140,7 @@ function verifySchema(schema) {
   const names = questionsOf(schema).map(({ name }) => name);
   const named = [...names, ...(schema.sources ?? []).map(({ name }) => name)];
   const used = schema.features.filter(isDerived).flatMap(({ of }) => of);
-  const isUsed = (schema.sources ?? []).every(({ name }) => used.includes(name));
-  demand(isUsed, "sources", "one");
+  demand((schema.sources ?? []).every(({ name }) => used.includes(name)), "sources", "one");
   const predicts = ({ of }) => of === undefined || ![of].flat().includes(schema.target.name);
   const fitting = schema.features.filter(predicts).map(({ name }) => name);
   const isFitting = (schema.predictors ?? []).every((name) => fitting.includes(name));
@@ -167,7 +162,11 @@ function verifyColumn(column, isTarget) {
   const { kind, name } = column ?? {};
   const what = `column “${name}”`;
   demand(isWord(name), "name", name);
-  const more = [...verifyOptional(column, isTarget), ...verifyWording(column, what)];
+  const more = verifyWording(column, what);
+  if ("optional" in column) {
+    demand(column.optional === true && !isTarget, "optional", column.optional);
+    more.push("optional");
+  }
   if (kind === "binary") return exactly(column, ["name", "kind", ...more], what);
   if (kind === "exit" && isTarget) {
     demand(isWord(column.time), `time of ${what}`, column.time);
@@ -252,13 +251,6 @@ function verifyDerived(column, asked) {
   exactly(column, ["name", "kind", "of", ...rule, ...verifyWording(whole, what)], what);
 }
 
-/** ["optional"] where a feature need not be said, which only `true` can say. */
-function verifyOptional(column, isTarget) {
-  if (!("optional" in column)) return [];
-  demand(column.optional === true && !isTarget, "optional", column.optional);
-  return ["optional"];
-}
-
 // ---- what is promised
 
 function verifyPromises({ model, local }) {
@@ -303,9 +295,7 @@ const ABOUT = ["title", "purpose", "organiser", "contact"];
 const WORDS = ["title", "question", "hint", "unit", "section"];
 const LONGEST = 2000;
 
-export function verifyAbout(schema) {
-  return texts(schema ?? {}, ABOUT, "the survey");
-}
+export const verifyAbout = (schema) => texts(schema ?? {}, ABOUT, "the survey");
 
 export function verifyWording(column, what) {
   const found = texts(column, WORDS, what);
@@ -341,12 +331,8 @@ function isText(text) {
 }
 
 function isLine(text) {
-  return (
-    typeof text === "string" &&
-    text.trim() !== "" &&
-    [...text].length <= LONGEST &&
-    !HARMFUL.test(text)
-  );
+  const isSaid = typeof text === "string" && text.trim() !== "";
+  return isSaid && [...text].length <= LONGEST && !HARMFUL.test(text);
 }
 
 // ---- The databases of an agreement: none, or two different ones at addresses that nobody can listen to,
@@ -363,8 +349,7 @@ export async function verifyDatabases(agreement) {
   demand(databases.length === 2, "databases", databases.length);
   for (const one of databases) {
     exactly(one, ["name", "url"], "a database", ["key"]);
-    const isKey = !("key" in one) || /^[0-9a-f]{64}$/.test(one.key);
-    demand(isKey, "key", one.key);
+    demand(!("key" in one) || /^[0-9a-f]{64}$/.test(one.key), "key", one.key);
     demand(isName(one.name), "name", one.name);
     demand(isOrigin(one.url), "url", one.url);
   }
@@ -385,13 +370,8 @@ export async function verifyDatabases(agreement) {
 
 /** Printable, in one line, and no longer than people read. */
 function isName(name) {
-  return (
-    isWord(name) &&
-    name === name.trim() &&
-    !/[\p{C}\p{Zl}\p{Zp}]/u.test(name) &&
-    !/\p{Zs}/u.test(name.replaceAll(" ", "")) &&
-    [...name].length <= LARGEST_NAME
-  );
+  if (!isWord(name) || name !== name.trim() || [...name].length > LARGEST_NAME) return false;
+  return !/[\p{C}\p{Zl}\p{Zp}]/u.test(name) && !/\p{Zs}/u.test(name.replaceAll(" ", ""));
 }
 
 function isOrigin(url) {
@@ -400,7 +380,5 @@ function isOrigin(url) {
     if (!/^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/.test(host)) return false;
     const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
     return origin === url && (protocol === "https:" || (protocol === "http:" && isHere));
-  } catch {
-    return false;
-  }
+  } catch { return false; }
 }

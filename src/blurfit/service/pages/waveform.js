@@ -5,10 +5,9 @@
 //              robust the upper triangle of ω·ppᵀ
 
 import { demand, exactly, finite } from "./checks.js";
-import { NUDGE } from "./forms.js";
+import { NUDGE, sumOf, triangle } from "./forms.js";
 import { columnsFor, isLabel, questionsOf } from "./schema.js";
 
-/** The form of a later wave. */
 export function waveForm({ schema, wave: { map } }) {
   const kept = keptColumns(schema);
   const isNewton = map.kind !== "residual";
@@ -23,7 +22,7 @@ export function waveForm({ schema, wave: { map } }) {
   return {
     sent: [...upper, ...slopes, ...squares],
     counts,
-    size: Math.ceil(Math.sqrt(counts.reduce((sum, one) => sum + one, 0))),
+    size: Math.ceil(Math.sqrt(sumOf(counts))),
     products: (values) =>
       productsOf(map, upper, squared, kept.map((i) => values[i]), values.at(-1)),
     reach: (neighbours) => reachOf(map, neighbours),
@@ -58,12 +57,6 @@ function reachOf(map, neighbours) {
   return poissonSensitivity(map, neighbours);
 }
 
-function triangle(rows) {
-  return Array.from({ length: rows }, (_, row) =>
-    Array.from({ length: rows - row }, (_unused, i) => [row, row + i]),
-  ).flat();
-}
-
 // ---- The public map of a later wave, from a record's columns v to what is blurred: mirrors
 // `blurfit.theory.maps`. What privacy rests upon is the ball alone, whoever chose the map. So:
 //
@@ -72,9 +65,7 @@ function triangle(rows) {
 //    is thrown for a value.
 
 const LARGEST_NUMBER = 1e6; // of means, coefficients and scales: records lie in [−1, 1]
-const LARGEST_WHITENING = 1e12;
-const LARGEST_SCORE = 500;
-const LARGEST_RADIUS = 1e6;
+const [LARGEST_WHITENING, LARGEST_SCORE, LARGEST_RADIUS] = [1e12, 500, 1e6];
 const LARGEST_SLOPE = 1e13; // of counts
 const NEWTON = ["constant", "radius", "robust", "balance"];
 const COMMON = ["kind", "mean", "whitening", "coefficients", "intercept"];
@@ -115,10 +106,8 @@ export function verifyMap(map, schema) {
     numbers("whitening", row, i + 1, LARGEST_WHITENING);
     demand(row[i] !== 0, "the whitening’s diagonal", 0);
   });
-  ({ residual: verifyResidual, logistic: verifyLogistic, poisson: verifyPoisson })[map.kind](
-    map,
-    schema,
-  );
+  const own = { residual: verifyResidual, logistic: verifyLogistic, poisson: verifyPoisson };
+  own[map.kind](map, schema);
 }
 
 function verifyResidual({ radius, bound, scale, weights, robust, stride }, { target }) {
@@ -142,8 +131,7 @@ function verifyLogistic(map, { target }) {
 
 function verifyPoisson(map, { target }) {
   const { kind, lower, upper, name } = target;
-  const isCount = kind === "numeric" && !isLabel(target) && lower === 0;
-  demand(isCount, `target “${name}”`, kind);
+  demand(kind === "numeric" && !isLabel(target) && lower === 0, `target “${name}”`, kind);
   demand(map.count_bound === upper, "count_bound", map.count_bound);
   for (const bound of ["count_bound", "curvature_bound", "gradient_bound"]) {
     between(bound, map[bound], 1 / LARGEST_SLOPE, LARGEST_SLOPE);
@@ -181,9 +169,8 @@ function featuresOf({ mean, whitening }, v) {
 }
 
 /** t = β·v + β₀, clipped. */
-function scoreOf({ coefficients, intercept }, v) {
-  return within(dot(coefficients, v) + intercept, -LARGEST_SCORE, LARGEST_SCORE);
-}
+const scoreOf = ({ coefficients, intercept }, v) =>
+  within(dot(coefficients, v) + intercept, -LARGEST_SCORE, LARGEST_SCORE);
 
 /** z = s·(c, a·f/(r√p), b·g/bound) of a residual map, s = min(1, r√p/‖f‖), with s·g cut. */
 function residualVector(map, v, y) {
@@ -225,9 +212,7 @@ function scaledDown(x) {
   return [largest, x.map((one) => one / (largest > 0 ? largest : 1))];
 }
 
-function dot(a, b) {
-  return a.reduce((sum, one, i) => sum + one * b[i], 0);
-}
+const dot = (a, b) => a.reduce((sum, one, i) => sum + one * b[i], 0);
 
 // ---- Newton's quadratic of a record around an announced model, and how far one person can move its
 // sum: mirrors `blurfit.theory.maps`, whose proofs it rests upon.
@@ -259,9 +244,7 @@ function robustWeight({ kind, balance, curvature_bound: steepest, gradient_bound
 }
 
 /** Between two bounds; what is not a number counts as 0. */
-export function within(value, low, high) {
-  return Math.min(Math.max(Number.isNaN(value) ? 0 : value, low), high);
-}
+export const within = (value, low, high) => Math.min(Math.max(Number.isNaN(value) ? 0 : value, low), high);
 
 /** Δ(τ) of logistic loss, whatever the model is: 2/τ up to τ*, the larger of two maxima beyond. */
 export function logisticSensitivity(balance, neighbours, robust = false) {

@@ -102,15 +102,13 @@ async function verifyRelease(release) {
 /** The promise, the quorum, the questions and the databases are the plan's own: mirrors
  * `Plan.require`, which says why that is enough. */
 function verifyTerms(plan, agreement, place) {
-  const { wave, schema, calibration, databases } = agreement;
-  for (const name of LATER) {
+  const { wave, calibration } = agreement;
+  for (const name of [...LATER, "schema", "databases"]) {
     const isSame = canonical(agreement[name] ?? null) === canonical(plan[name] ?? null);
-    demand(isSame, name, agreement[name]);
+    demand(isSame, name, LATER.includes(name) ? agreement[name] : "others");
   }
   demand(!agreement.sends && !agreement.proofs, "sends or proofs", "others");
   demand(wave.plan === plan.fingerprint, "plan", wave.plan);
-  demand(canonical(schema) === canonical(plan.schema), "schema", "another");
-  demand(canonical(databases) === canonical(plan.databases), "databases", "others");
   const { kind, quorum, honest } = plan.waves[place];
   const given = wave.map?.kind ?? "joint";
   const sent = ["logistic", "poisson"].includes(given) ? "newton" : given;
@@ -128,8 +126,7 @@ function verifyTerms(plan, agreement, place) {
   verifyLocal(plan, calibration);
   if (place === 0) {
     for (const name of ["weights", "calibration", "grid"]) {
-      const isSame = canonical(agreement[name]) === canonical(plan[name]);
-      demand(isSame, `${name} of the first wave`, "others");
+      demand(canonical(agreement[name]) === canonical(plan[name]), `${name} of the first wave`, "others");
     }
   }
 }
@@ -156,7 +153,6 @@ function verifyLocal(plan, { model, mu, local }) {
 const BITS = 64n;
 const keyOf = (plan) => `blurfit:group:${plan}`;
 
-/** The number of the wave that an invitation is for. */
 export async function groupOf({ plan, people }, invitation) {
   const hash = await sha256(bytesOf(invitation));
   const lot = await sha256(bytesOf(`blurfit lot ${plan} ${hash}`));
@@ -232,17 +228,14 @@ function taughtInWords({ kind, intercept, coefficients, mean, scale }, { task, s
   if (task === "label") return t("taught.label", { percent: number(100 * share, 2) });
   if (task === "count") return t("taught.count", { average: measured(target, share * target.upper, 2) });
   const half = (target.upper - target.lower) / 2;
-  return t("taught.number", {
-    average: measured(target, target.lower + 2 * share * half, 2),
-    off: measured(target, scale * half, 2),
-  });
+  const middle = measured(target, target.lower + 2 * share * half, 2);
+  return t("taught.number", { average: middle, off: measured(target, scale * half, 2) });
 }
 
 /** “They were asked in 3 groups, of 12, 18 and 30 people.” */
 export function wavesOfModel(waves) {
   const counts = waves.map(({ count }) => number(count));
-  const last = counts.at(-1);
-  return t("groups.model", { all: waves.length, counts: counts.slice(0, -1).join(", "), last });
+  return t("groups.model", { all: waves.length, last: counts.pop(), counts: counts.join(", ") });
 }
 
 /** By which lot somebody is in a group, and how many of its people may collude. */

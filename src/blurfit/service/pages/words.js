@@ -35,10 +35,8 @@ export function targetInWords({ target }) {
   return t("target", { title: titleOf(target), above: measured(target, target.above) });
 }
 
-/** The survey's own title, or what it is about. */
 export const titleIn = (schema) => (schema.title === undefined ? targetInWords(schema) : inWords(schema.title));
 
-/** How many there are, and how many there must be. */
 export function countInWords({ count, quorum, invited }) {
   const what = t(invited ? "people" : "submissions");
   const values = { count: number(count), quorum: number(quorum), what };
@@ -108,7 +106,6 @@ export function conditionInWords(agreement) {
   return `${t("condition", { quorum: number(quorumOf(agreement)) })} ${kept}`;
 }
 
-/** What one of two databases learns. */
 export const eitherInWords = (agreement) =>
   t("either", { ...names(agreement), little: modelInShort(agreement) });
 
@@ -168,24 +165,18 @@ export function inShort(agreement, mu, isRead) {
 // ---- the agreement as rows [what, words]
 
 export function agreementInWords(agreement, mu) {
-  const { schema } = agreement;
-  const { promise, quorum, what } = {
-    promise: promiseInWords(agreement),
-    quorum: number(peopleOf(agreement)),
-    what: countedIn(agreement),
-  };
+  const { schema, public_rows: rows } = agreement;
+  const asked = { quorum: number(peopleOf(agreement)), what: countedIn(agreement) };
   return [
     [t("fact.learned"), learnedInWords(schema)],
     [t("fact.from"), schema.features.map((one) => describeColumn(one, schema)).join("; ")],
     [t("fact.admission"), t(isOpenToAnyone(agreement) ? "fact.anyone" : "fact.invited")],
-    [t("fact.quorum"), t("fact.quorum.words", { quorum, what })],
+    [t("fact.quorum"), t("fact.quorum.words", asked)],
     [t("fact.sends"), t("fact.sends.words", { count: number(widthOf(agreement)) })],
-    [t("fact.promise"), `${promise}. ${premiseInWords(agreement)}`],
+    [t("fact.promise"), `${promiseInWords(agreement)}. ${premiseInWords(agreement)}`],
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
-    ...(agreement.public_rows === null
-      ? []
-      : [[t("fact.rows"), t("fact.rows.words", { digest: agreement.public_rows })]]),
+    ...(rows === null ? [] : [[t("fact.rows"), t("fact.rows.words", { digest: rows })]]),
     ...groupsAndWeights(agreement),
     ...(agreement.signing_keys ? [[t("fact.signed"), agreement.signing_keys.join(", ")]] : []),
   ];
@@ -193,8 +184,7 @@ export function agreementInWords(agreement, mu) {
 
 function learnedInWords(schema) {
   const { target } = schema;
-  if (target.kind === "categorical")
-    return t("learned.classes", { title: titleOf(target), levels: levelsOf(target) });
+  if (target.kind === "categorical") return t("learned.classes", { title: titleOf(target), levels: levelsOf(target) });
   const words = targetInWords(schema);
   return isLabel(target) ? t("learned.label", { target: words }) : words;
 }
@@ -203,31 +193,26 @@ function learnedInWords(schema) {
 function groupsAndWeights({ schema, groups, weighting, factors = [] }) {
   const called = (asked) => titleOf(questionsOf(schema).find(({ name }) => name === asked));
   const rule = factors.map(([level, factor]) => `${level} ${number(factor)}`).join(", ");
+  const weights = () => t("fact.weights.words", { title: called(weighting), rule: rule && ` (${rule})` });
   return [
-    ...(groups ? [[t("fact.groups"), t("fact.groups.words", { title: called(groups) })]] : []),
-    ...(weighting
-      ? [[t("fact.weights"), t("fact.weights.words", { title: called(weighting), rule: rule && ` (${rule})` })]]
-      : []),
-  ];
+    groups && [t("fact.groups"), t("fact.groups.words", { title: called(groups) })],
+    weighting && [t("fact.weights"), weights()],
+  ].filter(Boolean);
 }
 
 /** Blurred sums can be asked more than one question, and people should know which. */
 function releasesInWords(agreement) {
   const { schema, wave, sends } = agreement;
-  const others = multiplied(agreement).filter(
-    ({ name }) => !sends && schema.targets.includes(name) && name !== schema.target.name,
-  );
-  const named = others.map(titleOf).join(", ");
-  const [all, further] =
-    wave === null ? ["releases.any", "releases.more"] : ["releases.waves", "releases.first"];
-  return t(all, { more: named ? ` ${t(further, { others: named })}` : "" });
+  const isOther = ({ name }) => !sends && schema.targets.includes(name) && name !== schema.target.name;
+  const named = multiplied(agreement).filter(isOther).map(titleOf).join(", ");
+  const more = named ? ` ${t(wave === null ? "releases.more" : "releases.first", { others: named })}` : "";
+  return t(wave === null ? "releases.any" : "releases.waves", { more });
 }
 
 /** What is promised against whoever collects: one database, or two that share each submission. */
 export function againstDatabases(agreement, mu) {
   const { local } = agreement.calibration;
-  const values = { epsilon: atMost(local.epsilon, 4), delta: atMost(local.delta, 3) };
-  const alone = t("against.alone", values);
+  const alone = t("against.alone", { epsilon: atMost(local.epsilon, 4), delta: atMost(local.delta, 3) });
   const strength = strengthOf(mu);
   if (!isShared(agreement)) return [[t("against.one"), `${alone} ${t(`local.${strength}`)}`]];
   const collected = agreement.databases.map(({ name, url }) => `${name} (${url})`).join(t("and"));
