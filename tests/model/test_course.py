@@ -125,17 +125,6 @@ def test_a_count_has_a_log_rate() -> None:
         model.prediction_intervals(TEST)
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_a_model_of_waves_survives_its_file(task: str) -> None:
-    model = learn_plan(*made(task))
-    read = PublishedModel.from_json(model.to_json())
-    assert read.to_json() == model.to_json()
-    assert read.waves == model.waves
-    assert np.array_equal(read.predict(TEST), model.predict(TEST))
-    assert model.guarantee.private
-    assert (model.guarantee.epsilon, model.guarantee.releases) == (1.0, "any")
-
-
 @pytest.mark.statistical
 def test_intervals_of_the_last_newton_wave_cover() -> None:
     """Four waves, so that the last step is short; against the curve of very many people."""
@@ -180,12 +169,6 @@ def test_ending_early_gives_the_best_model_so_far() -> None:
     assert errors[2] <= errors[0] + 0.005
     with pytest.raises(InvalidValueError, match="at least the first"):
         learn_plan(chosen, [])
-
-
-def test_one_wave_is_the_model_without_a_plan() -> None:
-    chosen = plan("number", waves=1)
-    (only,) = releases(chosen)
-    assert learn_plan(chosen, [only]).to_json() == only.fit().to_json()
 
 
 def test_a_later_wave_has_no_model_of_its_own() -> None:
@@ -366,18 +349,6 @@ def test_sums_that_no_people_have_raise_no_error_of_the_linear_algebra(task: str
         next_agreement(chosen, found).verify()
 
 
-def test_the_first_release_of_a_plan_is_fitted_beside_its_public_rows() -> None:
-    schema = plan("label").schema
-    promise = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20_000}
-    chosen = Plan.propose(schema, waves=2, public_rows="0a" * 32, **promise)
-    shown = release(chosen.first(), people(chosen.quorums[0]), np.random.default_rng(2))
-    model = shown.fit(public=people(500, seed=3))
-    assert model.public_rows == 500
-    assert "0a" * 32 in as_markdown(model)
-    course = Course.of(chosen, [shown])
-    course.require(course.next_agreement())
-
-
 # ---- A model of waves states what each of them needs, and the weakest submission
 
 
@@ -411,11 +382,6 @@ def test_the_weakest_wave_speaks_for_a_submission() -> None:
     assert found.honest_in_words == "270 in wave 1 and 630 in wave 2"
     assert found.local == KEPT
     assert PublishedModel.from_json(found.to_json()).waves == found.waves
-
-
-def test_one_wave_is_the_agreements_own() -> None:
-    assert shared(AGREEMENT).quorum_in_words == "200"
-    assert shared(AGREEMENT).local == AGREEMENT.calibration.local
 
 
 def test_waves_add_up() -> None:

@@ -11,8 +11,7 @@ from blurfit import InfeasibleError
 from blurfit.agreement.agreement import Agreement
 from blurfit.model.model import PublishedModel, predicted, probabilities
 from blurfit.model.release import published
-from blurfit.schema.formulas import units
-from blurfit.schema.schema import Binary, Categorical, Numeric, Schema, values
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 PEOPLE = pd.DataFrame(
     {"sex": ["f", "m", "x"], "age": [10.0, 50.0, 120.0], "married": [0, 1, 1]}  # 120 is clipped
@@ -154,15 +153,6 @@ def test_the_largest_score_of_a_row_is_the_class() -> None:
     assert predicted(PARTY, "linear", score).tolist()[:2] == ["green", "blue"]
     told = probabilities(PARTY, "linear", score)
     np.testing.assert_allclose(told, [[0.1, 0.7, 0.2], [0, 1 / 3, 2 / 3], [1 / 3] * 3], atol=1e-9)
-
-
-def test_features_return_to_the_users_units() -> None:
-    schema = Schema(ASKED, EARNED)
-    table = {"age": [20.0, 60.0], "married": [0, 1], "sex": ["m", "f"]}
-    told = units(schema, "income", ["sex", "age", "married"])
-    found = told.rows(values(schema, table, ["sex", "age", "married"]))
-    assert told.names == ("(intercept)", "sex=m", "age", "married")
-    np.testing.assert_allclose(found, [[1, 1, 20, 0], [1, 0, 60, 1]], atol=1e-12)
 
 
 @pytest.mark.parametrize("approximation", ["taylor", "chebyshev"])

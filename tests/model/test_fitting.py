@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit import Categorical, Numeric, PublishedModel, PublishedMoments, Schema
+from blurfit import Categorical, Numeric, Schema
 from blurfit.errors import InvalidValueError
 from blurfit.learning.inference import infer
 from blurfit.model.course import fit, path
@@ -76,7 +76,7 @@ def test_methods_are_told_by_their_names() -> None:
 
 def test_a_ridge_path_is_the_fits_one_by_one() -> None:
     penalties = [1.0, 0.1, 0.0]
-    found = path(CLEAR, ALL, "ridge", penalties=penalties)
+    found = CLEAR.ridge_path("income ~ .", penalties=penalties)
     assert found.penalties.tolist() == penalties
     for row, penalty in zip(found.coefficients, penalties, strict=True):
         told = fit(CLEAR, ALL, ridge=penalty).coefficients
@@ -85,7 +85,7 @@ def test_a_ridge_path_is_the_fits_one_by_one() -> None:
 
 
 def test_a_lasso_path_begins_where_every_feature_is_left_out() -> None:
-    found = path(CLEAR, ALL, "lasso", points=8)
+    found = CLEAR.lasso_path("income ~ .", points=8)
     assert len(found.penalties) == 8
     assert (np.diff(found.penalties) < 0).all()
     assert (found.coefficients[0, 1:] == 0).all()
@@ -160,30 +160,6 @@ def test_prediction_intervals_hold_new_people() -> None:
     assert inside.mean() == pytest.approx(0.9, abs=0.03)
 
 
-def test_penalties_shrink_and_a_lasso_leaves_out() -> None:
-    plain = MOMENTS.fit("income ~ age + education", ridge=0)
-    ridged = MOMENTS.fit("income ~ age + education", ridge=1.0)
-    assert abs(ridged.coefficients.effects["age"]) < abs(plain.coefficients.effects["age"])
-    assert ridged.method == "ridge 1"
-    path = MOMENTS.lasso_path("income ~ .", points=5)
-    assert path.coefficients.shape == (5, 6)
-    assert (path.coefficients[0, 1:] == 0).all()
-    assert (path.coefficients[-1, 1:] != 0).sum() >= 4
-    assert MOMENTS.ridge_path("income ~ age", penalties=[1.0, 0.1]).coefficients.shape == (2, 2)
-
-
-def test_correlations_and_components() -> None:
-    found = MOMENTS.correlations()
-    true = np.corrcoef([people(20_000, 0)[name] for name in ("age", "education", "income")])
-    rows = [found.names.index(name) for name in ("age", "education", "income")]
-    assert found.values[np.ix_(rows, rows)] == pytest.approx(true, abs=0.05)
-    assert (found.standard_errors[0, 1:] > 0).all()
-    assert "income" in str(found)
-    first = MOMENTS.principal_components(2)
-    assert first.directions.shape == (2, len(found.names))
-    assert first.directions @ first.directions.T == pytest.approx(np.eye(2))
-
-
 def test_where_noise_rules_there_is_a_model_and_no_interval() -> None:
     drowned = release(500, epsilon=0.1)
     model = drowned.fit()
@@ -191,14 +167,6 @@ def test_where_noise_rules_there_is_a_model_and_no_interval() -> None:
     assert model.refusal is not None
     assert np.isfinite(model.predict(people(5, 3))).all()
     assert "No standard errors" in str(model.summary())
-
-
-def test_the_same_release_gives_the_same_model_and_files_keep_every_bit() -> None:
-    again = PublishedMoments.from_json(MOMENTS.to_json())
-    assert again.to_json() == MOMENTS.to_json()
-    model = again.fit("income ~ age + region")
-    assert model.to_json() == MOMENTS.fit("income ~ age + region").to_json()
-    assert PublishedModel.from_json(model.to_json()).to_json() == model.to_json()
 
 
 def test_only_what_the_agreement_allows_is_predicted() -> None:
@@ -209,14 +177,6 @@ def test_only_what_the_agreement_allows_is_predicted() -> None:
         only.fit("age ~ income")
     with pytest.raises(InvalidValueError, match="may be predicted"):
         only.fit(target="age")
-
-
-@pytest.mark.parametrize(
-    "change", [{"count": 10}, {"sums": [1.0]}, {"format": "other"}], ids=["few", "short", "format"]
-)
-def test_damaged_files_are_refused(change) -> None:
-    with pytest.raises(InvalidValueError):
-        PublishedMoments.from_dict(MOMENTS.to_dict() | change)
 
 
 def test_a_categorical_target_may_be_agreed_on() -> None:

@@ -82,17 +82,6 @@ def test_a_record_walks_from_the_form_to_the_weight() -> None:
     assert by_hand == pytest.approx(expected)
 
 
-def test_without_noise_to_speak_of_the_model_is_least_squares() -> None:
-    agreement = Agreement.propose(SCHEMA, epsilon=1e6, delta=1e-6, quorum=500)
-    table = people(500)
-    model = learn(agreement, totals_of(agreement, perturb_table(agreement, table)))
-    x = np.column_stack([np.ones(500), table["age"], table["married"]])
-    expected = np.linalg.lstsq(x, table["income"], rcond=None)[0]
-    told = model.coefficients
-    found = [told.intercept, told.effects["age"], told.effects["married"]]
-    np.testing.assert_allclose(found, expected, rtol=0.02)
-
-
 @pytest.mark.parametrize("terms", [PROMISE, ONE_MODEL], ids=["moment", "input"])
 def test_neither_too_few_nor_those_of_another_agreement_are_learned_from(terms) -> None:
     agreement = Agreement.propose(SCHEMA, **terms, quorum=50)
@@ -113,16 +102,6 @@ def test_input_has_no_knob() -> None:
         learn(agreement, totals, ridge=1.0)
     with pytest.raises(InvalidValueError, match="mechanism='moment'"):
         moments_of(agreement, totals)
-
-
-def test_moment_allows_any_number_of_models() -> None:
-    agreement = Agreement.propose(SCHEMA, epsilon=200, delta=1e-6, quorum=300)
-    moments = moments_of(agreement, totals_of(agreement, perturb_table(agreement, people(300))))
-    weights = [moments.fit(ridge=ridge).weights[0, 1:] for ridge in (0.1, 10.0)]
-    assert np.linalg.norm(weights[0]) > np.linalg.norm(weights[1])
-    sparse = moments.fit(lasso=0.2).weights[0, 1:]
-    assert (sparse == 0).any()
-    assert moments.fit(target="married").target == "married"
 
 
 @pytest.mark.statistical
@@ -154,18 +133,6 @@ def test_per_record_and_sampled_collections_give_the_same_law(mechanism) -> None
         short_way.append(released(draws.draw(generator)))
     for left, right in zip(np.array(long_way).T, np.array(short_way).T, strict=True):
         assert ks_2samp(left, right, method="asymp").pvalue > 1e-5
-
-
-@pytest.mark.parametrize(("epsilon", "stated"), [(100.0, True), (0.01, False)])
-def test_no_standard_errors_where_the_noise_rules_a_direction(epsilon: float, stated: bool) -> None:
-    agreement = Agreement.propose(SCHEMA, epsilon=epsilon, delta=1e-6, quorum=1000)
-    drawn = sampler_for(agreement, exact_totals(agreement, people(1000)))
-    model = learn(agreement, drawn.draw(np.random.default_rng(0)))
-    assert bool(model.inference) is stated
-    if not stated:
-        assert model.refusal
-        with pytest.raises(InfeasibleError):
-            model.estimates()
 
 
 # ---- algorithm 2 for `input`: nothing of grids, sums and solver is to be seen in the weights

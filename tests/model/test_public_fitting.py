@@ -1,7 +1,6 @@
 """Models of a release with public rows: families, contrasts, refusals."""
 
 import hashlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,8 +20,7 @@ from blurfit import (
 )
 from blurfit.agreement.terms import Terms
 from blurfit.model.course import fit_public
-from blurfit.model.release import Release
-from support.joint_release import SCHEMA, people, release
+from support.joint_release import people, release
 
 MOMENTS = release(20_000, epsilon=3.0)
 ROWS = people(5000, 77)
@@ -45,15 +43,6 @@ def test_a_label_follows_the_logistic_curve() -> None:
     assert "R²" not in str(model.summary())
     assert "log-odds" in str(model.summary())
     assert PublishedModel.from_json(model.to_json()).to_json() == model.to_json()
-
-
-def test_the_table_of_coefficients_predicts_as_the_model_does() -> None:
-    """intercept + Σ effect·value in the user's units is the score of encoded records."""
-    model = MOMENTS.fit("married ~ income + age", public=ROWS)
-    some = {name: column[:40] for name, column in people(40, 5).items()}
-    told = model.coefficients
-    by_hand = told.intercept + sum(told.effects[name] * some[name] for name in told.effects)
-    assert model.decision_function(some) == pytest.approx(by_hand)
 
 
 def test_numbers_with_public_rows_find_the_truth() -> None:
@@ -171,13 +160,6 @@ def test_nothing_is_said_where_contributors_have_a_level_that_no_public_row_has(
     assert not found.inference
 
 
-def test_a_caveat_of_the_release_is_the_models() -> None:
-    void = replace(MOMENTS, caveats=("NOT PRIVATE: tested",))
-    assert void.fit("income ~ age").caveats == ("NOT PRIVATE: tested",)
-    assert not void.fit("income ~ age", public=ROWS).guarantee.private
-    assert not void.guarantee.private
-
-
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
@@ -187,19 +169,13 @@ def test_a_caveat_of_the_release_is_the_models() -> None:
         ({"family": "logistic"}, InvalidValueError, "yes and no for family='logistic'"),
         ({"family": "gamma"}, InvalidValueError, "family='gamma' to be one of"),
         ({"ridge": 1.0}, InvalidValueError, "no ridge, lasso or uneven with public rows"),
+        ({"public": None, "family": "linear"}, InvalidValueError, "public rows with family="),
+        ({"public": {"region": ["north"]}}, InvalidValueError, "Expected a column 'age'"),
     ],
 )
 def test_what_public_rows_cannot_do(options, kind, message) -> None:
     with pytest.raises(kind, match=message):
-        MOMENTS.fit(public=ROWS, **options)
-
-
-def test_a_family_needs_public_rows_and_they_need_the_features() -> None:
-    with pytest.raises(InvalidValueError, match="public rows with family='logistic'"):
-        MOMENTS.fit(target="married", family="logistic")
-    with pytest.raises(InvalidValueError, match="Expected a column 'age'"):
-        MOMENTS.fit(public={"region": ["north"] * 10})
-    assert SCHEMA.target.name == "income"
+        MOMENTS.fit(**{"public": ROWS} | options)
 
 
 def test_rows_that_cannot_match_are_refused() -> None:
@@ -283,13 +259,3 @@ def test_what_does_not_go_with_it() -> None:
         Terms.of(**TERMS, sends="targets", mechanism="input", weight_bound=1.0)
     with pytest.raises(InvalidValueError, match="sends='half'"):
         Terms.of(**TERMS, sends="half")
-
-
-def test_the_release_of_sums_is_final() -> None:
-    agreed = agreement()
-    numbers = perturb_table(agreed, answers(4000, 1)).numbers
-    from blurfit.learning.sums import Totals
-
-    release = Release.of(agreed, Totals(4000, numbers.sum(axis=0), agreed.fingerprint))
-    assert release.model is None
-    assert release.moments is not None

@@ -73,28 +73,6 @@ def test_moments_have_a_statement_too() -> None:
     assert "<income>" not in as_html(moments)
 
 
-def test_a_local_target_changes_the_sentence() -> None:
-    text = words(as_markdown(model(local_epsilon=1.0, local_delta=1e-6)))
-    assert "could learn very little" in text
-    assert "a great deal" not in text
-
-
-def test_the_papers_rule_is_said_not_to_be_proved() -> None:
-    text = words(as_markdown(model(mechanism="input", rule="published")))
-    assert "**Nothing.** Nothing is promised. NOT PROVED: the noise follows rule" in text
-    assert "differentially private" not in text
-    assert "times as likely" not in text
-
-
-def test_html_is_escaped_and_self_contained() -> None:
-    html = as_html(model())
-    assert "&lt;income&gt;" in html
-    assert "<income>" not in html
-    assert "<table>" in html
-    for outside in ("http", "<script", "src="):
-        assert outside not in html
-
-
 NASTY = "![x](http://evil.example/i.png) <b>*y*</b> `z` | # \\\\ _u_ [l](//e.example) &lt;"
 
 
@@ -219,12 +197,6 @@ def test_it_carries_every_line_of_the_statement(odd_model):
     card = as_card(odd_model)
     for line in as_markdown(odd_model).splitlines():
         assert line.lstrip("# ") in card
-
-
-def test_names_are_text(odd_model):
-    card = as_card(odd_model)
-    assert "![x]" not in card
-    assert r"a\|b" in card
 
 
 # ---- the registry's entry has its fields, and the numbers of the agreement

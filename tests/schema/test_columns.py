@@ -25,24 +25,11 @@ class TestBinary:
         assert z.tolist() == [-1, 1, 1]
         assert Binary("old").unscale(z).tolist() == [0, 1, 1]
 
-    def test_truth_values_among_objects(self):
-        values = np.array([True, np.bool_(False), 1, 0.0], dtype=object)
-        assert Binary("old").scale(values).tolist() == [1, -1, 1, -1]
-
     @pytest.mark.parametrize("value", [2, -1, 0.5, "yes", "1", "True", b"1", 1j])
     @pytest.mark.parametrize("kind", [None, object])
     def test_nothing_else(self, value, kind):
         message = refusal(Binary("old").scale, np.array([value, value], dtype=kind))
         assert "Row 0 has a value of 'old' which is neither 0 nor 1" in message
-
-    def test_the_first_other_value_is_named(self):
-        assert "Row 2 has a value of 'old'" in refusal(Binary("old").scale, np.array([0, 1, 7, 8]))
-
-    def test_missing_and_infinite_values_are_called_so(self):
-        assert "Row 1 has a missing value of 'old'" in refusal(
-            Binary("old").scale, np.array([1, np.nan])
-        )
-        assert "not finite" in refusal(Binary("old").scale, np.array([1, np.inf]))
 
 
 class TestCategorical:
@@ -76,10 +63,6 @@ class TestCategorical:
     def test_levels_are_words(self, level):
         assert f"level={level!r} to be a word" in refusal(Categorical, "sex", ["m", level])
 
-    def test_unknown_level(self):
-        message = refusal(Categorical("sex", ["f", "m"]).scale, np.array(["m", "x"]))
-        assert message.startswith("Row 1 has a value of 'sex' which is none of its levels 'f', 'm'")
-
 
 COLUMNS = [
     Numeric("v", -1, 1e300, outside="refuse"),
@@ -97,11 +80,6 @@ class TestAll:
         assert json.loads(json.dumps(written)) == written
         assert column_from_dict("target", written) == column
         assert pickle.loads(pickle.dumps(column)) == column
-
-    @pytest.mark.parametrize("column", COLUMNS, ids=str)
-    def test_frozen(self, column):
-        with pytest.raises(AttributeError):
-            column.name = "other"
 
 
 # ---- names
@@ -204,10 +182,6 @@ class TestNumeric:
         assert "Row 0 has a value of 'v'" in refusal(strict.scale, values[2:])
         assert strict.scale(np.array([0, 10])).tolist() == [-1, 1]
 
-    @pytest.mark.parametrize("value", [np.inf, -np.inf])
-    def test_infinities_are_not_clipped(self, value):
-        assert "not finite" in refusal(Numeric("v", 0, 1).scale, np.array([0.5, value]))
-
     @pytest.mark.parametrize(
         ("lower", "upper"),
         [(1, 1), (2, 1), (0.0, -0.0), (2**53, 2**53 + 1), (0, 5e-324), (-1.7e308, 1.7e308)],
@@ -216,14 +190,12 @@ class TestNumeric:
         message = refusal(Numeric, "age", lower, upper)
         assert f"lower={float(lower)!r} < upper={float(upper) + 0.0!r} for 'age'" in message
 
-    @pytest.mark.parametrize("bound", [math.nan, math.inf, -math.inf, "1", None, True, 10**400])
-    def test_bounds_must_be_numbers(self, bound):
-        assert "Expected lower" in refusal(Numeric, "age", bound, 1)
-        assert "Expected upper" in refusal(Numeric, "age", 0, bound)
-
-    @pytest.mark.parametrize("outside", ["Clip", None, "", ["clip"]])
-    def test_outside_is_one_of_two_words(self, outside):
-        assert "'clip', 'refuse'" in refusal(Numeric, "age", 0, 1, outside=outside)
+    def test_bounds_are_numbers_and_outside_is_one_of_two_words(self):
+        for bound in (math.nan, math.inf, -math.inf, "1", None, True, 10**400):
+            assert "Expected lower" in refusal(Numeric, "age", bound, 1)
+            assert "Expected upper" in refusal(Numeric, "age", 0, bound)
+        for outside in ("Clip", None, "", ["clip"]):
+            assert "'clip', 'refuse'" in refusal(Numeric, "age", 0, 1, outside=outside)
 
     def test_equal_columns_are_written_alike(self):
         plain, other = Numeric("v", 0, 1), Numeric(np.str_("v"), np.float64(-0.0), np.int8(1))
@@ -245,16 +217,12 @@ class TestLabel:
         assert "missing" in refusal(strict.scale, np.array([np.nan]))
         assert "not finite" in refusal(Numeric("income", 0, 1).above(0.5).scale, np.array([np.inf]))
 
-    @pytest.mark.parametrize("threshold", [0, 100, -1, 101])
-    def test_the_threshold_lies_between_the_bounds(self, threshold):
-        message = refusal(Numeric("income", 0, 100).above, threshold)
-        assert f"threshold={float(threshold)!r} for 'income' strictly between" in message
-
-    @pytest.mark.parametrize("threshold", [math.nan, math.inf, "40", None, True])
-    def test_the_threshold_is_a_number(self, threshold):
-        assert "Expected threshold=" in refusal(Numeric("income", 0, 100).above, threshold)
-
-    def test_its_bounds_are_checked_too(self):
+    def test_the_threshold_is_a_number_between_the_bounds(self):
+        above = Numeric("income", 0, 100).above
+        for one in (0, 100, -1, 101):
+            assert f"threshold={float(one)!r} for 'income' strictly between" in refusal(above, one)
+        for one in (math.nan, math.inf, "40", None, True):
+            assert "Expected threshold=" in refusal(above, one)
         assert "lower=5.0 < upper=1.0" in refusal(Label, "income", 5, 1, 3)
         assert "outside=None" in refusal(Label, "income", 0, 1, 0.5, outside=None)
 

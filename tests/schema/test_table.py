@@ -123,13 +123,11 @@ class TestRead:
         message = refusal(read, {"age": [1, 2], "sex": "f"}, ["age", "sex"])
         assert "'sex' is a single value where 'age' is a column" in message
 
-    @pytest.mark.parametrize("column", [[[1, 2], [3, 4]], {1, 2}, {"a": 1}, np.zeros((2, 2))])
+    @pytest.mark.parametrize(
+        "column", [[[1, 2], [3, 4]], [[1, 2], [3]], {1, 2}, {"a": 1}, np.zeros((2, 2))]
+    )
     def test_one_value_for_each_record(self, column):
         assert "'age' to have one value for each record" in refusal(read, {"age": column}, ["age"])
-
-    def test_ragged_columns(self):
-        message = refusal(read, {"age": [[1, 2], [3]]}, ["age"])
-        assert "'age' to have one value for each record" in message
 
     def test_arrays_need_names_and_as_many_as_columns(self):
         assert "Expected names=" in refusal(read, np.zeros((3, 2)), ["age"])
@@ -155,14 +153,9 @@ class TestRead:
         assert read({"a": (np.nan, "x")}, ["a"]).columns["a"].tolist()[1] == "x"
 
     def test_no_library_of_tables_is_imported(self):
-        program = (
-            "import sys, blurfit.schema.schema;"
-            "print({'pandas', 'polars', 'pyarrow', 'narwhals'} & set(sys.modules))"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True
-        )
-        assert done.stdout.strip() == "set()"
+        known = "{'pandas', 'polars', 'pyarrow', 'narwhals'}"
+        program = f"import sys, blurfit.schema.schema; assert not {known} & set(sys.modules)"
+        subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def column(values, kind=None):
@@ -234,11 +227,9 @@ class TestNumbers:
         assert taken.dtype == np.float64
         assert taken.tolist() == [0, 1, 2]
 
-    def test_truth_values_are_0_and_1(self):
+    def test_truth_values_are_0_and_1_and_floats_are_not_copied(self):
         assert numbers("age", column([True, False])).tolist() == [1, 0]
         assert numbers("age", column([True, np.bool_(0)], object)).tolist() == [1, 0]
-
-    def test_floats_are_not_copied(self):
         values = np.arange(3.0)
         assert numbers("age", values) is values
 
@@ -292,25 +283,16 @@ class TestCodes:
         assert codes("room", column([7, 10, 7], kind), ["10", "7"]).tolist() == [1, 0, 1]
 
     def test_but_not_other_spellings_nor_fractions(self):
-        assert "a value of 'room' which is none" in refusal(
-            codes, "room", column([7]), ["07", "7.0"]
-        )
-        assert "a value of 'room' which is none" in refusal(
-            codes, "room", column([7.5]), ["7", "7.5"]
-        )
-
-    def test_truth_values_are_words(self):
-        assert codes("old", column([True, False]), ["False", "True"]).tolist() == [1, 0]
+        for value, levels in ((7, ["07", "7.0"]), (7.5, ["7", "7.5"])):
+            message = refusal(codes, "room", column([value]), levels)
+            assert "a value of 'room' which is none" in message
 
     def test_equal_values_that_are_different_words(self):
         mixed = column([True, 1, 1.0, "1", np.int64(1), np.bool_(1)], object)
         assert codes("odd", mixed, ["1", "True"]).tolist() == [1, 0, 0, 0, 0, 1]
 
-    @pytest.mark.parametrize(
-        ("values", "written"),
-        [(["f", "x", "y"], "'x'"), (["f", b"m"], "b'm'"), (["f", ""], "''"), (["f", "F"], "'F'")],
-    )
-    def test_unknown_levels(self, values, written):
+    @pytest.mark.parametrize("values", [["f", "x", "y"], ["f", b"m"], ["f", ""], ["f", "F"]])
+    def test_unknown_levels(self, values):
         message = refusal(codes, "sex", column(values, object), ["f", "m"])
         assert message.startswith("Row 1 has a value of 'sex' which is none of its levels 'f', 'm'")
 
@@ -318,11 +300,6 @@ class TestCodes:
         values = np.empty(1, dtype=object)
         values[0] = ["f"]
         assert "'sex' to contain words" in refusal(codes, "sex", values, ["f", "m"])
-
-    def test_many_levels(self):
-        levels = [f"level {i}" for i in range(300)]
-        wanted = np.random.default_rng(3).integers(0, 300, size=2000)
-        assert np.array_equal(codes("many", np.array(levels)[wanted], levels), wanted)
 
 
 class TestKeys:

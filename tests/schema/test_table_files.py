@@ -222,17 +222,11 @@ def test_a_bad_row_is_named_with_its_value(tmp_path, line: str, message: str) ->
     )
 
 
-def test_a_bad_value_far_down_is_found_where_it_is(tmp_path) -> None:
-    lines = ["31,0,f,100"] * _ROWS_AT_ONCE + ["42,1,m,200"] * 7 + ["bad,1,m,200"]
+@pytest.mark.parametrize(("last", "words"), [("bad,1,m,200", "^Row {} of"), ("42,1,m", "row {} h")])
+def test_a_bad_row_far_down_is_found_where_it_is(tmp_path, last: str, words: str) -> None:
+    lines = ["31,0,f,100"] * _ROWS_AT_ONCE + ["42,1,m,200"] * 7 + [last]
     file = csv_file(tmp_path, "\n".join(["age,married,sex,income", *lines]))
-    with pytest.raises(InvalidValueError, match=f"^Row {_ROWS_AT_ONCE + 9} of"):
-        checked(file)
-
-
-def test_a_ragged_row_far_down_is_found_where_it_is(tmp_path) -> None:
-    lines = ["31,0,f,100"] * _ROWS_AT_ONCE + ["42,1,m,200"] * 7 + ["42,1,m"]
-    file = csv_file(tmp_path, "\n".join(["age,married,sex,income", *lines]))
-    with pytest.raises(InvalidValueError, match=f"and row {_ROWS_AT_ONCE + 9} has 3"):
+    with pytest.raises(InvalidValueError, match=words.format(_ROWS_AT_ONCE + 9)):
         checked(file)
 
 
@@ -247,20 +241,15 @@ def test_a_ragged_row_far_down_is_found_where_it_is(tmp_path) -> None:
         (TEXT.encode() + b"1,\x00,f,3\n", "people.csv"),
         (TEXT.encode() + b'1,"' + b"x" * 200_000 + b'",f,3\n', "people.csv"),
         (b"PAR1" + bytes(range(256)), "people.csv"),
+        (b"age,age,married,sex,income\n31,99,0,f,100\n", "the columns age once"),
     ],
-    ids=["empty", "mark alone", "blank", "Latin-1", "UTF-16", "zero", "endless", "binary"],
+    ids=["empty", "mark alone", "blank", "Latin-1", "UTF-16", "zero", "endless", "binary", "twice"],
 )
 def test_what_is_no_csv_file_is_refused(tmp_path, content: bytes, message: str) -> None:
     file = csv_file(tmp_path, content)
     with pytest.raises(InvalidValueError) as refusal:
         checked(file)
     assert message in str(refusal.value)
-
-
-def test_a_column_that_is_there_twice_is_refused(tmp_path) -> None:
-    text = "age,age,married,sex,income\n31,99,0,f,100\n"
-    with pytest.raises(InvalidValueError, match="age"):
-        checked(csv_file(tmp_path, text))
 
 
 GERMAN = "age;married;sex;income\n31;nein;Frau;100\n42,5;ja;Mann;200\n53;ja;m;300\n"
@@ -353,12 +342,7 @@ def test_kinds_of_parquet_columns_that_mean_the_same_are_read_alike(tmp_path) ->
         "sex": pa.array(PEOPLE["sex"]).dictionary_encode(),
         "income": pa.array([int(one) for one in PEOPLE["income"]], pa.int16()),
     }
-    file = parquet_file(tmp_path, other)
-    assert checked(file) == 5
-    (part,) = file.chunks()
-    read, expected = SCHEMA.encode(part), SCHEMA.encode(PEOPLE)
-    np.testing.assert_array_equal(read.features, expected.features)
-    np.testing.assert_array_equal(read.target, expected.target)
+    test_a_good_file_is_counted_and_encodes_as_the_values_do(parquet_file(tmp_path, other))
 
 
 @pytest.mark.parametrize(
