@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 import numpy as np
@@ -40,13 +40,11 @@ from blurfit.errors import (
 from blurfit.learning.inference import Errors, Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
+from blurfit.model.summary import Results, Summary, as_graph, as_pipeline, plot_model
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.formulas import Units, units
 from blurfit.schema.schema import INTERCEPT, Coefficients, values
 from blurfit.theory.guarantees import LocalGuarantee, require_local
-
-if TYPE_CHECKING:
-    from blurfit.model.summary import Results, Summary
 
 
 class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -543,22 +541,14 @@ class PublishedModel(PublishedFile, ModelQuestions):
         told = self.units
         return told.without(set(told.names) - set(self.inference_of(output).names)).rows(v)
 
-    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> "Summary":
+    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
         """Return one table for people: text, Markdown, or HTML in a notebook."""
-        from blurfit.model.summary import Summary
-
         return Summary.of(self._by(errors), confidence)
 
-    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
-        """Draw the coefficients with their intervals: see `blurfit.model.summary`."""
-        from blurfit.model.summary import plot_model
+    plot = plot_model
 
-        return plot_model(self, ax, output=output, confidence=confidence)
-
-    def results(self, output: str | None = None, *, errors: Errors = "robust") -> "Results":
+    def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
         """Return what statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
-        from blurfit.model.summary import Results
-
         self.inference_of(output)  # or it is refused
         return Results(self._by(errors), self.outputs[0] if output is None else output)
 
@@ -588,17 +578,8 @@ class PublishedModel(PublishedFile, ModelQuestions):
 
     # ---- files
 
-    def to_sklearn(self) -> Any:
-        """Return a fitted scikit-learn pipeline on raw records: see `blurfit.model.summary`."""
-        from blurfit.model.summary import to_sklearn
-
-        return to_sklearn(self)
-
-    def to_onnx(self) -> bytes:
-        """Return an ONNX graph on raw records: see `blurfit.model.summary`."""
-        from blurfit.model.summary import to_onnx
-
-        return to_onnx(self)
+    to_sklearn = as_pipeline
+    to_onnx = as_graph
 
     def _contents(self) -> dict[str, Any]:
         same = msgspec.to_builtins({name: getattr(self, name) for name in _SAME}, enc_hook=float)

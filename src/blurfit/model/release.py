@@ -50,7 +50,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -72,7 +72,10 @@ from blurfit.messages.signing import Signature, about_release, is_signed
 from blurfit.model.course import Path as CoefficientPath
 from blurfit.model.course import fit, fit_public, path
 from blurfit.model.effects import standardised
+from blurfit.model.groups import ByGroup, fit_common
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel, as_text
+from blurfit.model.summary import plot_moments
+from blurfit.model.survival import SurvivalModel
 from blurfit.model.tables import Answers, Asked
 from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory import forms
@@ -84,11 +87,6 @@ from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.moments import MomentCalibration
 
-if TYPE_CHECKING:
-    from blurfit.model.groups import ByGroup
-    from blurfit.model.survival import SurvivalModel
-
-
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
 
 WITHOUT_PUBLIC_ROWS = (
@@ -96,14 +94,10 @@ WITHOUT_PUBLIC_ROWS = (
     "with the public rows that the agreement names: moments.fit(public=rows), or `blurfit fit "
     "moments.json --public FILE`."
 )
-
-
 OF_EXITS = (
     "These are sums of who left when: moments.survival(), or `blurfit fit moments.json`, tells "
     "hazards, curves and tests from them."
 )
-
-
 OF_HAZARDS = (
     "These are sums of a later wave of who left when: Course.survival() of the plan and its "
     "releases, or `blurfit fit MOMENTS --plan PLAN --release EARLIER`, tells log-odds from them."
@@ -168,11 +162,7 @@ class PublishedMoments(PublishedFile, Asked):
         below = self.correlations()._repr_html_() if self.has_all_products else ""
         return f"<p>{self.guarantee.counted}, {self.guarantee.numbers}</p>{below}"
 
-    def plot(self, ax: Any = None) -> Any:
-        """Return the correlations of all columns, by matplotlib: see `blurfit.model.summary`."""
-        from blurfit.model.summary import plot_moments
-
-        return plot_moments(self, ax)
+    plot = plot_moments
 
     @cached_property
     def mark(self) -> str:
@@ -325,8 +315,6 @@ class PublishedMoments(PublishedFile, Asked):
                 "moments is linear."
             )
         if grouped in asked.features:
-            from blurfit.model.groups import fit_common
-
             return fit_common(self, asked)
         return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
 
@@ -339,10 +327,8 @@ class PublishedMoments(PublishedFile, Asked):
             **told,
         )
 
-    def survival(self) -> "SurvivalModel":
+    def survival(self) -> SurvivalModel:
         """Return hazards, survival curves and tests, where exits were sent."""
-        from blurfit.model.survival import SurvivalModel
-
         if isinstance(self.agreement.form, HazardForm):
             raise InfeasibleError(OF_HAZARDS)
         return SurvivalModel.of(self)
@@ -355,12 +341,10 @@ class PublishedMoments(PublishedFile, Asked):
         """Coefficients over a grid of lasso penalties: see `blurfit.model.course.path`."""
         return path(self, self.formula(formula), "lasso", **options)
 
-    def by_group(self) -> "ByGroup":
+    def by_group(self) -> ByGroup:
         """Return what is told of each group, where the agreement has groups: a model in each, and
         differences between them (`blurfit.model.groups`).
         """
-        from blurfit.model.groups import ByGroup
-
         return ByGroup.of(self)
 
     def standardised(self, formula: str | None = None, **options: Any) -> Answers:

@@ -328,6 +328,17 @@ def plot_moments(moments: "PublishedMoments", ax: Any = None) -> Any:
     return ax
 
 
+def _column(attribute: str, doc: str) -> Any:
+    """Make a property that has one number of each estimate."""
+
+    def series(self: "Results") -> Any:
+        found = self.model.estimates(output=self.output)
+        numbers = [getattr(one, attribute) for one in found]
+        return optional("pandas").Series(numbers, [one.name for one in found], name=attribute)
+
+    return property(series, doc=doc)
+
+
 @dataclass(frozen=True)
 class Results:
     """One output of a model with standard errors, in pandas' own shapes."""
@@ -335,30 +346,10 @@ class Results:
     model: "PublishedModel"
     output: str
 
-    def _series(self, attribute: str) -> Any:
-        found = self.model.estimates(output=self.output)
-        numbers = [getattr(one, attribute) for one in found]
-        return optional("pandas").Series(numbers, [one.name for one in found], name=attribute)
-
-    @property
-    def params(self) -> Any:
-        """Unbiased coefficients in the user's units, the intercept first."""
-        return self._series("value")
-
-    @property
-    def bse(self) -> Any:
-        """Standard errors: sampling and privacy together."""
-        return self._series("standard_error")
-
-    @property
-    def tvalues(self) -> Any:
-        """Coefficients over their standard errors."""
-        return self._series("statistic")
-
-    @property
-    def pvalues(self) -> Any:
-        """Of the hypothesis that a coefficient is zero, two-sided."""
-        return self._series("p_value")
+    params = _column("value", "Unbiased coefficients in the user's units, the intercept first.")
+    bse = _column("standard_error", "Standard errors: sampling and privacy together.")
+    tvalues = _column("statistic", "Coefficients over their standard errors.")
+    pvalues = _column("p_value", "Of the hypothesis that a coefficient is zero, two-sided.")
 
     def conf_int(self, alpha: float = 0.05) -> Any:
         """Lower and upper bounds at confidence 1 − α, in columns 0 and 1."""
@@ -410,8 +401,9 @@ class Results:
 _FAR = 1e38  # stands for what was not said, beyond any answer of ONNX's short numbers
 
 
-def to_sklearn(model: "PublishedModel") -> Any:
-    """Return a fitted pipeline: columns to [−1, 1] by their public bounds, then a linear model.
+def as_pipeline(model: "PublishedModel") -> Any:
+    """Return a fitted scikit-learn pipeline on raw records: columns to [−1, 1] by their public
+    bounds, then a linear model.
 
     Probabilities are the model's own for a label whose link is logistic. For others they follow the
     logistic curve (for classes, the softmax) whose slope is that of `predict_proba` where all are
@@ -431,17 +423,15 @@ def to_sklearn(model: "PublishedModel") -> Any:
     return pipeline
 
 
-def to_onnx(model: "PublishedModel") -> bytes:
-    """Return the pipeline of `to_sklearn` as an ONNX graph, by skl2onnx (`pip install
-    blurfit[onnx]`).
-    """
+def as_graph(model: "PublishedModel") -> bytes:
+    """Return the pipeline of `to_sklearn` as an ONNX graph; needs the extra [onnx]."""
     kinds = optional("skl2onnx.common.data_types")
     word, number = kinds.StringTensorType([None, 1]), kinds.FloatTensorType([None, 1])
     inputs = [
         (feature.name, word if isinstance(feature, Categorical) else number)
         for feature in _features(model)
     ]
-    found = optional("skl2onnx").to_onnx(to_sklearn(model), initial_types=inputs)
+    found = optional("skl2onnx").to_onnx(as_pipeline(model), initial_types=inputs)
     graph: bytes = found.SerializeToString()
     return graph
 
