@@ -8,13 +8,7 @@ export const fromHexadecimal = (digits) =>
   Uint8Array.from(digits.match(/../g) ?? [], (two) => Number.parseInt(two, 16));
 
 export function joined(...parts) {
-  const found = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    found.set(part, at);
-    at += part.length;
-  }
-  return found;
+  return Uint8Array.from(parts.flatMap((part) => [...part]));
 }
 
 // ---- `where` is localStorage or sessionStorage. Some browsers let a page keep nothing: nothing is there.
@@ -26,10 +20,7 @@ function attempted(act, otherwise) {
 }
 
 export const recall = (where, key) => attempted(() => globalThis[where].getItem(key), null);
-
-/** Whether it is kept now. */
 export const keep = (where, key, text) => attempted(() => globalThis[where].setItem(key, text) ?? true, false);
-
 export const erase = (where, key) => attempted(() => globalThis[where].removeItem(key), null);
 
 /** A list that was kept as JSON; empty where there is none. */

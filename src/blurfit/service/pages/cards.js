@@ -104,7 +104,6 @@ const link = (path, label) => h("a.button", { href: path }, t(label));
 const button = (label, click, more = {}) => h("button", { type: "button", click, ...more }, label);
 const file = (path, name, label) => h("li", h("a", { href: path, download: name }, t(`file.${label}`)));
 
-/** A button's deed: ask for it, and show what came of it. */
 const post = (fingerprint, what) => () =>
   attempt(async () => {
     await ask(`/collections/${fingerprint}/${what}`, { method: "POST", token });

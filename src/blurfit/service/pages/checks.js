@@ -24,10 +24,6 @@ export function exactly(thing, names, what, optional = []) {
   demand(fits, `the fields of ${what}`, found);
 }
 
-export function positive(holder, ...names) {
-  for (const name of names) demand(finite(holder[name]) && holder[name] > 0, name, holder[name]);
-}
-
 export const finite = (...numbers) => numbers.every((number) => Number.isFinite(number));
 
 /** How much further than necessary a stated number may lie on its safe side: as in

@@ -42,7 +42,6 @@ export function verifyCoded(agreement) {
   demand(isEach, "factors", named.join(", "));
 }
 
-/** The form with groups, weights or both, from the products of all columns. */
 export function codedForm(agreement, inner) {
   const { schema, weights, groups, overlap = 0 } = agreement;
   const questions = questionsOf(schema);

@@ -46,7 +46,6 @@ async function start() {
   setInterval(() => document.hidden || update(agreement, course).catch(() => {}), EVERY);
 }
 
-/** Who asks, what for, what, and who collects. */
 function about({ schema, databases }) {
   const { organiser, purpose } = schema;
   const line = (text, words) => (text === undefined ? null : h("span", attributes(text), words, " "));

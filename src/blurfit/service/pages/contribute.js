@@ -167,7 +167,6 @@ function finish(record) {
   turn(PREVIEW);
 }
 
-/** One more entry of a diary; the form is empty again. */
 function keepEntry(record) {
   try {
     diary.addEntry(fingerprint, record);

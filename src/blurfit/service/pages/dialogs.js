@@ -5,7 +5,6 @@ import { alarmOf, ask, check, h, labelled, show } from "./page.js";
 
 let made = 0;
 
-/** A dialog with a heading; it is gone when it is closed. */
 export function dialog(title, ...children) {
   const id = `dialog-${++made}`;
   const element = h("dialog", { "aria-labelledby": id }, h("h2", { id, tabindex: "-1" }, title), children);
@@ -52,7 +51,6 @@ export function tell(title, ...children) {
 
 const ID = "until";
 
-/** A box for a moment, which may stay empty. */
 export function dateBox(closes = null, id = ID) {
   const box = { type: "datetime-local", id, name: id, value: asTyped(closes), "aria-describedby": `${id}-hint` };
   return labelled(id, t("until"), t("until.hint"), h("input", box));

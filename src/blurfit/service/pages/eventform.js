@@ -16,14 +16,9 @@ export function verifyExits(agreement) {
   const { name, time, horizon, bands } = target;
   const isRange = finite(horizon) && horizon > 0 && Number.isInteger(bands) && bands >= 2;
   demand(isRange && bands <= MOST_BANDS, `bands of “${name}”`, bands);
-  const asked = features.filter((one) => one.name === time);
-  const isAsked =
-    asked.length === 1 &&
-    asked[0].kind === "numeric" &&
-    asked[0].lower === 0 &&
-    asked[0].upper === horizon &&
-    asked[0].outside === "refuse" &&
-    !asked[0].optional;
+  const [asked, ...others] = features.filter((one) => one.name === time);
+  const isBound = asked?.kind === "numeric" && asked.lower === 0 && asked.upper === horizon;
+  const isAsked = isBound && asked.outside === "refuse" && !asked.optional && others.length === 0;
   demand(isAsked, `time of “${name}”`, time);
   const derived = features.flatMap(({ of = [] }) => [of].flat());
   demand(!derived.includes(time) && !derived.includes(name), "derived columns", time);
@@ -79,8 +74,7 @@ const dot = (one, other) => one.reduce((sum, entry, i) => sum + entry * other[i]
 function codeOf(time, event, bands) {
   const knot = KNOT / bands;
   const happened = 1 - TIME - BAND - knot;
-  const hats = Array(bands + 1).fill(0);
-  const events = Array(bands).fill(0);
+  const [hats, events] = [Array(bands + 1).fill(0), Array(bands).fill(0)];
   const at = time * bands;
   const band = Math.min(Math.floor(at), bands - 1);
   hats[band] = 1 - (at - band);

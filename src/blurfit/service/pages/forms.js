@@ -1,6 +1,4 @@
-// What a contributor sends, as one form whatever it is made of: the products of all columns
-// or of the target's (`targetform.js`), those of each group or times a weight (`codedform.js`), exits
-// (`eventform.js`), or what a later wave's map makes of them (`waveform.js`).
+// What a contributor sends, as one form whatever it is made of:
 //
 //   sent      the place [row, column] of each number in a table
 //   counts    how often each counts in the norm in which noise is alike in all directions: 1, 2

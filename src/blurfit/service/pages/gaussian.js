@@ -10,8 +10,7 @@
 const SAFETY = 1 + 1e-11;
 const LOG_ROOT_2PI = Math.log(2 * Math.PI) / 2;
 const ROOT_HALF_PI = Math.sqrt(Math.PI / 2);
-const FRACTION_FROM = 2; // from here on Laplace's continued fraction gives all digits
-const FRACTION_TERMS = 120;
+const [FRACTION_FROM, FRACTION_TERMS] = [2, 120]; // where Laplace's continued fraction gives all digits
 
 /** ln of an upper bound on δ(ε). */
 export function logDelta(mu, epsilon) {

@@ -5,8 +5,7 @@ import { ask, begin, h, place, progress, show } from "./page.js";
 import { attributes, featuresInWords, inWords } from "./texts.js";
 import { countInWords, titleIn } from "./words.js";
 
-const AT_FIRST = 10; // the newest; each needs a request for its agreement
-const HOUR = 3_600_000;
+const [AT_FIRST, HOUR] = [10, 3_600_000]; // the newest: each needs a request for its agreement
 
 begin(start);
 

@@ -22,13 +22,11 @@ const found = await Promise.all(files.map((name) => import(`./${name}.${language
 const words = Object.assign({}, ...found.map((one) => one.default));
 document.documentElement.lang = language;
 
-/** The words of that name, with {values} in their places. */
 export function t(name, values = {}) {
   if (!Object.hasOwn(words, name)) throw new Error(`Expected words named “${name}”.`);
   return words[name].replace(/\{(\w+)\}/g, (_, value) => values[value]);
 }
 
-/** From now on, in this tab, that language. */
 export function choose(tag) {
   keep("sessionStorage", CHOICE, tag); // else the browser's own language stays
   location.reload();
@@ -41,7 +39,6 @@ export const nameOf = (tag) =>
   OWN_NAMES[tag] ?? new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
 
 export const date = (at) => new Date(at).toLocaleDateString(locale, { dateStyle: "medium" });
-
 export const moment = (at) => new Date(at).toLocaleString(locale, { dateStyle: "long", timeStyle: "short" });
 
 // ---- Numbers as people type and read them: "34,5" is 34.5, "1,234.5" and "1.234,5" are 1234.5.

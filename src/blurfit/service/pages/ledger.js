@@ -11,10 +11,8 @@ import { promiseOf, targetInWords } from "./words.js";
 
 const [KEY, DELTA, ROUNDING] = ["blurfit:ledger", 1e-6, 1 + 1e-9];
 
-/** All entries, the oldest first. */
 export const entries = () => listIn("localStorage", KEY);
 
-/** Write down that something was sent, once for each agreement. */
 export function add(agreement, at) {
   const before = entries();
   if (before.some(({ fingerprint }) => fingerprint === agreement.fingerprint)) return;
@@ -35,7 +33,6 @@ export function earlier(agreement) {
 export const total = (all) =>
   epsilonOf(Math.sqrt(all.reduce((sum, one) => sum + one.mu ** 2, 0)) * ROUNDING, DELTA);
 
-/** The entry that an agreement would make. */
 export function about(agreement) {
   const { schema, calibration, fingerprint, wave } = agreement;
   const { epsilon, delta } = promiseOf(agreement);
@@ -69,7 +66,6 @@ function epsilonOf(mu, delta) {
 // ---- The ledger on the page: what this browser has sent before, what it adds up to, and a warning where
 // somebody contributes to the same purpose again.
 
-/** Into #ledger, if there is anything to tell. */
 export function showLedger() {
   const all = entries();
   place("sent").hidden = all.length === 0;

@@ -121,7 +121,6 @@ function effects(model, output, estimates) {
   return [h("p", words.filter(Boolean).join(" ")), h("ul.effects", rows)];
 }
 
-/** The prediction along one number, the other answers held. */
 function curve(model, output, name, points) {
   const [aim, asked] = [aimOf(model), askedOf(model.agreement.schema).find((one) => one.name === name)];
   const isShare = aim.kind === "categorical" || isLabel(aim);
@@ -147,7 +146,6 @@ function change({ feature, level, reference }) {
 
 const signed = (value) => `${value > 0 ? "+" : ""}${number(value, 3)}`;
 
-/** A line: what, its picture, and how much it is. */
 const bar = (what, plot, much, interval) =>
   h("li", h("span.what", what), plot, h("span.much", h("b", much), interval));
 

@@ -184,7 +184,6 @@ function proposal() {
   };
 }
 
-/** The questions of the file that was read, or those that were typed. */
 function schemaIn(element, wrong) {
   if (imported) return imported.schema;
   const names = [];
@@ -261,13 +260,11 @@ function outlook(body, expected, off) {
   ].flat(3);
 }
 
-/** “± 4,800 €”, or “± 3.1 percentage points”. */
 function amount(value, target) {
   const isNumber = target.kind === "numeric" && !("above" in target);
   return `± ${isNumber ? measured(target, value, 2) : t("points", { points: number(100 * value, 2) })}`;
 }
 
-/** [words] about how far off predictions will be. */
 function expectedInWords({ count, off, without_privacy: without, people, epsilon }, target, wish) {
   const values = { count: number(count), off: amount(off, target), without: amount(without, target) };
   const found = [t("outlook.off", { ...values, target: titleOf(target) })];
@@ -280,7 +277,6 @@ function expectedInWords({ count, off, without_privacy: without, people, epsilon
   return [...found, t("outlook.epsilon", { ...values, epsilon: number(epsilon, 2) })];
 }
 
-/** Warnings about terms that make little sense: [words]. */
 function warningsOf({ epsilon, delta, quorum }, expected) {
   const values = { epsilon: number(epsilon), delta: number(delta), quorum: number(quorum) };
   return [

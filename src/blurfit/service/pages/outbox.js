@@ -1,10 +1,8 @@
 // Send once. What was blurred is put into the browser's storage before the first byte leaves, and
 // from then on only these bytes are ever sent: a reload, a second tab, a double click or a lost
 // answer cannot make a second blurred copy, from which two together would tell more than agreed.
-// The service counts a name once, so sending again is always safe.
-//
-// With two databases there are two messages, one for each. Both are kept before either is sent, and
-// each is sent until its database has it: the seed first, and the share once the seed has arrived.
+// The service counts a name once, so sending again is always safe. Two databases get a message each,
+// which are kept before either is sent: the seed goes first, and the share once that has arrived.
 //
 //   (nothing) ─ keep ─► sending ─► received
 //                          └─────► refused      with the service's reason; may be tried again
@@ -25,7 +23,6 @@ const onceKey = (plan) => `blurfit:plan:${plan}`;
 /** The wave of a plan for which this browser has sent something, if any: each person sends once. */
 export const tookPart = (plan) => storage().getItem(onceKey(plan));
 
-/** What is kept for an agreement, if anything. */
 export function kept(fingerprint) {
   const text = storage().getItem(keyOf(fingerprint));
   return text === null ? null : JSON.parse(text);
@@ -180,7 +177,6 @@ function storage() {
   } catch { throw new Error(t("noStorage")); }
 }
 
-/** One tab at a time. */
 const alone = (name, work) => navigator.locks.request(`blurfit:${name}`, work);
 
 /** So many milliseconds, or less if the connection comes back. */

@@ -7,7 +7,6 @@ import { languagesOf } from "./texts.js";
  * any; functions listen to events. */
 export const h = (name, ...rest) => fill((tag) => document.createElement(tag), name, rest);
 
-/** The same for pictures. */
 export const svg = (name, ...rest) =>
   fill((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag), name, rest);
 
@@ -49,10 +48,8 @@ class ServiceProblem extends Error {
   }
 }
 
-/** JSON from the service, or its problem as an error. */
+/** JSON from the service, or the very text of it; or its problem as an error. */
 export const ask = async (path, options) => (await answerTo(path, options)).content;
-
-/** The very text of an answer in JSON. */
 export const askText = async (path, options) => (await answerTo(path, options)).text;
 
 async function answerTo(path, { method = "GET", body, type = "application/json", token } = {}) {
@@ -116,10 +113,8 @@ export function linked(words) {
   });
 }
 
-/** A word that leads to where it is explained. */
 export const term = (name, words) => h("a.term", { href: `/glossary#${name}` }, words);
 
-/** A labelled input, with a hint where there is one. */
 export const labelled = (id, label, hint, input) =>
   h("div.field",
     h("label", { for: id }, label),
@@ -131,7 +126,6 @@ export const labelled = (id, label, hint, input) =>
 export const check = (id, label, more) =>
   h("div.field.check", h("input", { type: "checkbox", id, ...more }), h("label", { for: id }, label));
 
-/** A bar that fills towards the quorum. */
 export function progress(count, quorum, words) {
   const share = Math.min(1, count / quorum);
   const bar = svg("svg.progress",

@@ -21,7 +21,6 @@ export function exactly(agreement) {
   };
 }
 
-/** What will be blurred, in whole steps of the grid. */
 export function onGrid(agreement, record) {
   const { step, atRandom } = noiseFor(agreement);
   return inSteps(exactly(agreement)(record), step, atRandom ? uniform : null);

@@ -48,7 +48,6 @@ function pointsOf(hours, seen) {
   return [...steps, [Math.max(now, hours.at(-1).hour + 1 / 60), sum]]; // nobody since, up to now
 }
 
-/** Three to five round numbers from zero on. */
 function ticks(top) {
   const power = 10 ** Math.floor(Math.log10(top));
   const step = [0.2, 0.5, 1, 2].map((one) => one * power).find((one) => top / one <= 5) ?? power;
@@ -86,7 +85,6 @@ export function effectPlot({ value, lower, upper }, reach) {
   );
 }
 
-/** A value with its interval, between two bounds. */
 export function intervalPlot({ value, lower, upper }, low, high) {
   const x = (one) => (4 + (192 * (Math.min(Math.max(one, low), high) - low)) / (high - low)).toFixed(1);
   return svg("svg.effect", { viewBox: "0 0 200 22", "aria-hidden": "true" },

@@ -121,7 +121,6 @@ function likelyRange({ candidates, probabilities }, share = 0.95) {
   return best.map((place) => candidates[place]);
 }
 
-/** What share of all that could be answered the likely range takes. */
 function widthOf(belief) {
   const [low, high] = likelyRange(belief);
   return (high - low) / (belief.column.upper - belief.column.lower);
@@ -229,7 +228,6 @@ function bars({ column, candidates, probabilities }, typed) {
   return h("div.strip", { "aria-hidden": "true" }, rows);
 }
 
-/** All numbers as coloured squares: as they were, and as they leave. */
 function numbersPicture(agreement, { exact, numbers }) {
   const largest = Math.max(...[...exact, ...numbers].map(Math.abs));
   const places = formOf(agreement).sent;

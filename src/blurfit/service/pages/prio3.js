@@ -188,7 +188,6 @@ export function prove(circuit, inputs, random, joint) {
   return proof;
 }
 
-/** The numbers of a vector from its digits. */
 function numbersOf(inputs, length, digits, half) {
   const found = elements(length);
   for (let j = 0; j < length; j++) {

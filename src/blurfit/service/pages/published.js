@@ -5,7 +5,6 @@ import { number, percent, t } from "./language.js";
 import { NOT_SAID, affine, affines, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
 import { measured } from "./texts.js";
 
-/** The question that is predicted, and those that predict it. */
 export const aimOf = ({ agreement, target }) =>
   questionsOf(agreement.schema).find(({ name }) => name === target);
 

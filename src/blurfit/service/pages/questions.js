@@ -13,7 +13,6 @@ let languages = [language]; // in which people read the survey
 
 // ---- boxes
 
-/** A labelled box, with room for what is wrong with it. */
 export const box = (label, attributes, hint) =>
   labelled(label, h("input", { type: "text", autocomplete: "off", ...attributes }), hint);
 
@@ -31,7 +30,6 @@ function labelled(label, input, hint) {
   return h("div.field", h("label", { for: id }, label), help, input, problem);
 }
 
-/** Boxes for one text, one for each language of the survey. */
 const texts = (name, hint) =>
   h("div.texts", { "data-text": name, "data-hint": hint ?? "" }, textBoxes(name, hint));
 

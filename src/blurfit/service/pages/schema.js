@@ -100,7 +100,6 @@ export function columnsFor({ name, levels, optional }) {
   return optional ? [...said, `${name}=${NOT_SAID}`] : said;
 }
 
-/** The columns of x: those of the features, and the intercept. */
 export function columnsOf(schema) {
   const names = questionsOf(schema).slice(0, -1).flatMap(columnsFor);
   return schema.intercept ? [...names, INTERCEPT] : names;

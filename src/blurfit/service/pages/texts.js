@@ -48,7 +48,6 @@ export function measured(column, value, digits) {
   return column.unit === undefined ? text : `${text} ${inWords(column.unit)}`;
 }
 
-/** “18 to 90 years”. */
 export const boundsOf = (column) =>
   t("bounds", { lower: number(column.lower), upper: measured(column, column.upper) });
 

@@ -5,7 +5,7 @@
 
 import {
   BEYOND, COMPARED, canonical, demand, demandThis, exactly, fingerprintOf, finite, HARMFUL, isAbove, isDigest, isWord,
-  NotCertified, positive,
+  NotCertified,
 } from "./checks.js";
 import { formOf, isLater, multiplied, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
@@ -21,13 +21,7 @@ import { verifyKeys } from "./signing.js";
 export { NotCertified };
 
 /** Fields that came later: left out where they have their default, and never written out then. */
-const LEFT_OUT = {
-  admission: ["anyone"],
-  database_noise: [true],
-  proofs: [true],
-  sends: ["targets"],
-  diaries: [true],
-};
+const LEFT_OUT = { admission: "anyone", database_noise: true, proofs: true, sends: "targets", diaries: true };
 const FIELDS = {
   agreement: [
     "format", "version", "schema", "mechanism", "weights", "objective", "calibration", "grid", "databases",
@@ -44,9 +38,8 @@ const [LEAST_WEIGHT, LARGEST_WEIGHT] = [1e-3, 1e3];
 export async function verify(agreement, expectedFingerprint) {
   const others = ["groups", "overlap", "weighting", "factors", "signing_keys"];
   exactly(agreement, FIELDS.agreement, "agreement", [...Object.keys(LEFT_OUT), ...others]);
-  for (const [name, choices] of Object.entries(LEFT_OUT)) {
-    const isFine = !(name in agreement) || choices.includes(agreement[name]);
-    demand(isFine, name, agreement[name]);
+  for (const [name, other] of Object.entries(LEFT_OUT)) {
+    demand(!(name in agreement) || agreement[name] === other, name, agreement[name]);
   }
   const own = await fingerprintOf(agreement);
   demandThis(own, agreement.fingerprint, expectedFingerprint);
@@ -79,7 +72,7 @@ function momentOf(agreement) {
   if (isLater(agreement)) demand(weights === null, "weights", weights);
   else verifyWeights(weights, multiplied(agreement));
   exactly(calibration.reach, ["sums", "submission"], "reach");
-  positive(calibration, "sigma");
+  demand(finite(calibration.sigma) && calibration.sigma > 0, "sigma", calibration.sigma);
   whole("quorum", calibration.quorum);
   const form = formOf(agreement);
   const rounding = roundingOf(agreement);
@@ -96,9 +89,9 @@ function verifyWeights(weights, questions) {
   const columns = [INTERCEPT, ...questions.flatMap(columnsFor)];
   demand(new Set(columns).size === columns.length, "columns", columns.join(", "));
   for (const name of names) {
-    const isFine =
-      finite(weights[name]) && weights[name] >= LEAST_WEIGHT && weights[name] <= LARGEST_WEIGHT;
-    demand(isFine, `weight of “${name}”`, weights[name]);
+    const weight = weights[name];
+    const isFine = finite(weight) && weight >= LEAST_WEIGHT && weight <= LARGEST_WEIGHT;
+    demand(isFine, `weight of “${name}”`, weight);
   }
 }
 
@@ -126,7 +119,7 @@ function verifyWave({ wave, public_rows: rows, sends, calibration }) {
 function verifySchema(schema) {
   const sources = ["sources", "predictors"].filter((name) => name in schema);
   const fields = ["features", "target", "intercept", "targets", ...sources];
-  exactly(schema, [...fields, ...verifyAbout(schema)], "schema");
+  exactly(schema, [...fields, ...texts(schema ?? {}, ABOUT, "the survey")], "schema");
   const isList = (name) => Array.isArray(schema[name]) && schema[name].length > 0;
   demand(sources.every(isList), "sources or predictors", "none");
   schema.sources?.forEach((source) => verifyColumn(source, false));
@@ -150,12 +143,9 @@ function verifySchema(schema) {
     demand(new Set(all).size === all.length, "names", all.join(", "));
   }
   const { targets } = schema;
-  const isFine =
-    Array.isArray(targets) &&
-    targets.every((name) => names.includes(name)) &&
-    !schema.features.some(({ name, optional }) => optional && targets.includes(name)) &&
-    targets.includes(schema.target.name);
-  demand(isFine, "targets", targets);
+  const isSaid = (name) => !schema.features.some((one) => one.optional && one.name === name);
+  const isFine = Array.isArray(targets) && targets.every((name) => names.includes(name) && isSaid(name));
+  demand(isFine && targets.includes(schema.target.name), "targets", targets);
 }
 
 function verifyColumn(column, isTarget) {
@@ -204,6 +194,13 @@ function verifyAsked({ name, only_if: rule, optional }, place, all) {
   demand(source && optional && isFine, `only_if of column “${name}”`, rule);
 }
 
+/** Whether these are at least so many numbers, each above the one before. */
+const isRising = (some, least) =>
+  Array.isArray(some) &&
+  some.length >= least &&
+  finite(...some) &&
+  some.every((one, i) => one < (some[i + 1] ?? Infinity));
+
 /** What is computed from answers, by a stated rule: of questions that everybody answers, within the
  * bounds of what can be answered. Mirrors `blurfit.schema.derived`. */
 function verifyDerived(column, asked) {
@@ -219,19 +216,9 @@ function verifyDerived(column, asked) {
   const areNumbers = sources.every((one) => one.kind === "numeric" && !isLabel(one));
   const rules = {
     bands: () =>
-      areNumbers &&
-      Array.isArray(edges) &&
-      edges.length > 0 &&
-      finite(...edges) &&
-      [source.lower, ...edges].every((one, i) => one < (edges[i] ?? source.upper)),
+      areNumbers && isRising(edges, 1) && source.lower < edges[0] && edges.at(-1) < source.upper,
     curve: () =>
-      areNumbers &&
-      Array.isArray(knots) &&
-      knots.length > 2 &&
-      finite(...knots) &&
-      knots.every((one, i) => one < (knots[i + 1] ?? Infinity)) &&
-      source.lower <= knots[0] &&
-      knots.at(-1) <= source.upper,
+      areNumbers && isRising(knots, 3) && source.lower <= knots[0] && knots.at(-1) <= source.upper,
     poly: () => areNumbers && Number.isInteger(degree) && 2 <= degree && degree <= 9,
     cross: () => of[0] !== of[1] && sources.every((one) => one.kind !== "numeric"),
     product: () =>
@@ -294,8 +281,6 @@ function whole(name, value) {
 const ABOUT = ["title", "purpose", "organiser", "contact"];
 const WORDS = ["title", "question", "hint", "unit", "section"];
 const LONGEST = 2000;
-
-export const verifyAbout = (schema) => texts(schema ?? {}, ABOUT, "the survey");
 
 export function verifyWording(column, what) {
   const found = texts(column, WORDS, what);

@@ -37,7 +37,6 @@ export async function waveAfter({ wave }) {
   return waves.find(({ state }) => state === "collecting")?.fingerprint ?? null;
 }
 
-/** How far the plan is, what was checked, and a line for each group. */
 export function waveList(agreement, { plan, status, taught }) {
   return h("div.waves",
     h("p", h("strong", progressInWords(status)), ` ${checkedInWords(agreement)}`),
@@ -206,7 +205,6 @@ export function progressInWords({ waves }) {
   return t("groups.done", { done, all: waves.length });
 }
 
-/** What was checked of a group, beside the noise. */
 function checkedInWords({ wave }) {
   const values = { place: wave.number, all: wave.people.length };
   return t(wave.number === 1 ? "group.first" : "group.further", values);

@@ -239,7 +239,6 @@ function describeColumn(column, schema) {
   return `${title} (${boundsOf(column)}${unsaid})`;
 }
 
-/** What a column is computed from, and how. */
 function derivedInWords(column, schema) {
   const { kind, edges, knots, degree, above, level } = column;
   const sources = [column.of].flat().map((name) => askedOf(schema).find((one) => one.name === name));
