@@ -131,10 +131,10 @@ def contest(
     out: Path | None = None,
     progress: Progress = silent,
 ) -> Contest:
-    """Fit every method to every table, under every ε, in so many trials.
+    """Fit every method to every table (from `load` or `of`), under every ε, in so many trials.
 
     Args:
-        tables: what `load` or `of` returned; all with a target of one kind.
+        tables: all with a target of one kind.
         methods: names, or classes of your own.
         epsilons: privacy budgets; δ is 1/n².
         trials: how often rows are divided into learned from and tested on.
@@ -164,19 +164,13 @@ def contest(
             find=lambda cell, _: known[cell.population],
         )
         lines = frame([place])
+    said = {"trust": "trust", "neighbours": "published_neighbours", "proved": "proved"}
     told = [
-        [
-            name,
-            *(
-                getattr(one, what, "not said")
-                for what in ("trust", "published_neighbours", "proved")
-            ),
-        ]
+        {"method": name} | {word: getattr(one, what, "not said") for word, what in said.items()}
         for name, one in zip(names, families, strict=True)
         if one is not None
     ]
-    promises = pd.DataFrame(told, columns=["method", "trust", "neighbours", "proved"])
-    return Contest(lines, task, promises)
+    return Contest(lines, task, pd.DataFrame(told, columns=["method", *said]))
 
 
 def family_of(method: str) -> type | None:

@@ -28,7 +28,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from blurfit.data import FloatArray
 from blurfit.errors import Progress, silent
 from blurfit_lab.experiments import lines
-from blurfit_lab.experiments.everywhere import HOLDER, ONE, SEND, best_fit, design, fit
+from blurfit_lab.experiments.everywhere import HOLDER, ONE, SEND, best_fit, curve, design, fit
 from blurfit_lab.experiments.lines import CELL, Cell
 from blurfit_lab.experiments.populations import People, Rows, Task, people
 
@@ -66,17 +66,12 @@ def pool_of(crowd: People) -> Pool:
     rows = crowd.draw(min(POOL, crowd.rows or POOL), 0)
     x = design(crowd, rows.X)
     truth = best_fit(crowd.task, x, rows.y)
-    score = x @ truth
-    if crowd.task == "number":
-        weight, error = np.ones(len(x)), rows.y - score
-    elif crowd.task == "label":
-        rate = 1 / (1 + np.exp(-score))
-        weight, error = rate * (1 - rate), rows.y - rate
-    else:
-        weight = np.exp(score)
-        error = rows.y - weight
+    weight, rate = np.ones(len(x)), x @ truth
+    if crowd.task != "number":
+        rate = curve(crowd.task, rate)
+        weight = rate * (1 - rate) if crowd.task == "label" else rate
     inverse = np.linalg.inv((x * weight[:, None]).T @ x)
-    middle = (x * error[:, None] ** 2).T @ x
+    middle = (x * (rows.y - rate)[:, None] ** 2).T @ x
     ideal = np.sqrt(np.diagonal(inverse @ middle @ inverse) * len(x))
     return Pool(rows, truth, np.asarray(ideal))
 

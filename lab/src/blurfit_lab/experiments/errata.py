@@ -58,7 +58,7 @@ def cross_term(n: int, d: int = 14, epsilon: float = 0.1) -> float:
     return float(np.abs(np.linalg.eigvalsh(both)).max(axis=1).mean())
 
 
-def distance_to_objective_perturbation(n: int, epsilon: float = 10.0) -> float:
+def distance(n: int, epsilon: float = 10.0) -> float:
     """n times the mean distance of the two excess risks, n·E|J(w) − J(w')|.
 
     w is of input, w' of objective perturbation. d = 2: n − 1 records with q = e₁, p = 0.9e₁, and
@@ -131,16 +131,8 @@ def larger_tail() -> float:
 
 def local_epsilons() -> tuple[float, float]:
     """A submission's ε at n = 2²¹, ε = 0.1, d = 14: exactly, and as Corollary 1 prints it."""
-    found = calibrate(
-        0.1,
-        DELTA,
-        dimension=14,
-        quorum=2**21,
-        q_bound=1,
-        p_bound=1,
-        weight_bound=1,
-        rule="published",
-    )
+    bounds: Any = {"q_bound": 1, "p_bound": 1, "weight_bound": 1}
+    found = calibrate(0.1, DELTA, dimension=14, quorum=2**21, rule="published", **bounds)
     claim = getattr(found, "local_claim", None)
     assert claim is not None
     return found.local.epsilon, claim.epsilon
@@ -178,9 +170,7 @@ def numbers() -> dict[str, str]:
         "equal": lambda: curvature_reached(n, d, 0.1, one_way),
         "no_records": lambda: curvature_reached(500, 100, 0.1, np.zeros((100, 100)), draws=200),
         "cross": lambda: tuple(cross_term(2**k) for k in (9, 13, 17, 21)),
-        "distance": lambda: tuple(
-            distance_to_objective_perturbation(2**k) for k in (9, 13, 17, 21)
-        ),
+        "distance": lambda: tuple(distance(2**k) for k in (9, 13, 17, 21)),
         "zeta": gradient_beyond_zeta,
         "replaced": lambda: (delta_for_replaced_records(1e-9), delta_for_replaced_records(1e-12)),
         "tail": larger_tail,

@@ -34,7 +34,6 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,15 +42,7 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import expit, gammaln
 
-from blurfit import (
-    Categorical,
-    InputPerturbationClassifier,
-    InputPerturbationRegressor,
-    MomentPerturbationClassifier,
-    MomentPerturbationRegressor,
-    NotPrivateWarning,
-    Plan,
-)
+from blurfit import Categorical, NotPrivateWarning, Plan, estimators
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.schema.schema import values as encoded
@@ -89,8 +80,7 @@ TOLERANCE: dict[Task, float] = {"number": 0.05, "label": 0.001, "count": 0.001}
 Promise = dict[str, Any]  # ε, δ and neighbours, as estimators and plans take them
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
+class Fitted(NamedTuple):
     """What a method learned: predictions of the tested rows, and the model if it has one."""
 
     predicted: FloatArray
@@ -111,32 +101,28 @@ def fit(
         warnings.simplefilter("ignore", NotPrivateWarning)
         if method == MEAN:
             return _private_mean(crowd, rows, promise, seed)
-        if method in (SEND, TWO):
-            return _one_send(method, crowd, rows, promise, seed)
-        if method in (HOLDER, ONE, INPUT):
-            return _held(method, crowd, rows, promise, seed)
-        return _rival(method, crowd, rows, promise, seed)
+        if method not in (HOLDER, SEND, TWO, ONE, INPUT):
+            return _rival(method, crowd, rows, promise, seed)
+        learn = _one_send if method in (SEND, TWO) else _held
+        model = learn(method, crowd, rows, promise, seed)
+    if crowd.task == "label":
+        return Fitted(np.asarray(model.predict_proba(crowd.tested.X))[:, 1], model)
+    return Fitted(np.asarray(model.predict(crowd.tested.X), dtype=float), model)
 
 
-def _held(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
+def _held(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Any:
     terms: dict[str, Any] = {**promise, "bounds": crowd.schema, "random_state": seed}
     if method == ONE:
         terms["waves"] = 1
     if crowd.task == "count" and method == HOLDER:
         terms["family"] = "poisson"
-    by_record = method == INPUT
-    model: Any
-    if crowd.task == "label":
-        model = (InputPerturbationClassifier if by_record else MomentPerturbationClassifier)(
-            **terms
-        )
-        model.fit(rows.X, rows.y)
-        return Fitted(model.predict_proba(crowd.tested.X)[:, 1], model)
-    model = (InputPerturbationRegressor if by_record else MomentPerturbationRegressor)(**terms)
-    return Fitted(model.fit(rows.X, rows.y).predict(crowd.tested.X), model)
+    mechanism = "Input" if method == INPUT else "Moment"
+    kind = "Classifier" if crowd.task == "label" else "Regressor"
+    family = getattr(estimators, f"{mechanism}Perturbation{kind}")
+    return family(**terms).fit(rows.X, rows.y)
 
 
-def _one_send(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
+def _one_send(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) -> Any:
     """Sent to one database all people are honest, and the noise is that of everybody together; two
     find the same sums, but by default their noise suffices if a tenth of the people collude.
     """
@@ -145,10 +131,7 @@ def _one_send(method: str, crowd: People, rows: Rows, promise: Promise, seed: in
     plan = Plan.propose(crowd.schema, counts=crowd.task == "count", **terms)
     table = {str(name): np.asarray(column) for name, column in rows.X.items()}
     values = encoded(crowd.schema, {**table, crowd.schema.target.name: rows.y})
-    model = fit_in_waves(plan, values, np.random.default_rng(seed)).model
-    if crowd.task == "label":
-        return Fitted(np.asarray(model.predict_proba(crowd.tested.X))[:, 1], model)
-    return Fitted(np.asarray(model.predict(crowd.tested.X), dtype=float), model)
+    return fit_in_waves(plan, values, np.random.default_rng(seed)).model
 
 
 def _private_mean(crowd: People, rows: Rows, promise: Promise, seed: int) -> Fitted:
@@ -228,7 +211,7 @@ def best_fit(task: Task, x: FloatArray, y: AnyArray) -> FloatArray:
     found[0] = math.log(y.mean() / (1 - y.mean())) if task == "label" else math.log(y.mean())
     for _ in range(50):  # Newton's steps, halved while the likelihood falls
         score = x @ found
-        rate = _curve(task, score)
+        rate = curve(task, score)
         weight = rate * (1 - rate) if task == "label" else rate
         step = np.linalg.lstsq((x * weight[:, None]).T @ x, x.T @ (y - rate), rcond=None)[0]
         before, move, share = _deviance(task, score, y), x @ step, 1.0
@@ -240,7 +223,8 @@ def best_fit(task: Task, x: FloatArray, y: AnyArray) -> FloatArray:
     return found
 
 
-def _curve(task: Task, score: FloatArray) -> FloatArray:
+def curve(task: Task, score: FloatArray) -> FloatArray:
+    """The probability of a label, or the rate of a count, at a score."""
     return np.asarray(expit(score) if task == "label" else np.exp(np.minimum(score, 50)))
 
 
@@ -274,7 +258,7 @@ def floor_of(crowd: People) -> Floor:
     """Fit the tested rows themselves."""
     y, x = crowd.tested.y, _tested_design(crowd)
     score = x @ best_fit(crowd.task, x, y)
-    predicted = score if crowd.task == "number" else _curve(crowd.task, score)
+    predicted = score if crowd.task == "number" else curve(crowd.task, score)
     right = float(np.mean((predicted > 0.5) == y)) if crowd.task == "label" else math.nan
     return Floor(loss_of(crowd.task, predicted, y), float(np.var(y)), right)
 

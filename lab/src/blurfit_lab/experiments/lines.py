@@ -50,13 +50,7 @@ def run(
 ) -> None:
     """Compute the lines that `out` lacks; a method's own refusal is a line, too.
 
-    Args:
-        task: a word for every line.
-        wanted: cells and seeds, in the order in which they are computed.
-        methods: of each of these.
-        out: the file of JSON lines.
-        prepare: draws what all methods of a cell and a seed have in common.
-        tell: is told how much of how much is done.
+    `prepare` draws what all methods of a cell and a seed have in common.
     """
     done = {tuple(line[key] for key in KEY) for line in mended(out)}
     with out.open("a", encoding="utf-8") as file, threadpool_limits(limits=1):

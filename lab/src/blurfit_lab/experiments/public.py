@@ -1,10 +1,9 @@
 """Public features on real data: exact models from Σyx, and a local promise worth having.
 
-`blurfit-lab public --draws 20` finds the American Community Survey by BLURFIT_DATA, and prints its
-tables. `--goals` runs the cells alone that a goal is about. Every draw is written down as it is
-made, with a seed of its own: a run that is stopped goes on where it was. Contributors, 40,000
-public rows and the tested rows are different people; where public rows are refused, the model is
-fitted without them.
+The American Community Survey is found by BLURFIT_DATA. Every draw is written down as it is made,
+with a seed of its own: a run that is stopped goes on where it was. Contributors, 40,000 public rows
+and the tested rows are different people; where public rows are refused, the model is fitted without
+them.
 
 * `local`: incomes, every submission (ε_l, 10⁻⁶)-private; how far the model goes on the way from a
   constant to least squares without privacy, with public rows and without.
