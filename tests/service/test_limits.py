@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.errors import InvalidValueError
-from blurfit.messages.submissions import OVERHEAD, Submission, Submissions
+from blurfit.messages.submissions import OVERHEAD, Submissions
 from blurfit.protocol import tokens
 from blurfit.protocol.http import BINARY, JSON, OCTETS
 from blurfit.protocol.problems import RequestError
@@ -148,34 +147,6 @@ def test_what_costs_more_than_a_bucket_holds_waits_and_does_not_exceed_the_rate(
             times.append(second)
     assert times[0] == 0
     assert 8 <= len(times) <= 11, "1000 each, so one in a hundred seconds"
-
-
-def test_small_rows_in_json_pass_at_any_rate_and_keep_it() -> None:
-    """They cost more than their bytes: what that is shows once they are read, and is not refused.
-
-    Each try pays for the request and the bytes; the rest is charged to whoever comes next.
-    """
-    clock = Clock()
-    limiter = Limiter(rate=1, burst=10, clock=clock)
-    rows, size = 2000, 2000 * 200  # 24.4 requests by their bytes, 40 by their number
-    times = []
-    for second in range(0, 1000, 5):
-        clock.now = float(second)
-        if not limiter.allows("a"):
-            continue
-        with Allowance(limiter=limiter).reserve("a", "") as held, suppress(RequestError):
-            held.pay(cost_of(size, json=True))
-            held.owe(cost_of(size, rows, json=True))
-            times.append(second)
-    assert times[0] == 0
-    assert 1000 / 40 - 2 <= len(times) <= 1000 / 40 + 1
-
-
-def test_names_and_fingerprint_alone_cost_half_of_a_row_in_json() -> None:
-    """`Reserve.owe` rests on it."""
-    least = Submission("0" * 32, "0" * 64, np.zeros(1)).to_json()
-    assert 100 * len(least) > JSON_OF_A_REQUEST
-    assert JSON_OF_A_REQUEST / len(least) <= 2 * ROWS_OF_A_REQUEST
 
 
 def test_a_full_bucket_is_enough_for_any_json() -> None:

@@ -1,7 +1,6 @@
 """In a thread, in one process or in several: it ends in time, and logs a line for each event."""
 
 import asyncio
-import io
 import json
 import logging
 import logging.config
@@ -48,21 +47,6 @@ def test_it_answers_for_as_long_as_the_block_lasts(tmp_path) -> None:
         assert "server" not in answer.headers, "nobody needs to know"
     with pytest.raises(httpx.TransportError):
         httpx.get(f"{url}/healthz", trust_env=False, verify=False, timeout=300)
-
-
-def test_whoever_serves_keeps_the_handlers_of_logs_that_were_there() -> None:
-    class Owner(logging.StreamHandler):
-        """Closes its stream when it is closed, as some libraries' do."""
-
-        def close(self) -> None:
-            self.stream.close()
-            super().close()
-
-    handler = Owner(io.StringIO())
-    with Store() as store:
-        configured(Service(store))
-    assert not handler.stream.closed
-    handler.close()
 
 
 def computing(*arguments: str) -> None:

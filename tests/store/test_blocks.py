@@ -1,7 +1,7 @@
 """Identifiers as sets, rows in blocks, and halves of those who came."""
 
-import threading
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from blurfit.store.blocks import MANY
 from support import stores
 from support.lying import climbing
 from support.sharing import identifier_of, opened, propose, send
-from support.stores import PEOPLE, totals_of
+from support.stores import PEOPLE, at_once, totals_of
 
 # ---- identifiers
 
@@ -128,21 +128,7 @@ def test_two_services_put_blocks_together_at_once(agreement, place) -> None:
         for one in perturb_table(agreement, people(60)):
             first.add(agreement, one)
         collection = first.collection(agreement.fingerprint)
-        failures: list[BaseException] = []
-
-        def together(store: Store) -> None:
-            try:
-                with store._writing() as connection:
-                    blocks.put_together(connection, collection)
-            except BaseException as error:
-                failures.append(error)
-
-        threads = [threading.Thread(target=together, args=(one,)) for one in (first, second)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failures
+        at_once(*(partial(one.write, blocks.put_together, collection) for one in (first, second)))
         parts = list(first.submissions(agreement.fingerprint))
         assert len(parts) <= 2
         assert first.count(agreement) == sum(len(part) for part in parts) == 60

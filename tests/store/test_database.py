@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -16,7 +17,7 @@ from blurfit import InvalidValueError, StorageError
 from blurfit.store import database
 from blurfit.store.database import Transactions, Turns
 from blurfit.store.store import Store
-from support.stores import propose
+from support.stores import at_once, propose
 
 
 def test_commits_are_durable(place) -> None:
@@ -210,13 +211,7 @@ def test_a_locked_file_is_told_as_a_storage_error(in_memory) -> None:
 def test_memory_has_one_connection_that_threads_take_in_turn() -> None:
     with Transactions(":memory:") as notes:
         notes.write(NOTES.create)
-        threads = [
-            threading.Thread(target=notes.write, args=(note, f"of thread {i}")) for i in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(*(partial(notes.write, note, f"of thread {i}") for i in range(8)))
         assert len(notes.read(all_notes)) == 8
 
 

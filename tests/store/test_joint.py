@@ -21,11 +21,9 @@ from blurfit.errors import (
     BlurfitError,
     ClosedError,
     ConflictError,
-    DateClosedError,
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
-    NotInvitedError,
     NotPublishedError,
     ServiceError,
     WaveClosedError,
@@ -40,7 +38,6 @@ from blurfit.store.joint import Commitment, News, TooFewError, judged
 from blurfit.store.store import Store, backup, restore
 from support.closings import let_pass
 from support.joint_plans import Both, both, joint_plan
-from support.lots import hashes
 from support.sharing import (
     SCHEMA,
     WIDTH,
@@ -227,21 +224,6 @@ def test_shares_are_never_learned_from_alone(two) -> None:
     with pytest.raises(InfeasibleError, match="opened as 'first'"):
         first.close_for_first(first.collection(agreement.fingerprint))
     assert second.status(agreement.fingerprint).state == "collecting"
-
-
-def test_below_the_quorum_the_first_goes_on(place) -> None:
-    agreement = new_agreement()
-    with Store(place) as first, Store() as second:
-        peer = opened(agreement, first, second)
-        send(agreement, first, second, 0, 1)
-        send(agreement, None, second, 2)
-        second.close_collection(agreement.fingerprint)
-        with pytest.raises(TooFewError, match="there are 2"):
-            first.publish_text(agreement.fingerprint, peer)
-        assert first.status(agreement.fingerprint).state == "collecting"
-        send(agreement, first, None, 2)  # who was late on one side alone
-        first.publish_text(agreement.fingerprint, peer)
-        assert counted(second, agreement) == {0, 1, 2}
 
 
 def test_a_second_set_is_refused_for_ever(two) -> None:
@@ -771,25 +753,6 @@ def test_either_may_hold_it(plan) -> None:
     assert plan.status(1).state == "collecting"
 
 
-def test_nobody_is_invited_to_two_waves_at_either() -> None:
-    document = joint_plan(admission="invited")
-    with both(document) as plan:
-        tokens = [
-            hashes(document, 1, FIRST, side) + hashes(document, 2, 52, side)
-            for side in ("one", "other")
-        ]
-        for store, some in zip(plan.stores, tokens, strict=True):
-            store.invite(plan.name, some)
-        given = [some[:FIRST] for some in tokens]
-        assert plan.deliver(plan.shared(FIRST), tokens=given) == [FIRST, FIRST]
-        plan.lead()
-        again = plan.shared(1)
-        for side in (0, 1):
-            (outcome,) = plan.deliver(again, (side,), [some[:1] for some in tokens])
-            assert isinstance(outcome, NotInvitedError)
-        assert plan.deliver(again, tokens=[some[-1:] for some in tokens]) == [1, 1]
-
-
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> None:
     """The original may have summed over a set since; a second one would give people away."""
@@ -1176,24 +1139,6 @@ def work_off(plan: Both, peer: Direct) -> list[BlurfitError]:
         except BlurfitError as error:
             wrong.append(error)
     return wrong
-
-
-def test_its_date_goes_from_wave_to_wave_and_ends_it_at_both(plan) -> None:
-    for store in plan.stores:
-        store.move_date(plan.name, FOREVER)
-    plan.send(FIRST)
-    plan.lead()
-    assert [plan.status(side).closes for side in (0, 1)] == [FOREVER, FOREVER]
-    plan.send(3)
-    assert plan.first.due() == []
-    let_pass(plan.first, plan.name)
-    with pytest.raises(DateClosedError):
-        plan.current()
-    plan.lead()
-    plan.check()
-    assert plan.states() == [["released", "dropped"]] * 2
-    assert plan.status(1).reason == "Its date came after 1 of its 2 waves."
-    assert len({store.model(plan.name) for store in plan.stores}) == 1
 
 
 def test_a_full_wave_is_released_when_the_date_comes_and_none_without_its_quorum() -> None:

@@ -1,6 +1,8 @@
 """From wave to wave: a set is fixed once, learned from beside whoever writes, released once."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
 from support.plans import fill, plan
 from support.sharing import drive, new_agreement, opened, send
-from support.stores import PEOPLE, arrival, propose, totals_of
+from support.stores import PEOPLE, arrival, at_once, propose, totals_of
 
 PLAN = plan("label", waves=2, quorum=60)
 NAME = PLAN.fingerprint
@@ -49,29 +51,15 @@ def test_whoever_comes_while_the_set_is_fixed_comes_too_late(agreement, place) -
     with Store(place) as first, Store(place) as second:
         first.add(agreement, perturb_table(agreement, PEOPLE))
         course = first.course(agreement.fingerprint)
-        late: list[object] = []
-        models: list[str] = []
-        with first._writing() as connection:
-            assert release.fix(connection, course, end=True) is not None
-            threads = [
-                threading.Thread(
-                    target=lambda: late.extend(
-                        second.receive(second.collection(agreement.fingerprint), [new(agreement)])
-                    )
-                ),
-                threading.Thread(
-                    target=lambda: models.append(second.publish_text(agreement.fingerprint))
-                ),
-            ]
-            for thread in threads:
-                thread.start()
-            threads[0].join(0.2)
-            assert not late
-            assert not models
-        for thread in threads:
-            thread.join()
-        assert isinstance(late[0], ClosedError)
-        assert models == [first.publish_text(agreement.fingerprint)], "whoever continues finds it"
+        wave = second.collection(agreement.fingerprint)
+        with ThreadPoolExecutor(2) as others:
+            with first._writing() as connection:
+                assert release.fix(connection, course, end=True) is not None
+                late = others.submit(second.receive, wave, [new(agreement)])
+                model = others.submit(second.publish_text, agreement.fingerprint)
+                assert not wait([late, model], timeout=0.2).done
+            assert isinstance(late.result()[0], ClosedError)
+            assert model.result() == first.publish_text(agreement.fingerprint)
         assert first.count(agreement) == 40
 
 
@@ -145,26 +133,17 @@ def test_of_two_publishers_who_learn_at_once_the_first_to_be_done_is_kept(
 ) -> None:
     """With noise of the database's own too: it is drawn with the set, so both find the same."""
     agreement = propose(database_noise=True)
-    both, found, outcome = threading.Barrier(2), [], release.outcome_of
+    both, outcome = threading.Barrier(2), release.outcome_of
 
-    def wait(*given, **named):
+    def learned(*given, **named):
         both.wait(60)  # each has added up, and neither has written
         return outcome(*given, **named)
 
-    monkeypatch.setattr(release, "outcome_of", wait)
+    monkeypatch.setattr(release, "outcome_of", learned)
     with Store(place) as first, Store(place) as second:
         first.add(agreement, perturb_table(agreement, PEOPLE))
-
-        def ask(store: Store) -> None:
-            found.append(store.publish_text(agreement.fingerprint))
-
-        threads = [threading.Thread(target=ask, args=(one,)) for one in (first, second)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(found) == 2
-        assert set(found) == {first.model(agreement.fingerprint)}
+        asking = (partial(one.publish_text, agreement.fingerprint) for one in (first, second))
+        assert at_once(*asking) == [first.model(agreement.fingerprint)] * 2
 
 
 def test_sums_alone_are_what_publishing_gives_where_there_is_no_model() -> None:
@@ -332,18 +311,6 @@ def test_below_its_quorum_a_wave_goes_on(store) -> None:
     assert store.status(PLAN.first().fingerprint).state == "collecting"
     assert store.releases(NAME) == []
     assert store.due() == []
-
-
-def test_two_who_advance_at_once_open_one_wave(store) -> None:
-    store.open(PLAN)
-    fill(store, PLAN.first(), 0, FIRST)
-    both = [threading.Thread(target=store.advance, args=(NAME,)) for _ in range(2)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join()
-    states = [one.state for one in store.status(NAME).waves]
-    assert states == ["released", "collecting"]
 
 
 def test_ended_early_with_the_best_model_so_far(store) -> None:

@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,26 +16,15 @@ from blurfit.protocol import tokens
 from blurfit.store.store import RIGHTS, Bearer, Store, backup, mark_restored, restore
 from support.plans import fill, plan
 from support.sharing import drive, new_agreement
-from support.stores import PEOPLE, propose
+from support.stores import PEOPLE, at_once, propose
 
 # ---- tokens
 
 
 def test_one_token_of_two(place) -> None:
-    made: list[bool] = []
     with Store(place) as first, Store(place) as second:
-        threads = [
-            threading.Thread(
-                target=lambda store=store, token=token: made.append(
-                    store.appoint(tokens.hashed(token))
-                )
-            )
-            for store, token in ((first, "one"), (second, "two"))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        pairs = ((first, "one"), (second, "two"))
+        made = at_once(*(partial(store.appoint, tokens.hashed(token)) for store, token in pairs))
         assert sorted(made) == [False, True]
         assert first.administrator() == second.administrator() is not None
         assert first.administrator() in (tokens.hashed("one"), tokens.hashed("two"))

@@ -1,9 +1,11 @@
 """Stores of both kinds: a SQLite file, and a database on a real PostgreSQL server."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,6 +73,12 @@ def propose(**changes) -> Agreement:
 def arrival(table: Submissions, invitations: Sequence[bytes] = ()) -> Arrival:
     """Some submissions as a request brings them."""
     return Arrival(table.rows(table.layout).data, invitations)
+
+
+def at_once(*works: Callable[[], Any]) -> list[Any]:
+    """Do each of these in a thread of its own; what each returns, or the first error."""
+    with ThreadPoolExecutor(len(works)) as everyone:
+        return [one.result() for one in [everyone.submit(work) for work in works]]
 
 
 def totals_of(agreement: Agreement, *tables: Submissions) -> Totals:

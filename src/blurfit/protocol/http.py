@@ -57,11 +57,7 @@ MOST_SUBMISSIONS = 10_000  # in one request
 
 
 def is_old(path: str) -> bool:
-    """Tell whether a path had a meaning in version 1 that it has no more.
-
-    >>> is_old("/plans/1f"), is_old("/collections/1f/shares/sum"), is_old("/collections/1f")
-    (True, True, False)
-    """
+    """Tell whether a path had a meaning in version 1 that it has no more."""
     place = "/" + path[1:].partition("/")[0]
     return place in OLD_PLACES or (place == COLLECTIONS and OLD_SHARES in path)
 
@@ -97,11 +93,7 @@ def path_of(fingerprint: str) -> str:
 
 
 def media_type(header: str) -> str:
-    """Return the media type that a Content-Type header names, without its parameters.
-
-    >>> media_type("Application/JSON; charset=utf-8")
-    'application/json'
-    """
+    """Return the media type that a Content-Type header names, without its parameters."""
     return header.partition(";")[0].strip().lower()
 
 
@@ -254,11 +246,7 @@ def decoded(answer: bytes) -> Any:
 
 
 def texts_in(answer: bytes) -> list[bytes]:
-    """Return the members of a list in JSON, each as the bytes that were sent.
-
-    >>> texts_in(b'[{"b":1.0},{"a":2}]')
-    [b'{"b":1.0}', b'{"a":2}']
-    """
+    """Return the members of a list in JSON, each as the bytes that were sent."""
     try:
         return [bytes(one) for one in msgspec.json.decode(answer, type=list[msgspec.Raw])]
     except (msgspec.MsgspecError, UnicodeError) as error:

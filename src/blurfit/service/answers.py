@@ -34,16 +34,17 @@ import hashlib
 import json
 import logging
 import mmap
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client import generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -112,7 +113,6 @@ class Metrics:
     workers: int = 1
     worker: int = 0  # which of them counts here
     _counts: "memoryview[int]" = field(init=False, repr=False)
-    _exact: bool = field(default=False, init=False, repr=False)
 
     MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -129,8 +129,8 @@ class Metrics:
         """Count a request that was refused."""
         self._add(kind, 1)
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the counters, summed over all workers, as Prometheus's library asks for them."""
+    def text(self, statuses: list[Status], *, exact: bool) -> bytes:
+        """Return everything in Prometheus's text format, rounded unless exact."""
         submissions = CounterMetricFamily(
             "blurfit_submissions",
             "Submissions that are on disk, by whether they had been there before",
@@ -139,36 +139,27 @@ class Metrics:
         refusals = CounterMetricFamily(
             "blurfit_refusals", "Requests that were refused, by kind", labels=["kind"]
         )
+        come = GaugeMetricFamily(
+            "blurfit_collection_submissions",
+            "Submissions in a collection",
+            labels=["fingerprint", "state"],
+        )
+        quorums = GaugeMetricFamily(
+            "blurfit_collection_quorum",
+            "Submissions that a collection needs",
+            labels=["fingerprint"],
+        )
         for name in ACCEPTED:
             count = self._sum(name)
-            submissions.add_metric([name], count if self._exact else shown(count, count + 1))
+            submissions.add_metric([name], count if exact else shown(count, count + 1))
         for name in REFUSED:
             if refused := self._sum(name):
                 refusals.add_metric([name], refused)
-        yield submissions
-        yield refusals
-
-    def text(self, statuses: list[Status], *, exact: bool) -> bytes:
-        """Return everything in Prometheus's text format, rounded unless exact."""
-        self._exact = exact
-        registry = CollectorRegistry()
-        registry.register(self)
-        count = Gauge(
-            "blurfit_collection_submissions",
-            "Submissions in a collection",
-            ["fingerprint", "state"],
-            registry=registry,
-        )
-        quorum = Gauge(
-            "blurfit_collection_quorum",
-            "Submissions that a collection needs",
-            ["fingerprint"],
-            registry=registry,
-        )
         for one in statuses if exact else map(for_strangers, statuses):
-            count.labels(one.fingerprint, one.state).set(one.count)
-            quorum.labels(one.fingerprint).set(one.quorum)
-        return generate_latest(registry)
+            come.add_metric([one.fingerprint, one.state], one.count)
+            quorums.add_metric([one.fingerprint], one.quorum)
+        families: Any = SimpleNamespace(collect=lambda: [submissions, refusals, come, quorums])
+        return generate_latest(families)
 
     def _add(self, name: str, count: int) -> None:
         self._counts[self.worker * len(_PLACES) + _PLACES[name]] += count

@@ -24,15 +24,7 @@ For each wave of a course, be they one or many::
 
 Every arrow is one transaction at whoever writes something down, and may be repeated: it finds what
 was written, and gives the same answer. Killed within one, it never happened; killed between two,
-either database goes on where it was:
-
-| at the first, wave k | at the second, wave k | then |
-| --- | --- | --- |
-| collects | collects | it begins |
-| collects | fixed | asking again changes nothing; it goes on to fix C |
-| C is written down | fixed, or C is written down | C is sent again, for the same sum |
-| released | C is written down | the release is told again |
-| released | released | nothing is missing |
+either database goes on where it was: C is sent again for the same sum, and a release is told again.
 
 **One wave, one set, one sum.** Two sums over sets that differ in one person differ by that person's
 blurred record. So each database commits to one set for each wave: it writes the set's digest down,

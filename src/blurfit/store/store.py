@@ -225,7 +225,11 @@ class Copied:
 
 def backup(place: str | Path, out: Path) -> Copied:
     """Copy an SQLite store at one moment, check it, and put it at `out`, which must be new."""
-    source = _file_of(place)
+    if (source := file_of(place)) is None:
+        raise InvalidValueError(
+            f"Expected a store in SQLite, and {str(place)!r} is not one. Back up PostgreSQL with "
+            "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`."
+        )
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
             with connection:
@@ -240,7 +244,7 @@ def backup(place: str | Path, out: Path) -> Copied:
 
 
 def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
-    """A store at `out`, which must be new, from a backup; see above for what is closed in it."""
+    """Make a store at `out`, which must be new, from a backup; see above for what is closed."""
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
             if _setting(connection, _MARK) is None:
@@ -271,7 +275,7 @@ def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[st
 
 
 def refuse_backup(connection: Connection, place: str) -> None:
-    """A backup is not a store: nothing may be collected or published in it."""
+    """Refuse to open a backup, in which nothing may be collected or published."""
     query = sa.select(database.settings.c.value).where(database.settings.c.name == _MARK)
     if connection.scalar(query) is not None:
         raise InvalidValueError(
@@ -304,7 +308,7 @@ def _may_go_on(connection: Connection, course: Course) -> bool:
 
 
 def _checked(part: Path) -> Copied:
-    """SQLite finds nothing wrong, and each collection's sums have their checksums."""
+    """Refuse a copy with which SQLite finds something wrong, or sums without their checksums."""
     with closing(_opened(part)) as connection:
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
     if verdict != "ok":
@@ -323,25 +327,20 @@ def _counted(connection: Connection) -> Copied:
 
 @contextmanager
 def _unfinished(out: Path) -> Iterator[Path]:
-    """A file beside `out`, for its owner alone, that takes its name when all went well."""
+    """Yield a file beside `out`, for its owner alone, that takes its name when all went well."""
     if out.exists():
         raise InvalidValueError(f"Expected {str(out)!r} to be new: nothing is overwritten.")
     try:
         with private_files.replacing(out) as part:
             try:
                 yield part  # `VACUUM INTO` takes an empty file
-                _leave_log(part)
+                with closing(_opened(part)) as connection:  # all of it into the one file
+                    connection.execute("PRAGMA journal_mode = DELETE")
             finally:
                 for log in ("-wal", "-shm", "-journal"):
                     Path(f"{part}{log}").unlink(missing_ok=True)
     except sqlite3.Error as error:
         raise StorageError(f"The copy could not be made: {error}.") from error
-
-
-def _leave_log(part: Path) -> None:
-    """Everything into the one file, so that it can be moved by itself."""
-    with closing(_opened(part)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -392,12 +391,3 @@ def _setting(connection: sqlite3.Connection, name: str) -> bytes | None:
     except sqlite3.OperationalError:  # no such table
         return None
     return None if row is None else bytes(row[0])
-
-
-def _file_of(place: str | Path) -> Path:
-    if (found := file_of(place)) is None:
-        raise InvalidValueError(
-            f"Expected a store in SQLite, and {str(place)!r} is not one. Back up PostgreSQL with "
-            "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`."
-        )
-    return found
