@@ -8,8 +8,9 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.groups import decomposed, fit_groups
 from blurfit.learning.inference import infer
 from blurfit.model.groups import ByGroup
-from blurfit.model.release import learn, moments_of
+from blurfit.model.release import moments_of
 from blurfit.simulation.sampler import exact_totals, sampler_for
+from support.joint_release import drawn
 
 SCHEMA = Schema(
     [
@@ -50,9 +51,7 @@ def people(count: int, seed: int, diverse: float = 0.1) -> dict[str, np.ndarray]
 
 def released(seed: int, epsilon: float = 1.0, count: int = 8192, **terms: object):
     records = people(count, seed)
-    agreement = Agreement.propose(SCHEMA, epsilon=epsilon, **PROMISE, **terms)
-    totals = sampler_for(agreement, exact_totals(agreement, records))
-    return moments_of(agreement, totals.draw(np.random.default_rng(seed))), records
+    return drawn(SCHEMA, records, seed, epsilon=epsilon, **PROMISE, **terms), records
 
 
 def least_squares(records: dict[str, np.ndarray], chosen: np.ndarray) -> np.ndarray:
@@ -210,23 +209,20 @@ def test_what_cannot_be_asked_is_refused_with_a_remedy() -> None:
     ):
         with pytest.raises(InvalidValueError, match=words):
             ask()
-    plain = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=300)
-    exact = exact_totals(plain, people(300, 9))
     with pytest.raises(InfeasibleError, match="groups='region'"):
-        moments_of(plain, sampler_for(plain, exact).draw(np.random.default_rng(0))).by_group()
+        drawn(SCHEMA, people(300, 9), 0).by_group()
 
 
 def test_a_number_by_groups_needs_no_other_question() -> None:
     generator = np.random.default_rng(1)
     schema = Schema([Categorical("k", ["a", "b"])], Numeric("y", 0, 1))
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=2000, groups="k")
     k, y = generator.integers(0, 2, 2000), generator.random(2000)
     table = {"k": np.array(["a", "b"])[k], "y": (y + k) / 2}
-    totals = sampler_for(agreement, exact_totals(agreement, table)).draw(generator)
-    found = moments_of(agreement, totals).by_group().mean("y").to_frame()
+    moments = drawn(schema, table, generator, groups="k")
+    found = moments.by_group().mean("y").to_frame()
     assert (abs(found["estimate"] - [0.25, 0.75]) < 4 * found["standard_error"]).all()
     assert found["standard_error"].max() < 0.02
-    assert learn(agreement, totals).features == ()
+    assert moments.fit().features == ()
 
 
 # ---- tables and means of a release with weights are those of the weighted people
@@ -247,11 +243,7 @@ def weighted(epsilon: float) -> tuple[PublishedMoments, dict[str, np.ndarray], n
         "x": x,
         "y": 0.1 + 0.2 * r + 0.3 * x,
     }
-    agreement = Agreement.propose(
-        SURVEY, epsilon=epsilon, delta=1e-6, quorum=6000, weighting="r", factors=FACTORS
-    )
-    sampler = sampler_for(agreement, exact_totals(agreement, people))
-    found = moments_of(agreement, sampler.draw(np.random.default_rng(2)))
+    found = drawn(SURVEY, people, 2, epsilon=epsilon, weighting="r", factors=FACTORS)
     return PublishedMoments.from_json(found.to_json()), people, np.array([*FACTORS.values()])[r]
 
 

@@ -7,8 +7,8 @@ from markdown_it import MarkdownIt
 
 from blurfit import Agreement, Binary, Categorical, Numeric, PublishedMoments, Schema, Wording
 from blurfit.model.summary import number, plain, probability
-from blurfit.simulation.sampler import exact_totals, sampler_for
-from support.joint_release import release
+from blurfit.simulation.sampler import exact_totals
+from support.joint_release import drawn, release
 
 MOMENTS = release(20_000)
 
@@ -27,13 +27,8 @@ def test_html_and_markdown_say_the_same_and_take_no_orders_from_names() -> None:
         [Numeric("<b>age</b>", 0, 100), Binary("![x](http://example.org/x.png)")],
         Numeric("a|b", 0, 1),
     )
-    from blurfit import Agreement
-    from blurfit.learning.sums import Totals
-    from blurfit.model.release import moments_of
-
     agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=100)
-    moments = moments_of(agreement, Totals(100, [0.0] * agreement.width, agreement.fingerprint))
-    summary = moments.fit().summary()
+    summary = PublishedMoments(agreement, 100, np.zeros(agreement.width)).fit().summary()
     assert "<b>" not in summary.to_html()
     assert "![x](" not in summary.to_markdown()
     assert "\\!\\[x\\]" in summary.to_markdown()
@@ -122,9 +117,7 @@ def test_a_level_of_which_nothing_can_be_said_is_left_out_of_the_picture_alone()
     rng = np.random.default_rng(2)
     age, lives = rng.uniform(18, 90, 4000), rng.choice(["a", "b"], 4000)
     people = {"age": age, "home": lives, "income": 0.5 * age + 20 * (lives == "b")}
-    agreement = Agreement.propose(schema, epsilon=20, delta=1e-6, quorum=4000)
-    totals = sampler_for(agreement, exact_totals(agreement, people)).draw(rng)
-    exact_model = PublishedMoments(agreement, totals.count, totals.sums).fit()
+    exact_model = drawn(schema, people, rng, epsilon=20).fit()
     axes = exact_model.plot()
     assert [text.get_text() for text in axes.get_yticklabels()] == ["age", "Home: a house"]
     assert len(axes.lines[0].get_xdata()) == 2

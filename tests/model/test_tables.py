@@ -5,11 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from blurfit import Agreement, Bands, Binary, Categorical, Cross, Numeric, Schema
+from blurfit import Bands, Binary, Categorical, Cross, Numeric, Schema
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import exact_totals, sampler_for
-from support.joint_release import people, release
+from support.joint_release import drawn, people, release
 
 MOMENTS = release()
 PEOPLE = people(20_000, 0)  # those of the release
@@ -65,13 +63,11 @@ def test_everything_at_once_prints_draws_and_becomes_a_frame(tmp_path) -> None:
 
 def test_an_odds_ratio_has_an_interval_of_its_logarithm() -> None:
     schema = Schema([Binary("smokes"), Categorical("kind", ["a", "b", "c"])], Binary("ill"))
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=20_000)
     generator = np.random.default_rng(1)
     smokes = generator.random(20_000) < 0.4
     ill = generator.random(20_000) < np.where(smokes, 0.3, 0.1)
     rows = {"smokes": smokes, "ill": ill, "kind": generator.choice(list("abc"), 20_000)}
-    drawn = sampler_for(agreement, exact_totals(agreement, rows)).draw(np.random.default_rng(2))
-    moments = moments_of(agreement, drawn)
+    moments = drawn(schema, rows, 2)
     found = moments.odds_ratio("smokes", "ill").to_dict()
     truth = (0.3 / 0.7) / (0.1 / 0.9)
     assert found["lower"][0] < truth < found["upper"][0]
@@ -80,11 +76,11 @@ def test_an_odds_ratio_has_an_interval_of_its_logarithm() -> None:
     with pytest.raises(InvalidValueError, match="two levels of 'kind'"):
         moments.odds_ratio("kind", "ill")
     moments.odds_ratio("kind", "ill", levels=("a", "c"))
-    drawn = moments.synthesise(500, seed=1)
-    assert set(drawn) == {"smokes", "kind", "ill"}
-    assert set(drawn["smokes"]) == {"yes", "no"}
-    assert drawn.equals(moments.synthesise(500, seed=1))
-    assert "no standard errors" in drawn.attrs["warning"]
+    made_up = moments.synthesise(500, seed=1)
+    assert set(made_up) == {"smokes", "kind", "ill"}
+    assert set(made_up["smokes"]) == {"yes", "no"}
+    assert made_up.equals(moments.synthesise(500, seed=1))
+    assert "no standard errors" in made_up.attrs["warning"]
 
 
 def test_those_who_do_not_say_are_a_level_and_count_in_no_mean() -> None:
@@ -92,7 +88,6 @@ def test_those_who_do_not_say_are_a_level_and_count_in_no_mean() -> None:
         [Numeric("age", 0, 100, optional=True), Binary("owns", optional=True), Binary("east")],
         Numeric("pay", 0, 10),
     )
-    agreement = Agreement.propose(schema, epsilon=4, delta=1e-6, quorum=30_000)
     generator = np.random.default_rng(3)
     east = generator.random(30_000) < 0.5
     age = generator.uniform(20, 60, 30_000).astype(object)
@@ -100,8 +95,7 @@ def test_those_who_do_not_say_are_a_level_and_count_in_no_mean() -> None:
     pay = generator.uniform(0, 10, 30_000)
     age[::3], owns[::4] = None, None
     rows = {"age": age, "owns": owns, "east": east, "pay": pay}
-    drawn = sampler_for(agreement, exact_totals(agreement, rows)).draw(np.random.default_rng(4))
-    moments = moments_of(agreement, drawn)
+    moments = drawn(schema, rows, 4, epsilon=4)
     said = np.array([one is not None for one in age])
     ages = np.array([float(one or 0) for one in age])
     truth = [ages[said & (east == where)].mean() for where in (True, False)]
@@ -120,10 +114,7 @@ def test_a_known_population_takes_the_bias_of_who_took_part_away(tmp_path) -> No
     generator = np.random.default_rng(6)
     keep = generator.random(60_000) < np.where(everybody["married"] == 1, 0.8, 0.2)
     answered = {name: column[keep] for name, column in everybody.items()}
-    count = int(keep.sum())
-    agreement = Agreement.propose(MOMENTS.agreement.schema, epsilon=1, delta=1e-6, quorum=count)
-    drawn = sampler_for(agreement, exact_totals(agreement, answered)).draw(generator)
-    moments = moments_of(agreement, drawn)
+    moments = drawn(MOMENTS.agreement.schema, answered, generator)
     truth = everybody["income"].mean()
     plain = moments.mean("income").to_dict()
     assert plain["lower"][0] > truth  # the married earn more
@@ -163,13 +154,11 @@ def test_quantiles_come_from_bands_and_interactions_from_crossings() -> None:
         ],
         Numeric("pay", 0, 20),
     )
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=30_000)
     generator = np.random.default_rng(8)
     east, kind = generator.random(30_000) < 0.5, generator.choice(["a", "b"], 30_000)
     pay = generator.gamma(4, 1 + 0.3 * east * (kind == "a"), 30_000)
     rows = {"east": east, "kind": kind, "pay": np.clip(pay, 0, 20)}
-    drawn = sampler_for(agreement, exact_totals(agreement, rows)).draw(np.random.default_rng(9))
-    moments = moments_of(agreement, drawn)
+    moments = drawn(schema, rows, 9)
     found = moments.quantile("pay", 0.5, by="east").to_dict()
     for place, where in enumerate((True, False)):
         assert found["lower"][place] < np.median(pay[east == where]) < found["upper"][place]

@@ -1,11 +1,13 @@
 """Formulas over a release: columns and sums of columns, and nothing that would need records."""
 
+import numpy as np
 import pytest
 
 from blurfit import Binary, Categorical, Cross, Curve, Numeric, Schema
 from blurfit.errors import InvalidValueError
-from blurfit.schema.formulas import Formula, parsed
-from support.joint_release import SCHEMA
+from blurfit.schema.formulas import Formula, parsed, units
+from blurfit.schema.schema import joint_form, kind_of, values
+from support.joint_release import SCHEMA as WORKERS
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,7 @@ from support.joint_release import SCHEMA
     ],
 )
 def test_what_can_be_asked(text, expected) -> None:
-    assert parsed(text, SCHEMA) == expected
+    assert parsed(text, WORKERS) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_what_can_be_asked(text, expected) -> None:
 )
 def test_what_cannot(text, words) -> None:
     with pytest.raises(InvalidValueError, match=words):
-        parsed(text, SCHEMA)
+        parsed(text, WORKERS)
 
 
 def test_a_source_is_no_column() -> None:
@@ -61,4 +63,98 @@ def test_a_source_is_no_column() -> None:
 
 def test_only_agreed_targets() -> None:
     with pytest.raises(InvalidValueError, match="'age' to be one of 'income'"):
-        parsed("age ~ income", SCHEMA, ["income"])
+        parsed("age ~ income", WORKERS, ["income"])
+
+
+SCHEMA = Schema(
+    features=[
+        Numeric("age", 20, 60),
+        Binary("married"),
+        Categorical("region", ["north", "south", "west"]),
+    ],
+    target=Numeric("income", 0, 1000),
+)
+PEOPLE = {
+    "age": [20, 40, 55],
+    "married": [True, False, True],
+    "region": ["south", "north", "west"],
+    "income": [100, 500, 900],
+}
+
+
+def test_every_question_has_its_columns() -> None:
+    assert [one.name for one in SCHEMA.questions] == ["age", "married", "region", "income"]
+    assert [kind_of(one) for one in SCHEMA.questions] == ["numeric", "sign", 3, "numeric"]
+    assert SCHEMA.question("region").columns == ("region=north", "region=south", "region=west")
+    v = values(SCHEMA, PEOPLE)
+    assert v.tolist() == [
+        [-1, 1, 0, 1, 0, -0.8],
+        [0, -1, 1, 0, 0, 0],
+        [0.75, 1, 0, 0, 1, pytest.approx(0.8)],
+    ]
+    assert values(SCHEMA, {name: column[0] for name, column in PEOPLE.items()}).shape == (6,)
+    assert values(SCHEMA, PEOPLE, ["region", "age"]).shape == (3, 4)
+
+
+def test_a_label_is_a_sign_and_a_categorical_target_has_classes() -> None:
+    label = Schema([Numeric("age", 0, 1)], Numeric("income", 0, 10).above(5))
+    assert joint_form(label.questions, 1.0, [0.5, 0.5]).columns[1].kind == "sign"
+    classes = Schema([Numeric("age", 0, 1)], Categorical("party", ["a", "b", "c"]))
+    form = joint_form(classes.questions, 1.0, [0.5, 0.5])
+    assert [column.group for column in form.columns] == [None, "party", "party", "party"]
+
+
+def test_weights_are_one_for_each_question() -> None:
+    with pytest.raises(InvalidValueError, match="4 weights, one for each of"):
+        joint_form(SCHEMA.questions, 1.0, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("reference", [None, "west"])
+def test_units_predict_what_the_weights_predict(reference) -> None:
+    """The affine map, against predictions: every record, every level."""
+    generator = np.random.default_rng(4)
+    weights = generator.normal(size=6)
+    features = ["age", "married", "region"]
+    told = units(
+        SCHEMA, "income", features, references={"region": reference} if reference else None
+    )
+    intercept, *effects = told.apply(weights)
+    effect = dict(zip(told.names[1:], effects, strict=True))
+    left_out = f"region={reference or 'north'}"
+    assert left_out not in effect
+    assert told.places == ((0, 1, 2, 3, 4) if reference else (0, 1, 2, 4, 5))
+    assert told.without(["age"]).places == told.places[:1] + told.places[2:]
+    for age, married, region in [(20, 1, "north"), (33, 0, "south"), (60, 1, "west")]:
+        record = {"age": age, "married": bool(married), "region": region}
+        score = weights[0] + values(SCHEMA, record, features) @ weights[1:]
+        expected = 500 + 500 * score
+        said = intercept + effect["age"] * age + effect["married"] * married
+        assert said + effect.get(f"region={region}", 0.0) == pytest.approx(expected)
+
+
+def test_covariances_follow_the_units() -> None:
+    told = units(SCHEMA, "income", ["age"])
+    assert told.scale == pytest.approx(1 / 500)
+    assert told.matrix @ [0, 1] == pytest.approx([500 * -2, 500 / 20])
+
+
+def test_a_labels_units_are_probabilities_or_log_odds() -> None:
+    schema = Schema([Binary("smokes")], Numeric("income", 0, 10).above(5))
+    linear = units(schema, "income", ["smokes"])
+    assert linear.apply(np.array([0.2, 0.4])).tolist() == pytest.approx([0.4, 0.4])
+    odds = units(schema, "income", ["smokes"], log_odds=True)
+    assert odds.apply(np.array([0.2, 0.4])).tolist() == pytest.approx([-0.2, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("references", "words"),
+    [({"region": "east"}, "reference level 'east'"), ({"age": "20"}, "categorical features only")],
+)
+def test_reference_levels_are_levels(references, words) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        units(SCHEMA, "income", ["age", "region"], references=references)
+
+
+def test_unknown_columns_are_named() -> None:
+    with pytest.raises(InvalidValueError, match="'wage' to be one of the columns"):
+        SCHEMA.question("wage")
