@@ -1,6 +1,7 @@
 """The command as a user meets it, in a folder of its own, and a real service."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -34,13 +35,33 @@ class Blurfit:
 
     folder: Path
 
-    def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """In this process, to its end."""
+    def __call__(self, line: str, *others: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """In this process, to its end: the first words may be typed as one line."""
+        arguments = [*shlex.split(line), *others]
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.folder)
             given = dict.fromkeys(os.environ.keys() - environment().keys()) | more
             done = CliRunner(env=given).invoke(main, arguments, catch_exceptions=False)
         return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+    def done(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """In this process, and with success."""
+        done = self(*arguments, **more)
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return done
+
+    def refused(
+        self, *arguments: str, says: str | tuple[str, ...] = (), code: int = 2, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """In this process: refused with this exit code, in words, and with nothing else."""
+        done = self(*arguments, **more)
+        told = " ".join(done.stderr.split())
+        assert done.returncode == code, f"{arguments}: {done.stdout}{done.stderr}"
+        for words in (says,) if isinstance(says, str) else says:
+            assert words in told, arguments
+        assert "Traceback" not in told
+        assert not done.stdout
+        return done
 
     def apart(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         """In a process of its own, to its end."""

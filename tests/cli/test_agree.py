@@ -1,12 +1,22 @@
-"""`blurfit agree` writes what `Agreement.propose` makes, and nothing if it makes nothing."""
+"""From a schema and its terms to an agreement, and an example to begin with."""
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from blurfit import Binary, Categorical, InvalidValueError
+from blurfit.agreement import terms as module
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import records_worth
 from blurfit.agreement.statement import premise_in_words
+from blurfit.agreement.terms import Terms
+from blurfit.cli import main
+from blurfit.cli.agree import PEOPLE, given, read_proposal, term_options
+from blurfit.cli.forecast import Numbers
 from blurfit.schema.schema import Numeric, Schema
 from support.surveys import schema_text
 
@@ -25,7 +35,7 @@ def agree(blurfit):
 
     def agree(text: str, *arguments: str):
         (blurfit.folder / "schema.toml").write_text(text)
-        return blurfit("agree", "schema.toml", *arguments)
+        return blurfit("agree schema.toml", *arguments)
 
     return agree
 
@@ -185,6 +195,201 @@ def test_what_cannot_be_agreed_upon_is_not_written(
 
 def test_an_agreement_is_no_schema(blurfit, propose) -> None:
     propose().save(blurfit.folder / "made.json")
-    refused = blurfit("agree", "made.json", *PROMISE)
-    assert refused.returncode == 2
-    assert "is an agreement already" in refused.stderr
+    blurfit.refused("agree made.json", *PROMISE, says="is an agreement already")
+
+
+# ---- init
+
+
+def test_a_schema_and_people_that_fit_it(blurfit) -> None:
+    done = blurfit.done("init a/survey")
+    folder = blurfit.folder / "a" / "survey"
+    plan = read_proposal(folder / "schema.toml")
+    assert plan.terms["quorum"] < PEOPLE
+    lines = (folder / "people.csv").read_text().splitlines()
+    assert len(lines) == PEOPLE + 1
+    assert lines[0].split(",") == [one.name for one in plan.schema.features] + ["income"]
+    assert "Next: `cd a/survey`, then `blurfit agree schema.toml`." in done.stderr
+
+
+def test_nothing_is_written_over(blurfit) -> None:
+    (blurfit.folder / "schema.toml").write_text("mine")
+    blurfit.refused("init .", says="nothing is overwritten")
+    assert (blurfit.folder / "schema.toml").read_text() == "mine"
+    assert not (blurfit.folder / "people.csv").exists()
+
+
+def test_from_a_survey_that_exists(blurfit) -> None:
+    """A Table Schema in, a schema that can be agreed on, and the Table Schema out again."""
+    bounds = {"minimum": 0, "maximum": 100, "required": True}
+    fields = [{"name": name, "type": "number", "constraints": bounds} for name in ("age", "income")]
+    (blurfit.folder / "table.json").write_text(json.dumps({"fields": fields}))
+    blurfit.refused("init made --from table.json", says="which one is to be predicted?")
+    done = blurfit.done("init made --from table.json --target income")
+    assert "with 2 questions from table.json" in done.stdout
+    plan = read_proposal(blurfit.folder / "made" / "schema.toml")
+    assert [one.name for one in plan.schema.features] == ["age"]
+    shown = blurfit("show made/schema.toml --table-schema")
+    (blurfit.folder / "again.json").write_text(shown.stdout)
+    blurfit.done("init again --from again.json")
+    assert read_proposal(blurfit.folder / "again" / "schema.toml").schema == plan.schema
+
+
+PEOPLE_CSV = "alter;region;kind;name;lohn\n31;nord;ja;Ada;1.030,50\n;süd;nein;Bo;2.500\n"
+
+
+def test_from_a_table_of_people_bounds_are_typed_and_never_read(blurfit) -> None:
+    rows = "".join(f"4{i % 10};nord;ja;P{i};{i}\n" for i in range(30))
+    (blurfit.folder / "people.csv").write_text(PEOPLE_CSV + rows, encoding="utf-8-sig")
+    typed = ("init", "made", "--from", "people.csv", "--target", "lohn")
+    refused = blurfit.refused(*typed)
+    for words in ("add --bounds alter LOWEST HIGHEST", "add --levels region A,B,…"):
+        assert words in refused.stderr
+    assert not (blurfit.folder / "made").exists()
+    known = ("--bounds", "alter", "0", "120", "--bounds", "lohn", "0", "9000")
+    done = blurfit.done(*typed, *known, "--levels", "region", "nord, süd, west")
+    assert "Left out: 'name', which is text." in done.stdout
+    schema = read_proposal(blurfit.folder / "made" / "schema.toml").schema
+    assert schema.features == (
+        Numeric("alter", 0, 120, optional=True),
+        Categorical("region", ["nord", "süd", "west"]),
+        Binary("kind"),
+    )
+    assert schema.target == Numeric("lohn", 0, 9000)
+
+
+def test_what_is_missing_is_asked_for_at_a_terminal(blurfit, monkeypatch) -> None:
+    (blurfit.folder / "people.csv").write_text("age,sex,note\n31,f,1\n44,m,2\n")
+    with monkeypatch.context() as patch:
+        patch.chdir(blurfit.folder)
+        terminal = SimpleNamespace(isatty=lambda: True)
+        patch.setattr("blurfit.cli.agree.sys", SimpleNamespace(stdin=terminal))
+        told = "old\n120 0\n0 120\nf, m, x\n\nage\n"
+        done = CliRunner().invoke(main, ("init", "made", "--from", "people.csv"), input=told)
+    assert done.exit_code == 0, done.output
+    assert "is private" in done.stderr
+    assert "31" not in done.stderr
+    schema = read_proposal(blurfit.folder / "made" / "schema.toml").schema
+    assert schema.features == (Categorical("sex", ["f", "m", "x"]),)
+    assert schema.target == Numeric("age", 0, 120)
+
+
+# ---- proposals
+
+
+SCHEMA_PROPOSALS = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
+PLAN = schema_text(most=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PLAN + "[terms]\nepsilom = 1\n", "epsilom"),
+        (PLAN + "[schema]\nquorum = 100\n", "Unknown key 'schema'"),
+        ("terms = 3\n" + PLAN, "to be a table"),
+        ("[", "plan.toml"),
+    ],
+)
+def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidValueError, match=message):
+        read_proposal(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("1", (1.0,)),
+        ("0.1,1,10", (0.1, 1.0, 10.0)),
+        ("0.1:10", (0.1, 0.32, 1.0, 3.2, 10.0)),
+        ("1e3:1e4", (1000.0, 3200.0, 10_000.0)),
+        ("5:5", (5.0,)),
+    ],
+)
+def test_ranges(text: str, numbers: tuple[float, ...]) -> None:
+    assert Numbers().convert(text, None, None) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "one", "3:1", "0:1", "1:inf", "-1", "1,,2"])
+def test_bad_ranges_are_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="neither a list"):
+        Numbers().convert(text, None, None)
+
+
+# ---- term options
+
+
+FLAGS = {
+    "databases": "database",
+    "weights": "weight",
+    "admission": "anyone",
+    "signing_keys": "signing-key",
+    "factors": "factor",
+}
+SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True, "--diaries": True}
+
+
+def tell(**typed: object) -> None:
+    click.echo(repr(given(typed)))
+
+
+command = click.Command(
+    "terms", params=term_options(*module.TERMS, required=("quorum",)), callback=tell
+)
+
+
+def run(*typed: str):
+    return CliRunner().invoke(command, typed)
+
+
+def test_what_is_not_typed_is_left_to_the_terms() -> None:
+    assert eval(run("--quorum", "5").output) == {"quorum": 5}
+
+
+def test_every_term_can_be_typed() -> None:
+    typed = {
+        "epsilon": ("1", 1.0),
+        "delta": ("1e-6", 1e-6),
+        "quorum": ("5", 5),
+        "mechanism": ("input", "input"),
+        "neighbours": ("zero-out", "zero-out"),
+        "local_epsilon": ("2", 2.0),
+        "local_delta": ("1e-5", 1e-5),
+        "public_rows": ("ab12", "ab12"),
+        "sends": ("targets", "targets"),
+        "groups": ("region", "region"),
+        "overlap": ("0.5", 0.5),
+        "weighting": ("stratum", "stratum"),
+        "colluders": ("0.2", 0.2),
+        "constant": ("0.5", 0.5),
+        "loss": ("logistic", "logistic"),
+        "approximation": ("chebyshev", "chebyshev"),
+        "rule": ("published", "published"),
+        "weight_bound": ("3", 3.0),
+        "l1": ("0.25", 0.25),
+        "l2": ("0.5", 0.5),
+        "split": ("0.1", 0.1),
+        "local_share": ("0.3", 0.3),
+    }
+    words = [
+        word for name, (text, _) in typed.items() for word in (f"--{name.replace('_', '-')}", text)
+    ]
+    switched = {
+        flag.strip("-").removeprefix("no-").replace("-", "_"): on for flag, on in SWITCHES.items()
+    }
+    words += [*SWITCHES, "--anyone", "--weight", "age", "2", "--weight", "sex", "1"]
+    words += ["--signing-key", "a1", "--signing-key", "b2"]
+    words += ["--factor", "urban", "1", "--factor", "rural", "0.4"]
+    words += ["--database", "A", "https://a.example", "--database", "B", "https://b.example"]
+    assert eval(run(*words).output) == {
+        **{name: value for name, (_, value) in typed.items()},
+        **switched,
+        "admission": "anyone",
+        "weights": {"age": 2.0, "sex": 1.0},
+        "signing_keys": ("a1", "b2"),
+        "factors": (("urban", 1.0), ("rural", 0.4)),
+        "databases": (("A", "https://a.example"), ("B", "https://b.example")),
+    }
+    others = {*switched, "admission", "weights", "databases", "signing_keys", "factors"}
+    assert {*typed, *others} == set(Terms.__struct_fields__)

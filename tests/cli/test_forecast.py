@@ -1,17 +1,20 @@
-"""`blurfit forecast` as a user meets it."""
+"""Before anyone is asked: from a promise to noise and back, and what a collection will achieve."""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
-from blurfit import Agreement
+from blurfit import Agreement, Binary, Numeric, Schema, calibrate, calibrate_moment
 from blurfit.agreement.numbers import ProofCosts
 from blurfit.agreement.plan import Plan
 from blurfit.cli import main
-from blurfit.cli.agree import read_proposal
+from blurfit.cli.agree import ProposalFile, read_proposal
+from blurfit.cli.forecast import Asked, sweep_asked_for
 from blurfit.forecast import choices
+from blurfit.theory.moments import Reach, sensitivity
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.toml"
 SMALL = ["--contributors", "1000,100000", "--epsilon", "1", "--draws", "8"]
@@ -111,3 +114,126 @@ def test_rows_of_each_person_and_exits(tmp_path: Path) -> None:
     assert document["population"] == "generated (33% events)"
     assert document["cases"][1]["error"] < document["constant"]
     assert run(str(file), *SMALL, "--advise").exit_code == 2
+
+
+# ---- forecast request
+
+
+SCHEMA = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 100))
+NOTHING = Asked()
+
+
+def proposal(**terms) -> ProposalFile:
+    return ProposalFile(SCHEMA, terms)
+
+
+def test_what_is_typed_comes_first() -> None:
+    planned = proposal(epsilon=2.0, quorum=5, mechanism="input", delta=1e-7)
+    found = sweep_asked_for(planned, NOTHING)
+    assert found["epsilons"] == (2.0,)
+    assert found["mechanisms"] == ("input",)
+    assert found["terms"] == {"delta": 1e-7}
+    found = sweep_asked_for(planned, Asked(epsilon=(0.5,), mechanism="moment", delta=1e-9))
+    assert found["epsilons"] == (0.5,)
+    assert found["mechanisms"] == ("moment",)
+    assert found["terms"] == {"delta": 1e-9}
+    assert sweep_asked_for(proposal(), NOTHING)["mechanisms"] == ("moment", "input")
+
+
+def test_a_local_delta_counts_only_with_a_target() -> None:
+    assert sweep_asked_for(proposal(local_delta=1e-6), NOTHING)["terms"] == {}
+    found = sweep_asked_for(proposal(local_delta=1e-6, local_epsilon=8.0), NOTHING)
+    assert found["local_epsilons"] == (None, 8.0)
+    assert found["terms"] == {"local_delta": 1e-6}
+
+
+# ---- calibrate
+
+
+MOMENT = ["--quorum", "32768", "--constant", "0.5"]
+INPUT = [
+    *("--mechanism", "input", "--dimension", "14", "--quorum", "32768"),
+    *("--q-bound", "1", "--p-bound", "1", "--weight-bound", "1"),
+]
+PROMISE = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+def told(result) -> str:
+    assert result.returncode == 0, result.stderr
+    return " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_moment_is_calibrated_for_the_sensitivity_of_its_form(blurfit, neighbours) -> None:
+    found = told(
+        blurfit(
+            *("calibrate", *PROMISE, *MOMENT, "--radius", "2", "--json"),
+            *("--neighbours", neighbours),
+        )
+    )
+    reach = Reach(sensitivity(0.5, 2, neighbours), sensitivity(0.5, 2, "replace"))
+    expected = calibrate_moment(1, 1e-6, reach=reach, quorum=32768, neighbours=neighbours)
+    assert json.loads(found) == json.loads(json.dumps(expected.to_dict()))
+
+
+def test_input_is_what_the_library_calibrates(blurfit) -> None:
+    found = told(blurfit("calibrate", *PROMISE, *INPUT, "--no-debias", "--split", "0.2", "--json"))
+    survey = {"dimension": 14, "quorum": 32768, "q_bound": 1.0, "p_bound": 1.0}
+    expected = calibrate(1.0, 1e-6, **survey, weight_bound=1.0, debias=False, split=0.2)
+    assert json.loads(found) == json.loads(json.dumps(expected.to_dict()))
+
+
+def test_guarantee_inverts_calibrate(blurfit) -> None:
+    noise = json.loads(told(blurfit("calibrate", *PROMISE, "--json", *MOMENT)))
+    sigma = ["--sigma", repr(noise["sigma"])]
+    found = told(blurfit("guarantee --delta 1e-6 --json", *sigma, *MOMENT))
+    assert json.loads(found)["epsilon"] == pytest.approx(1, rel=1e-6)
+    found = told(blurfit("guarantee --epsilon 1 --json", *sigma, *MOMENT))
+    assert json.loads(found)["delta"] == pytest.approx(1e-6, rel=1e-5)
+    fewer = [*sigma, *MOMENT, "--count", "8192"]  # half as large a μ, for a quarter of the people
+    half = told(blurfit("guarantee --delta 1e-6 --json", *fewer))
+    assert json.loads(half)["epsilon"] > 2
+    said = told(blurfit("guarantee --delta 1e-6", *sigma, *MOMENT))
+    assert "delta = 1e-06 (replace, any number of models from one final collection)" in said
+
+
+def test_guarantee_inverts_calibrate_for_input(blurfit) -> None:
+    noise = json.loads(told(blurfit("calibrate", *PROMISE, "--json", *INPUT)))
+    scales = [
+        word
+        for name in ("sigma_u", "sigma_b", "ridge")
+        for word in (f"--{name.replace('_', '-')}", repr(noise[name]))
+    ]
+    found = told(blurfit("guarantee --delta 1e-6 --json", *scales, *INPUT))
+    assert json.loads(found)["epsilon"] == pytest.approx(1, rel=1e-3)
+    assert json.loads(found)["epsilon"] <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "-1", "--delta", "1e-6", *MOMENT], "Expected epsilon=-1.0 > 0."),
+        (["--epsilon", "1", "--delta", "2", *MOMENT], "Expected delta=2.0 strictly between 0 and"),
+        ([*PROMISE, "--local-epsilon", "1", *MOMENT], "Give local_delta=1e-6, say."),
+        ([*PROMISE, "--mechanism", "guess", *MOMENT], "'guess' is not one of"),
+        ([*PROMISE, *MOMENT, "--split", "0.5"], "Expected no --split with --mechanism moment"),
+        ([*PROMISE, *INPUT, "--constant", "1"], "Expected no --constant with --mechanism input"),
+        ([*PROMISE, "--quorum", "5"], "Expected --constant with --mechanism moment."),
+        ([*PROMISE, *INPUT[:4], "--quorum", "50"], "Expected --q-bound, --p-bound with"),
+    ],
+)
+def test_refusals_are_one_line_and_exit_code_2(blurfit, arguments, message: str) -> None:
+    blurfit.refused("calibrate", *arguments, says=message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Expected --sigma with"),
+        (["--sigma", "1"], "Expected one of --epsilon and --delta"),
+        (["--sigma", "1", "--epsilon", "1", "--delta", "1e-6"], "Expected one of --epsilon and"),
+        (["--sigma", "-1", "--delta", "1e-6"], "Expected sigma=-1.0 > 0."),
+    ],
+)
+def test_guarantee_refuses(blurfit, arguments, message: str) -> None:
+    blurfit.refused("guarantee", *MOMENT, *arguments, says=message)

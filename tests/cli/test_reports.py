@@ -92,10 +92,6 @@ def test_the_papers_claim_is_not_passed_off_as_proved() -> None:
     assert "-differentially private" not in told
 
 
-def test_what_makes_sense_raises_no_doubt() -> None:
-    assert not doubts(Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=5000))
-
-
 def test_doubts_are_about_epsilon_delta_and_quorum() -> None:
     found = doubts(Agreement.propose(SCHEMA, epsilon=30, delta=0.5, quorum=4))
     assert len(found) == 3

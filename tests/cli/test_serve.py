@@ -1,18 +1,30 @@
-"""`blurfit serve` from its first start to its end."""
+"""`blurfit serve` from its first start to its end, and the commands that look after a store."""
 
+import json
 import signal
 import socket
 import ssl
 import stat
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
+from click.testing import CliRunner
 
+from blurfit import PublishedModel, cli
+from blurfit.cli import main
+from blurfit.cli.serve import appoint, beside, key_in, signing_key_in
+from blurfit.contributor.blur import perturb_table
+from blurfit.errors import InvalidValueError
+from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol import tokens
+from blurfit.store.store import Bearer, Store
+from support import processes
 from support.programs import program
+from support.stores import PEOPLE, propose
 
 PLAIN: dict[str, Any] = {"trust_env": False, "verify": False, "timeout": 300}  # no TLS, no haste
 ONCE = "The administrator's token, shown this once, is "
@@ -67,11 +79,9 @@ def test_a_token_file_is_written_for_its_owner_and_another_is_refused(blurfit) -
         assert is_administrator(served.url, token)
     assert (folder / "collection.db").exists()
     tokens.write_token(folder / "wrong.txt", tokens.new_token())
-    result = blurfit("serve", "--port", "0", *arguments, "wrong.txt")
-    assert result.returncode == 2
-    assert "Expected 'wrong.txt' to hold the token" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert not result.stdout
+    blurfit.refused(
+        "serve --port 0", *arguments, "wrong.txt", says="Expected 'wrong.txt' to hold the token"
+    )
     with blurfit.serving(*arguments, "token.txt", "--new-admin-token") as served:
         new = (folder / "token.txt").read_text().strip()
         assert new != token
@@ -125,9 +135,7 @@ def test_options_about_the_network_reach_the_server(blurfit) -> None:
     ids=["folder", "kind of store", "rate", "port", "certificate"],
 )
 def test_what_cannot_be_is_said_and_nothing_is_served(blurfit, arguments, message: str) -> None:
-    result = blurfit("serve", "--port", "0", *arguments)
-    assert result.returncode == 2
-    assert message in result.stderr
+    result = blurfit.refused("serve --port 0", *arguments, says=message)
     assert "floating point" not in result.stderr  # which has nothing to do with it
     assert "Traceback" not in result.stderr
     assert not result.stdout
@@ -136,7 +144,7 @@ def test_what_cannot_be_is_said_and_nothing_is_served(blurfit, arguments, messag
 def test_a_port_that_is_taken_is_exit_code_2(blurfit) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        result = blurfit("serve", "--port", port)
+        result = blurfit("serve --port", port)
     assert result.returncode == 2
     assert f"Cannot listen on 127.0.0.1:{port}; try another --port." in result.stderr
     assert "Traceback" not in result.stderr
@@ -198,3 +206,174 @@ def test_a_certificate_that_cannot_be_used_is_a_wrong_value(
     assert code == 2
     assert "Traceback" not in err
     assert "Serving" not in out
+
+
+# ---- first start
+
+
+@pytest.fixture
+def store():
+    with Store() as store:
+        yield store
+
+
+def test_a_token_file_that_is_there_already_is_used_for_a_new_store(store, tmp_path) -> None:
+    path, token = tmp_path / "token.txt", tokens.new_token()
+    tokens.write_token(path, token)
+    assert str(path) in appoint(store, path)
+    assert tokens.matches(token, store.administrator())
+    assert appoint(store, path) == f"The administrator's token is in {path}."
+    assert tokens.read_token(path) == token
+
+
+def test_a_guessable_token_is_refused_for_a_new_store(store, tmp_path) -> None:
+    path = tmp_path / "token.txt"
+    path.write_text("admin\n")
+    with pytest.raises(InvalidValueError, match="at least 32"):
+        appoint(store, path)
+    assert store.administrator() is None
+
+
+def test_a_lost_token_file_is_not_made_up(store, tmp_path) -> None:
+    path = tmp_path / "token.txt"
+    appoint(store, path)
+    before = store.administrator()
+    path.unlink()
+    assert "--new-admin-token" in appoint(store, path)
+    assert not path.exists()
+    assert store.administrator() == before
+    assert "which is new" in appoint(store, path, replace=True)
+    assert tokens.matches(tokens.read_token(path), store.administrator())
+
+
+def test_the_key_is_made_once_for_its_owner_beside_the_store(tmp_path) -> None:
+    path = beside(f"sqlite:///{tmp_path}/collection.db")
+    assert path == tmp_path / "collection.db.signing-key"
+    private, said = signing_key_in(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Signer(private).key in said
+    assert private not in said
+    assert signing_key_in(path) == (private, said)
+    assert beside("postgresql://user@host/name") is None
+    assert signing_key_in(None) == (None, "")
+    path.write_text("not a key")
+    with pytest.raises(InvalidValueError, match="--signing-key-file"):
+        key_in("--signing-key-file", path, new_key, lambda one: Signer(one).key)
+
+
+# ---- backup
+
+
+@pytest.fixture
+def typed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    agreement = propose(mechanism="moment")
+    with Store(tmp_path / "collection.db") as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+    return lambda *words: CliRunner().invoke(main, words)
+
+
+STORE = ("--store", "sqlite:///collection.db")
+
+
+def test_a_backup_is_restored_and_closed_for_good(typed) -> None:
+    facts = json.loads(typed("backup", *STORE, "--out", "monday.db", "--json").stdout)
+    assert facts == {"out": "monday.db", "collections": 1, "submissions": 40}
+    said = typed("restore", "monday.db", "--store", "sqlite:///again.db")
+    assert said.exit_code == 0, said.output
+    words = " ".join(said.output.split())
+    assert "1 collections with 40 submissions" in words
+    assert "closed for good, because the original may have published since" in words
+    there = ("restore", "monday.db", "--store", "sqlite:///lost.db", "--original-lost")
+    refused = typed(*there)
+    assert refused.exit_code == 2
+    assert "could publish too" in " ".join(refused.output.split())
+    Path("collection.db").unlink()
+    lost = typed(
+        "restore", "monday.db", "--store", "sqlite:///lost.db", "--original-lost", "--json"
+    )
+    assert json.loads(lost.stdout)["closed"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("restore",), "Expected the FILE of a backup"),
+        (("restore", "monday.db", "--in-place"), "Expected the FILE of a backup"),
+        (("restore", "monday.db", "--store", "postgresql://x/y"), "use --in-place"),
+    ],
+)
+def test_what_cannot_be_restored_is_said(typed, words, message: str) -> None:
+    refused = typed(*words)
+    assert refused.exit_code != 0
+    assert message in " ".join(f"{refused.output} {refused.exception}".split())
+
+
+# ---- stewards
+
+
+def test_a_token_is_granted_listed_used_and_revoked(tmp_path) -> None:
+    place = f"sqlite:///{tmp_path / 'store.db'}"
+    runner, out = CliRunner(), tmp_path / "mail.txt"
+
+    def typed(*words: str):
+        return runner.invoke(cli.main, [*words, "--store", place])
+
+    made = typed("token", "--name", "mail office", "--right", "invite", "--out", str(out))
+    assert made.exit_code == 0, made.output
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert typed("token").output == "mail office: invite\n"
+    with Store(place) as store:
+        hashed = tokens.hashed(tokens.read_token(out))
+        assert store.bearer(hashed) == Bearer("mail office", ("invite",))
+        store.log("mail office", "invite", None, 200)
+    assert typed("deeds").output.endswith("Z  200  mail office: invite\n")
+    (told,) = json.loads(typed("deeds", "--json").output)["deeds"]
+    assert told["name"] == "mail office"
+    assert typed("token", "--name", "mail office", "--revoke").exit_code == 0
+    assert typed("token").output == "There are none.\n"
+
+
+def test_what_is_missing_is_said(tmp_path) -> None:
+    place = f"sqlite:///{tmp_path / 'store.db'}"
+    asked = CliRunner().invoke(cli.main, ["token", "--store", place, "--name", "x"])
+    assert asked.exit_code == 2
+    assert "--right and --out" in asked.output
+
+
+# ---- quickstart
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_when_it_is_told_to(how, blurfit) -> None:
+    typed = ("quickstart", "--people", "1000", "--seconds", "3600", "--no-browser")
+    process: processes.Talking = blurfit.start(*typed)
+    try:
+        deadline = time.monotonic() + 300
+        while "http://127.0.0.1" not in process.out:
+            assert process.process.poll() is None, process.err
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.process.send_signal(how)
+        code, out, err = process.end()
+        assert (code, err) == (0, "")
+        assert "Ended. Next: `blurfit init survey`" in out
+    finally:
+        process.kill()
+
+
+# ---- demo
+
+
+def test_the_example(blurfit) -> None:
+    result = blurfit.done("demo --contributors 2000 --out demo --json")
+    played = {"contributors": 2000, "databases": 2, "waves": False, "out": "demo"}
+    assert json.loads(result.stdout) == played
+    assert "Both databases serve the same model" in " ".join(result.stderr.split())
+    assert (blurfit.folder / "demo" / "demo.png").stat().st_size > 10_000
+    model = PublishedModel.load(blurfit.folder / "demo" / "model.json")
+    assert (model.count, model.agreement.trust) == (2000, "shared")
+
+
+def test_too_few_people_are_refused(blurfit) -> None:
+    assert blurfit("demo --contributors 10").returncode == 2

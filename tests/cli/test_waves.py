@@ -1,8 +1,11 @@
-"""A plan of waves from the shell: agreed on, followed, checked by contributors, learned."""
+"""Plans of waves from the shell, by files: agreed on, followed, checked, learned."""
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
+from scipy.special import expit
 
 from blurfit import Agreement, PublishedModel, PublishedMoments
 from blurfit.agreement.plan import Plan
@@ -52,10 +55,10 @@ def collected(tmp_path_factory):
     def blurfit(*words: str):
         done = run(*words, BLURFIT_HOME=str(folder / "home"))
         assert done.returncode == 0, done.stderr
-        said[" ".join(words[:2])] = done
+        said[" ".join(" ".join(words).split()[:2])] = done
 
     (folder / "schema.toml").write_text(TOML)
-    blurfit("agree", "schema.toml", "--waves", "2", "--out", "agreement1.json")
+    blurfit("agree schema.toml --waves 2 --out agreement1.json")
     everyone, first = people(600, 4), Plan.load(folder / "plan.json").quorums[0]
     for number, part in ((1, rows(everyone, 0, first)), (2, rows(everyone, first, 600))):
         (folder / f"wave{number}").mkdir()
@@ -67,7 +70,7 @@ def collected(tmp_path_factory):
         told = ["--out", f"model{number}.json", "--moments", f"release{number}.json"]
         blurfit("learn", agreement, files, *checked, *told)
         if number == 1:
-            blurfit("next", "plan.json", "release1.json", "--out", "agreement2.json")
+            blurfit("next plan.json release1.json --out agreement2.json")
             checked += ["--release", "release1.json"]
     return run, said
 
@@ -145,16 +148,13 @@ def test_a_later_wave_is_not_learned_alone(collected) -> None:
 def test_what_is_no_plan_is_not_written(blurfit, typed, message) -> None:
     (blurfit.folder / "schema.toml").write_text(TOML)
     written(blurfit.folder / "public.csv", people(5), NAMES)
-    refused = blurfit("agree", "schema.toml", *typed)
-    assert refused.returncode == 2
-    assert message in " ".join(refused.stderr.split())
+    blurfit.refused("agree schema.toml", *typed, says=message)
     assert not list(blurfit.folder.glob("*.json"))
 
 
 def test_a_plan_between_two_databases_is_agreed_on(blurfit) -> None:
     (blurfit.folder / "schema.toml").write_text(TOML)
-    made = blurfit("agree", "schema.toml", "--waves", "2", *TWO_DATABASES)
-    assert made.returncode == 0, made.stderr
+    blurfit.done("agree schema.toml --waves 2", *TWO_DATABASES)
     plan = Plan.load(blurfit.folder / "plan.json")
     assert [one.name for one in plan.databases] == ["One", "Two"]
     first = Agreement.load(blurfit.folder / "agreement.json")
@@ -166,3 +166,74 @@ def test_a_plan_between_two_databases_is_agreed_on(blurfit) -> None:
     ):
         refused = blurfit("contribute", *typed)
         assert message in " ".join(refused.stderr.split())
+
+
+# ---- exits in waves
+
+
+TOML_EXITS_IN_WAVES = """
+[[features]]
+name = "age"
+kind = "numeric"
+lower = 20
+upper = 60
+[target]
+name = "left"
+kind = "exit"
+time = "months"
+horizon = 12
+bands = 3
+[terms]
+epsilon = 8
+delta = 1e-6
+quorum = 6000
+"""
+
+
+def staff(people: int) -> pd.DataFrame:
+    """Return people of whom the older leave sooner."""
+    generator = np.random.default_rng(0)
+    age = generator.uniform(20, 60, people)
+    happened = generator.random((people, 3)) < expit(0.05 * age - 3)[:, None]
+    left, band = happened.any(axis=1), happened.argmax(axis=1)
+    months = np.where(left, 4 * (band + generator.random(people)), 12.0)
+    return pd.DataFrame({"age": age, "months": months, "left": left.astype(int)})
+
+
+def test_from_a_plan_to_log_odds_of_all_waves(blurfit: Blurfit) -> None:
+    folder, at, earlier = blurfit.folder, 0, []
+    (folder / "schema.toml").write_text(TOML_EXITS_IN_WAVES)
+
+    def run(*words: str) -> str:
+        done = blurfit.done(*words, BLURFIT_HOME=str(folder / "home"))
+        return done.stdout
+
+    agreed = blurfit.done("agree schema.toml --waves 3 --out agreement1.json")
+    assert "blurfit contribute agreement1.json" in agreed.stderr
+    assert "blurfit open" not in agreed.stderr, "no service takes such waves"
+    table = staff(6000)
+    for number, quorum in enumerate(Plan.load(folder / "plan.json").quorums, start=1):
+        agreement, moments = f"agreement{number}.json", f"moments{number}.json"
+        given = [word for one in earlier for word in ("--release", one)]
+        if number > 1:
+            run("next", "plan.json", *earlier, "--out", agreement)
+        (folder / f"wave{number}").mkdir()
+        blurred = f"wave{number}/blurred.parquet"
+        people = f"people{number}.csv"
+        table.iloc[at : at + quorum].to_csv(folder / people, index=False)
+        run("contribute", agreement, people, "--out", blurred, "--plan", "plan.json", *given)
+        said = run("learn", agreement, blurred, "--moments", moments, "--plan", "plan.json", *given)
+        assert "sums, and no model yet" in said
+        at, earlier = at + quorum, [*earlier, moments]
+    given = ["--plan", "plan.json", "--release", "moments1.json", "--release", "moments2.json"]
+    assert "log-odds" in run("fit", "moments3.json", *given)
+    (age,) = json.loads(run("fit", "moments3.json", *given, "--json"))["coefficients"]
+    assert abs(age["value"] - 0.05) < 4 * age["standard_error"]
+    assert age["standard_error"] < 0.01
+    for words, message in (
+        (["fit", "moments3.json"], "--plan PLAN"),
+        (["fit", "moments3.json", "--plan", "plan.json"], "Expected wave 1"),
+    ):
+        refused = blurfit(*words)
+        assert refused.returncode != 0
+        assert message in refused.stderr

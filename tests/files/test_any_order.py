@@ -18,10 +18,9 @@ import pytest
 from blurfit import BlurfitError, Store, Submissions, perturb_table
 from blurfit.files.engines import Threads
 from blurfit.files.learn import export, release_files
-from blurfit.messages.files import Writer
 from blurfit.model.release import PublishedMoments
 from blurfit.store.store import backup, restore
-from support.stores import PEOPLE, propose, totals_of
+from support.stores import PEOPLE, propose, totals_of, write_file
 
 AGREEMENT = propose(mechanism="moment", quorum=2)  # so that a file alone is enough
 PRINT = AGREEMENT.fingerprint
@@ -98,8 +97,7 @@ class World:
     def write_a_file(self) -> None:
         if len(self.groups) < MOST:
             number = next(self.numbers)
-            with Writer(self.lake() / f"{number}.parquet", AGREEMENT.layout) as writer:
-                writer.add(self.someone())
+            write_file(self.lake() / f"{number}.parquet", AGREEMENT, self.someone())
 
     def withdraw(self) -> None:
         with Store(self.store()) as store:

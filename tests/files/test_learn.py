@@ -1,26 +1,37 @@
-"""The same model from stores and files, whatever the files and who did the work."""
+"""The same model from stores and files, whatever the files and who did the work; one noise."""
 
+import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from blurfit import (
     BelowQuorumError,
     ConflictError,
+    InfeasibleError,
     InvalidValueError,
+    NotPublishedError,
+    PublishedMoments,
     Store,
     Submissions,
     perturb_table,
 )
+from blurfit.agreement.agreement import Agreement
+from blurfit.contributor.sending import blur_table
+from blurfit.errors import NotCertifiedError
 from blurfit.files import learn, scan
 from blurfit.files.engines import Threads
-from blurfit.files.learn import Work, export, learn_files, totals
+from blurfit.files.learn import Work, export, learn_files, release_files, release_plan, totals
 from blurfit.messages import files
-from blurfit.messages.files import Writer
-from support.stores import either_mechanism, propose
+from blurfit.messages.files import open_submissions
+from blurfit.model.course import learn_plan, next_agreement
+from blurfit.model.release import Release
+from blurfit.store import database
+from support.plans import people, plan, rows, written
+from support.stores import PEOPLE, either_mechanism, propose, totals_of, write_file
 
 ROWS = 600
 
@@ -37,13 +48,6 @@ def part(table: Submissions, rows) -> Submissions:
         identifiers=table.identifiers[rows],
         numbers=table.numbers[rows],
     )
-
-
-def write(path: Path, agreement, table: Submissions) -> str:
-    path.parent.mkdir(exist_ok=True)
-    with Writer(path, agreement.layout) as writer:
-        writer.add(table)
-    return str(path)
 
 
 @pytest.fixture
@@ -66,8 +70,8 @@ def test_the_same_model_from_everywhere(
     whole = tmp_path / "whole" / "all.parquet"
     whole.parent.mkdir()
     if agreement.mechanism == "input":  # which no store collects
-        write(whole, agreement, table)
-        first = write(tmp_path / "first" / "all.parquet", agreement, table)
+        write_file(whole, agreement, table)
+        first = write_file(tmp_path / "first" / "all.parquet", agreement, table)
         published = learn_files(agreement, [first], Threads(1)).to_json()
     else:
         with Store(place) as store:
@@ -79,8 +83,8 @@ def test_the_same_model_from_everywhere(
     shuffled = np.random.default_rng(1).permutation(ROWS)
     pieces = tmp_path / "pieces"
     for number, rows in enumerate(np.array_split(shuffled, 3)):
-        write(pieces / f"{number}.parquet", agreement, part(table, rows))
-    write(pieces / "again.arrow", agreement, part(table, np.arange(100, 400)))
+        write_file(pieces / f"{number}.parquet", agreement, part(table, rows))
+    write_file(pieces / "again.arrow", agreement, part(table, np.arange(100, 400)))
     for number, engine in enumerate((Threads(1), Threads(2), cluster)):
         for source, pattern in ((whole.parent, "*"), (pieces, "*"), (pieces, "*.parquet")):
             copy = tmp_path / f"{number}-{source.name}-{len(pattern)}"
@@ -91,7 +95,7 @@ def test_the_same_model_from_everywhere(
 
 
 def test_a_second_run_does_not_look_again(agreement, table, tmp_path) -> None:
-    file = write(tmp_path / "a.parquet", agreement, table)
+    file = write_file(tmp_path / "a.parquet", agreement, table)
     looked: list[tuple[int, int]] = []
 
     def progress(done: int, of: int) -> None:
@@ -103,19 +107,19 @@ def test_a_second_run_does_not_look_again(agreement, table, tmp_path) -> None:
     second = learn_files(agreement, [str(tmp_path)], Threads(2), progress=progress)
     assert first.to_json() == second.to_json()
     assert not looked
-    write(tmp_path / "b.parquet", agreement, part(table, slice(0, 5)))
+    write_file(tmp_path / "b.parquet", agreement, part(table, slice(0, 5)))
     with pytest.raises(ConflictError, match=r"added: b\.parquet"):
         learn_files(agreement, [str(tmp_path)], Threads(2))
 
 
 @either_mechanism
 def test_below_the_quorum_nothing_is_recorded(agreement, table, tmp_path) -> None:
-    write(tmp_path / "a.parquet", agreement, part(table, slice(0, 19)))
-    write(tmp_path / "b.parquet", agreement, part(table, slice(0, 19)))
+    write_file(tmp_path / "a.parquet", agreement, part(table, slice(0, 19)))
+    write_file(tmp_path / "b.parquet", agreement, part(table, slice(0, 19)))
     with pytest.raises(BelowQuorumError, match=r"count=19 .*1 more"):
         learn_files(agreement, [str(tmp_path)], Threads(2))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
-    write(tmp_path / "c.parquet", agreement, part(table, slice(18, 20)))
+    write_file(tmp_path / "c.parquet", agreement, part(table, slice(18, 20)))
     assert learn_files(agreement, [str(tmp_path)], Threads(2)).count == 20
 
 
@@ -124,11 +128,11 @@ def test_the_same_identifier_with_other_numbers_is_a_conflict(
     agreement, table, tmp_path, small, engine, request
 ) -> None:
     chosen = Threads(2) if engine == "threads" else request.getfixturevalue("cluster")
-    write(tmp_path / "a.parquet", agreement, table)
+    write_file(tmp_path / "a.parquet", agreement, table)
     changed = part(table, np.arange(500, 600))
     numbers = changed.numbers.copy()
     numbers[50] = changed.numbers[51]
-    write(tmp_path / "b.parquet", agreement, replace(changed, numbers=numbers))
+    write_file(tmp_path / "b.parquet", agreement, replace(changed, numbers=numbers))
     with pytest.raises(ConflictError, match=r"row 13 of row group 1 .*b\.parquet.*a\.parquet"):
         learn_files(agreement, [str(tmp_path)], chosen)
     assert len(list(tmp_path.iterdir())) == 2
@@ -138,7 +142,9 @@ def test_many_repeats_are_told_without_a_list_of_them(
     agreement, table, tmp_path, small, monkeypatch
 ) -> None:
     monkeypatch.setattr(scan, "MOST_SUSPECTS", 10)
-    files = [write(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")]
+    files = [
+        write_file(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")
+    ]
     once = totals(agreement, Work.of(agreement, files[:1]), Threads(2))
     assert once.count == ROWS
     assert totals(agreement, Work.of(agreement, files), Threads(2)) == once
@@ -150,12 +156,12 @@ def test_wrong_files_are_named_and_nothing_is_published(
     agreement, table, tmp_path, small, engine, request
 ) -> None:
     chosen = Threads(2) if engine == "threads" else request.getfixturevalue("cluster")
-    write(tmp_path / "a.parquet", agreement, table)
+    write_file(tmp_path / "a.parquet", agreement, table)
     bad = tmp_path / "b.parquet"
     numbers = table.numbers.copy()
     numbers[100, 0] += 1e-30 if agreement.mechanism == "moment" else 2.0**-80
     numbers[100, 0] = 2.0**-90
-    write(bad, agreement, replace(table, numbers=numbers))
+    write_file(bad, agreement, replace(table, numbers=numbers))
     with pytest.raises(InvalidValueError, match=r"row group 2 of .*b\.parquet.*no multiple"):
         learn_files(agreement, [str(tmp_path)], chosen)
     bad.write_bytes(bad.read_bytes()[:-1000])
@@ -163,7 +169,7 @@ def test_wrong_files_are_named_and_nothing_is_published(
         learn_files(agreement, [str(tmp_path)], chosen)
     other = propose(epsilon=3, mechanism=agreement.mechanism)
     people = {c: np.linspace(0, 100, 30) for c in ("age", "income")}
-    write(bad, other, perturb_table(other, people))
+    write_file(bad, other, perturb_table(other, people))
     with pytest.raises(InvalidValueError, match=r"b\.parquet.*another agreement"):
         learn_files(agreement, [str(tmp_path)], chosen)
     bad.write_bytes(b"PAR1")
@@ -174,12 +180,232 @@ def test_wrong_files_are_named_and_nothing_is_published(
 
 def test_a_file_that_is_written_to_meanwhile(agreement, table, tmp_path) -> None:
     path = tmp_path / "a.parquet"
-    write(path, agreement, table)
+    write_file(path, agreement, table)
     with pytest.raises(ConflictError, match=r"a\.parquet.*written to meanwhile"):
         learn_files(
             agreement,
             [str(path)],
             Threads(1),
-            progress=lambda _done, _of: write(path, agreement, part(table, slice(0, 50))) and None,
+            progress=lambda _done, _of: (
+                write_file(path, agreement, part(table, slice(0, 50))) and None
+            ),
         )
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
+
+
+# ---- learn plan
+
+
+PLAN = plan("label", waves=2, quorum=600)
+NAMES = ("age", "education", "region", "married", "income")
+
+
+def collect(tmp_path, short: int = 0) -> list[tuple[Agreement, list[str]]]:
+    """Everyone blurs a table of her wave's people into a file; `short` are missing in the last."""
+    everyone, engine = people(600, 4), Threads()
+    found: list[tuple[Agreement, list[str]]] = []
+    at = 0
+    for number, quorum in enumerate(PLAN.quorums, start=1):
+        agreement = next_agreement(PLAN, release_plan(PLAN, found, engine) if found else ())
+        folder = tmp_path / f"wave{number}"
+        folder.mkdir()
+        missing = short if number == len(PLAN) else 0
+        table = written(folder / "people.csv", rows(everyone, at, at + quorum - missing), NAMES)
+        out = folder / "blurred.parquet"
+        assert blur_table(agreement, table, out) == quorum - missing
+        found.append((agreement, [str(out)]))
+        at += quorum
+    return found
+
+
+def test_files_give_the_model_of_their_releases(tmp_path) -> None:
+    collected = collect(tmp_path)
+    model = learn_plan(PLAN, release_plan(PLAN, collected, Threads()))
+    releases = release_plan(PLAN, collected, Threads())
+    assert learn_plan(PLAN, releases).to_json() == model.to_json()
+    assert tuple(one.count for one in model.waves) == PLAN.quorums
+    clean = collected[1][0].exact(rows(people(600, 4), PLAN.quorums[0], 600)).sum(axis=0)
+    noise = (releases[1].sums - clean) / np.sqrt(len(clean))
+    (part,) = collected[1][0].parts
+    assert np.abs(noise / part.deviations).max() < 6 * np.sqrt(PLAN.quorums[1] / len(clean))
+
+
+def test_a_wave_below_its_quorum_is_not_released(tmp_path) -> None:
+    collected = collect(tmp_path, short=1)
+    with pytest.raises(BelowQuorumError):
+        release_plan(PLAN, collected, Threads())
+    assert not list((tmp_path / "wave2").glob("*.release.json"))
+
+
+def test_a_released_wave_takes_no_more(tmp_path) -> None:
+    collected = collect(tmp_path)
+    release_plan(PLAN, collected, Threads())
+    late = written(tmp_path / "late.csv", people(3, 9), NAMES)
+    blur_table(collected[0][0], late, tmp_path / "wave1" / "late.parquet")
+    with pytest.raises(ConflictError, match="other files"):
+        release_plan(PLAN, [(collected[0][0], [str(tmp_path / "wave1")])], Threads())
+
+
+def test_an_agreement_that_does_not_follow_is_refused_before_files_are_read(tmp_path) -> None:
+    collected = collect(tmp_path)
+    with pytest.raises(NotCertifiedError):
+        release_plan(PLAN, collected[1:], Threads())
+    with pytest.raises(NotCertifiedError):
+        release_plan(plan("label", waves=2), [(collected[0][0], ["nowhere"])], Threads())
+    with pytest.raises(InvalidValueError, match="first wave"):
+        release_plan(PLAN, [], Threads())
+
+
+def test_a_cluster_gives_the_same_to_the_last_bit(tmp_path, cluster) -> None:
+    """Another machine's copy of the files, without receipts, added up by Dask."""
+    collected = collect(tmp_path)
+    expected = learn_plan(PLAN, release_plan(PLAN, collected, Threads()))
+    copies = []
+    for number, (agreement, (file,)) in enumerate(collected, start=1):
+        folder = tmp_path / "elsewhere" / f"wave{number}"
+        folder.mkdir(parents=True)
+        copies.append((agreement, [str(shutil.copy(file, folder))]))
+    assert learn_plan(PLAN, release_plan(PLAN, copies, cluster)).to_json() == expected.to_json()
+
+
+# ---- export
+
+
+def read(path, agreement):
+    with open_submissions(path, agreement.layout) as file:
+        parts = [part for group in range(file.groups) for part in file.parts(group)]
+        return file.released, [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def test_a_closed_collection_is_written_whole(place, agreement, tmp_path) -> None:
+    table = perturb_table(agreement, PEOPLE)
+    told: list[tuple[int, int]] = []
+    with Store(place) as store:
+        store.add(agreement, table)
+        with pytest.raises(NotPublishedError, match="still collecting"):
+            export(store, agreement.fingerprint, tmp_path / "a.parquet")
+        assert not (tmp_path / "a.parquet").exists()
+        store.close_collection(agreement.fingerprint)
+        rows = export(
+            store,
+            agreement.fingerprint,
+            tmp_path / "a.parquet",
+            lambda done, of: told.append((done, of)),
+        )
+    assert rows == 40
+    assert told[-1] == (40, 40)
+    released, (identifiers, numbers) = read(tmp_path / "a.parquet", agreement)
+    assert released is None
+    order = np.lexsort(table.identifiers.T[::-1])  # no order of arrival is kept
+    np.testing.assert_array_equal(identifiers, table.identifiers[order])
+    np.testing.assert_array_equal(numbers, table.numbers[order])
+
+
+def test_a_closed_collection_is_handed_over(place, agreement, tmp_path) -> None:
+    """Its model comes from that file from then on."""
+    with Store(place) as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.close_collection(agreement.fingerprint)
+        export(store, agreement.fingerprint, tmp_path / "a.parquet")
+        with pytest.raises(ConflictError, match=r"a\.parquet.*not exported again"):
+            export(store, agreement.fingerprint, tmp_path / "a.parquet")
+        with pytest.raises(ConflictError, match=r"b\.parquet.*exported before"):
+            export(store, agreement.fingerprint, tmp_path / "b.parquet")
+        assert learn_files(agreement, [str(tmp_path)], Threads(1)).count == 40
+        with pytest.raises(InfeasibleError, match=r"was exported to .*a\.parquet"):
+            store.publish(agreement)
+
+
+def test_a_published_collection_says_which_model(place, agreement, tmp_path) -> None:
+    with Store(place) as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        model = store.publish(agreement)
+        export(store, agreement.fingerprint, tmp_path / "a.parquet")
+        assert store.model(agreement.fingerprint) == model.to_json()
+        sums = store.moments_text(agreement.fingerprint)
+    expected = Release(model.to_json(), sums).mark()
+    assert read(tmp_path / "a.parquet", agreement)[0] == expected
+
+
+def test_an_empty_collection(agreement, tmp_path) -> None:
+    with Store() as store:
+        store.open(agreement)
+        store.close_collection(agreement.fingerprint)
+        with pytest.raises(NotPublishedError, match="Nobody"):
+            export(store, agreement.fingerprint, tmp_path / "a.parquet")
+
+
+def test_damaged_numbers_are_noticed(agreement, tmp_path) -> None:
+    place = f"sqlite:///{tmp_path / 'c.db'}"
+    with Store(place) as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.close_collection(agreement.fingerprint)
+        engine = sa.create_engine(place)
+        with engine.begin() as connection:
+            rows = bytearray(connection.scalar(sa.select(database.blocks.c.rows)))
+            rows[23] ^= 0x40
+            connection.execute(sa.update(database.blocks).values(rows=bytes(rows)))
+        engine.dispose()
+        with pytest.raises(NotCertifiedError, match="storage is damaged"):
+            export(store, agreement.fingerprint, tmp_path / "a.parquet")
+    assert not (tmp_path / "a.parquet").exists()
+
+
+# ---- database noise
+
+
+def test_one_noise_for_a_set_of_files(tmp_path) -> None:
+    agreement = propose(database_noise=True)
+    sent, file = perturb_table(agreement, PEOPLE), tmp_path / "all.parquet"
+    write_file(file, agreement, sent)
+    first = release_files(agreement, [str(file)], Threads(1))
+    assert release_files(agreement, [str(file)], Threads(1)) == first
+    (receipt,) = tmp_path.glob("*.release.json")
+    assert json.loads(receipt.read_text())["database_noise"] is True
+    shown = PublishedMoments.from_json(first.moments)
+    added = (shown.sums - totals_of(agreement, sent).sums) / agreement.grid.quadratic
+    assert (added == np.rint(added)).all()
+    assert (added != 0).all()
+
+
+def test_what_a_store_published_is_not_learned_again_with_other_noise(tmp_path) -> None:
+    agreement = propose(database_noise=True)
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.publish(agreement)
+        export(store, agreement.fingerprint, tmp_path / "all.parquet")
+    with pytest.raises(ConflictError, match="with other noise"):
+        release_files(agreement, [str(tmp_path / "all.parquet")], Threads(1))
+
+
+def test_a_folder_without_a_receipt_gets_the_one_that_there_is(tmp_path) -> None:
+    """Seen before: noise was drawn again where the first folder's receipt was lost, or where a file
+    was moved to a folder that is now the first; the mean of both releases has less of it.
+    """
+    agreement = propose(database_noise=True)
+    files = [tmp_path / name / f"{name}.parquet" for name in ("one", "two")]
+    for file in files:
+        file.parent.mkdir()
+        write_file(file, agreement, perturb_table(agreement, PEOPLE))
+    first = release_files(agreement, map(str, files), Threads(1))
+    (receipt,) = files[0].parent.glob("*.release.json")
+    receipt.unlink()
+    assert release_files(agreement, map(str, files), Threads(1)) == first
+    moved = tmp_path / "another" / "two.parquet"
+    moved.parent.mkdir()
+    files[1].rename(moved)
+    assert release_files(agreement, map(str, [files[0], moved]), Threads(1)) == first
+    assert len(list(moved.parent.glob("*.release.json"))) == 1
+
+
+def test_an_unpublished_collection_is_not_exported_as_its_noise_could_be_drawn_twice(
+    tmp_path,
+) -> None:
+    agreement = propose(database_noise=True)
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.close_collection(agreement.fingerprint)
+        with pytest.raises(InfeasibleError, match="publish here"):
+            export(store, agreement.fingerprint, tmp_path / "all.parquet")
+        assert store.publish(agreement).count == 40
+    assert not list(tmp_path.iterdir())

@@ -29,7 +29,7 @@ from blurfit.model.release import PublishedMoments
 from blurfit.service.server import in_a_thread
 from blurfit.store.store import backup, restore
 from blurfit.theory.forms import pack
-from support.stores import PEOPLE, either_mechanism, propose
+from support.stores import PEOPLE, either_mechanism, propose, write_file
 
 LATE = {"age": np.array([55.0]), "income": np.array([44.0])}
 
@@ -54,11 +54,6 @@ def folder(path: Path) -> Path:
     return path
 
 
-def add_late(path: Path, agreement, late: Submissions) -> None:
-    with Writer(path / "late.parquet", agreement.layout) as writer:
-        writer.add(late)
-
-
 def learn(agreement, *words: object, receipt: Path | None = None):
     return learn_files(agreement, [str(word) for word in words], Threads(1), receipt=receipt)
 
@@ -75,9 +70,8 @@ def shown(path: Path, agreement) -> str:
 @either_mechanism
 def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
     """Their difference is the late person's own submission, with her noise alone."""
-    with Writer(tmp_path / "a.parquet", agreement.layout) as writer:
-        writer.add(perturb_table(agreement, PEOPLE))
-    add_late(tmp_path, agreement, late)
+    write_file(tmp_path / "a.parquet", agreement, perturb_table(agreement, PEOPLE))
+    write_file(tmp_path / "late.parquet", agreement, late)
     files = [str(tmp_path / "a.parquet"), str(tmp_path / "late.parquet")]
     few, all_of_them = (
         totals(agreement, Work.of(agreement, some), Threads(1)) for some in (files[:1], files)
@@ -92,7 +86,7 @@ def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
 def test_publish_export_and_learn_with_one_more(store, agreement, late, tmp_path) -> None:
     published = store.publish(agreement)
     export(store, agreement.fingerprint, tmp_path / "a.parquet")
-    add_late(tmp_path, agreement, late)
+    write_file(tmp_path / "late.parquet", agreement, late)
     with pytest.raises(ConflictError, match="published from some of these"):
         learn(agreement, tmp_path)
     assert not list(tmp_path.glob("*.json")), "and nothing is recorded"
@@ -104,10 +98,9 @@ def test_publish_export_and_learn_with_one_more(store, agreement, late, tmp_path
 @either_mechanism
 def test_learn_twice_with_two_receipts(agreement, late, tmp_path) -> None:
     lake = folder(tmp_path / "lake")
-    with Writer(lake / "a.parquet", agreement.layout) as writer:
-        writer.add(perturb_table(agreement, PEOPLE))
+    write_file(lake / "a.parquet", agreement, perturb_table(agreement, PEOPLE))
     first = learn(agreement, lake, receipt=tmp_path / "first.json")
-    add_late(lake, agreement, late)
+    write_file(lake / "late.parquet", agreement, late)
     with pytest.raises(ConflictError, match=r"added: late\.parquet"):
         learn(agreement, lake, receipt=tmp_path / "second.json")
     with pytest.raises(ConflictError, match=r"added: late\.parquet"):
@@ -123,11 +116,10 @@ def test_learn_twice_with_two_receipts(agreement, late, tmp_path) -> None:
 def test_a_receipt_that_was_given_stays_with_its_files(agreement, late, tmp_path) -> None:
     """Copied to another folder, files can still be recognised by who keeps one receipt."""
     lake, copy = folder(tmp_path / "lake"), folder(tmp_path / "copy")
-    with Writer(lake / "a.parquet", agreement.layout) as writer:
-        writer.add(perturb_table(agreement, PEOPLE))
+    write_file(lake / "a.parquet", agreement, perturb_table(agreement, PEOPLE))
     learn(agreement, lake, receipt=tmp_path / "kept.json")
     shutil.copy(lake / "a.parquet", copy)
-    add_late(copy, agreement, late)
+    write_file(copy / "late.parquet", agreement, late)
     with pytest.raises(ConflictError, match=r"added: late\.parquet"):
         learn(agreement, copy, receipt=tmp_path / "kept.json")
     assert not list(copy.glob("*.json"))
@@ -138,10 +130,13 @@ def test_a_file_beside_those_of_a_release(agreement, late, tmp_path) -> None:
     """Not with them, not alone, and not together with a folder of its own."""
     lake, other = folder(tmp_path / "lake"), folder(tmp_path / "other")
     for number, rows in enumerate(np.array_split(np.arange(40), 2)):
-        with Writer(lake / f"{number}.parquet", agreement.layout) as writer:
-            writer.add(perturb_table(agreement, {k: v[rows] for k, v in PEOPLE.items()}))
+        write_file(
+            lake / f"{number}.parquet",
+            agreement,
+            perturb_table(agreement, {k: v[rows] for k, v in PEOPLE.items()}),
+        )
     learn(agreement, lake)
-    add_late(lake, agreement, late)
+    write_file(lake / "late.parquet", agreement, late)
     shutil.copy(lake / "late.parquet", other)
     for words in (
         [lake],
@@ -172,11 +167,9 @@ def test_a_published_collection_beside_another(agreement, tmp_path) -> None:
 def test_a_url_with_one_folder_and_then_with_another(agreement, late, tmp_path) -> None:
     """Seen before: receipts in both folders, none for the URL, and two models."""
     a, b, lake = (folder(tmp_path / name) for name in ("a", "b", "lake"))
-    with Writer(lake / "far.parquet", agreement.layout) as writer:
-        writer.add(perturb_table(agreement, PEOPLE))
-    add_late(a, agreement, late)
-    with Writer(b / "other.parquet", agreement.layout) as writer:
-        writer.add(perturb_table(agreement, LATE))
+    write_file(lake / "far.parquet", agreement, perturb_table(agreement, PEOPLE))
+    write_file(a / "late.parquet", agreement, late)
+    write_file(b / "other.parquet", agreement, perturb_table(agreement, LATE))
     with in_a_thread(Starlette(routes=[Mount("/", StaticFiles(directory=lake))])) as url:
         far = f"{url}/far.parquet"
         with pytest.raises(InvalidValueError, match=r"far\.parquet.*--receipt"):
@@ -192,7 +185,7 @@ def test_a_url_with_one_folder_and_then_with_another(agreement, late, tmp_path) 
 def test_export_move_and_export_again(store, agreement, late, tmp_path) -> None:
     """Seen before: the store wrote the same people a second time, to be learned from alone."""
     lake = folder(tmp_path / "lake")
-    add_late(lake, agreement, late)
+    write_file(lake / "late.parquet", agreement, late)
     export(store, agreement.fingerprint, tmp_path / "a.parquet")
     (tmp_path / "a.parquet").rename(lake / "a.parquet")
     assert learn(agreement, lake).count == 41
@@ -260,8 +253,11 @@ def test_a_file_away_from_its_receipt(agreement, late, tmp_path, how) -> None:
     """A file of a release is known wherever it is: alone and with others it is refused."""
     lake, other = folder(tmp_path / "lake"), folder(tmp_path / "other")
     for number, rows in enumerate(np.array_split(np.arange(40), 2)):
-        with Writer(lake / f"{number}.parquet", agreement.layout) as writer:
-            writer.add(perturb_table(agreement, {k: v[rows] for k, v in PEOPLE.items()}))
+        write_file(
+            lake / f"{number}.parquet",
+            agreement,
+            perturb_table(agreement, {k: v[rows] for k, v in PEOPLE.items()}),
+        )
     learn(agreement, lake)
     there = other / ("new.parquet" if how == "renamed" else "0.parquet")
     if how == "linked":
@@ -272,7 +268,7 @@ def test_a_file_away_from_its_receipt(agreement, late, tmp_path, how) -> None:
         (lake / "0.parquet").rename(there)
     with pytest.raises(ConflictError, match=r"releases\.db"):
         learn(agreement, other)
-    add_late(other, agreement, late)
+    write_file(other / "late.parquet", agreement, late)
     with pytest.raises(ConflictError, match=r"releases\.db"):
         learn(agreement, other)
     assert not list(other.glob("*.json"))
@@ -282,8 +278,7 @@ def test_all_files_moved_and_renamed_give_the_release_again(tmp_path) -> None:
     """And noise of the database is not drawn a second time."""
     agreement = propose(database_noise=True)
     lake, other = folder(tmp_path / "lake"), folder(tmp_path / "other")
-    with Writer(lake / "a.parquet", agreement.layout) as writer:
-        writer.add(perturb_table(agreement, PEOPLE))
+    write_file(lake / "a.parquet", agreement, perturb_table(agreement, PEOPLE))
     first = learn(agreement, lake)
     (lake / "a.parquet").rename(other / "b.parquet")
     assert learn(agreement, other).to_json() == first.to_json()
@@ -294,8 +289,7 @@ def test_one_receipt_folder_serves_several_agreements(agreement, tmp_path) -> No
     """As the waves of a plan need, each of which is an agreement."""
     kept, lake = folder(tmp_path / "kept"), folder(tmp_path / "lake")
     for number, one in enumerate((agreement, propose(epsilon=2))):
-        with Writer(lake / f"{number}.parquet", one.layout) as writer:
-            writer.add(perturb_table(one, PEOPLE))
+        write_file(lake / f"{number}.parquet", one, perturb_table(one, PEOPLE))
         learn(one, lake / f"{number}.parquet", receipt=kept)
     assert len(list(kept.iterdir())) == 2
 
@@ -362,32 +356,3 @@ def test_back_up_in_the_middle_of_an_export(agreed, tmp_path, monkeypatch) -> No
             again.publish(agreed)
         with pytest.raises(InfeasibleError, match="restored from a backup"):
             export(again, agreed.fingerprint, tmp_path / "a.parquet")
-
-
-def test_export_learn_with_one_more_and_publish_the_store(store, agreement, late, tmp_path) -> None:
-    export(store, agreement.fingerprint, tmp_path / "a.parquet")
-    add_late(tmp_path, agreement, late)
-    assert learn(agreement, tmp_path).count == 41
-    with pytest.raises(InfeasibleError, match="was exported"):
-        store.publish(agreement)
-    assert store.status(agreement.fingerprint).state == "closed"
-
-
-def test_export_twice_and_learn_in_two_folders(store, agreement, late, tmp_path) -> None:
-    one, two = folder(tmp_path / "one"), folder(tmp_path / "two")
-    export(store, agreement.fingerprint, one / "a.parquet")
-    with pytest.raises(ConflictError, match=r"one/a\.parquet"):
-        export(store, agreement.fingerprint, two / "a.parquet")
-    assert not list(two.iterdir())
-    with pytest.raises(ConflictError, match="not exported again"):
-        export(store, agreement.fingerprint, one / "a.parquet")
-    assert learn(agreement, one).count == 40
-
-
-def test_the_same_sums_give_any_number_of_models(store, agreement, tmp_path) -> None:
-    """Published, exported and learned again and again: always the sums of the one set."""
-    published = store.publish(agreement)
-    for name in ("one", "two"):
-        export(store, agreement.fingerprint, folder(tmp_path / name) / "a.parquet")
-        assert learn(agreement, tmp_path / name).to_json() == published.to_json()
-    assert store.publish(agreement).to_json() == published.to_json()

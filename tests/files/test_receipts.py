@@ -3,6 +3,7 @@
 import itertools
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -185,3 +186,70 @@ def test_a_folder_that_cannot_be_written(places, tmp_path) -> None:
     with pytest.raises(InvalidValueError, match="Make the folder writable"):
         of(places).record(FIRST)
     assert of(places).find() is None
+
+
+# ---- remembered
+
+
+FILES_REMEMBERED = tuple(Identity(name, size, name * 32) for size, name in enumerate("abc"))
+
+
+def of_remembered(*files: Identity, fingerprint: str = "f0" * 32) -> Remembered:
+    return Remembered(fingerprint, files)
+
+
+def test_any_of_the_files_tells_the_receipt() -> None:
+    assert of_remembered(*FILES_REMEMBERED[:2]).receipts() == []
+    assert of_remembered(*FILES_REMEMBERED[:2]).create(b"first")
+    for some in (FILES_REMEMBERED[:1], FILES_REMEMBERED[1:], FILES_REMEMBERED):
+        assert of_remembered(*some).receipts() == [b"first"]
+        assert not of_remembered(*some).create(b"second")
+    assert of_remembered(FILES_REMEMBERED[2]).receipts() == []
+    assert of_remembered(*FILES_REMEMBERED, fingerprint="0f" * 32).receipts() == []
+    renamed = Identity("other", FILES_REMEMBERED[0].size, FILES_REMEMBERED[0].digest)
+    assert of_remembered(renamed).receipts() == [b"first"]
+
+
+def test_files_of_two_releases_tell_both() -> None:
+    of_remembered(*FILES_REMEMBERED[:2], FILES_REMEMBERED[0]).create(
+        b"first"
+    )  # the same contents twice
+    of_remembered(FILES_REMEMBERED[2]).create(b"second")
+    assert of_remembered(*FILES_REMEMBERED).receipts() == [b"first", b"second"]
+
+
+def test_a_claim_is_replaced_or_removed() -> None:
+    of_remembered(*FILES_REMEMBERED).create(b"claim")
+    of_remembered(*FILES_REMEMBERED).replace(b"complete")
+    assert of_remembered(FILES_REMEMBERED[1]).receipts() == [b"complete"]
+    of_remembered(*FILES_REMEMBERED).remove(b"claim")
+    assert of_remembered(*FILES_REMEMBERED).receipts() == [b"complete"], (
+        "somebody else completed it: that stays"
+    )
+    of_remembered(*FILES_REMEMBERED).remove(b"complete")
+    assert of_remembered(*FILES_REMEMBERED).receipts() == []
+    assert of_remembered(FILES_REMEMBERED[1]).create(b"another")
+
+
+def test_of_many_at_once_one_creates() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(
+            pool.map(
+                lambda n: of_remembered(FILES_REMEMBERED[0], FILES_REMEMBERED[1 + n % 2]).create(
+                    b"%d" % n
+                ),
+                range(8),
+            )
+        )
+    assert sum(made) == 1
+
+
+def test_a_home_that_cannot_be_written_is_an_error(home, monkeypatch) -> None:
+    home.write_text("a file")
+    with pytest.raises(InvalidValueError, match="BLURFIT_HOME"):
+        of_remembered(*FILES_REMEMBERED).receipts()
+    (home.parent / "damaged").mkdir()
+    (home.parent / "damaged" / "releases.db").write_text("no database" * 1000)
+    monkeypatch.setenv("BLURFIT_HOME", str(home.parent / "damaged"))
+    with pytest.raises(InvalidValueError, match=r"releases\.db"):
+        of_remembered(*FILES_REMEMBERED).receipts()

@@ -29,15 +29,6 @@ def census() -> Census:
     return Census(table, SCHEMA, "four people", synthetic=False)
 
 
-def test_representation_tells_what_it_is(census: Census) -> None:
-    assert repr(census) == "Census('four people': 4 rows, 4 columns, real)"
-    made_up = replace(census, synthetic=True, removed=1234)
-    assert repr(made_up) == (
-        "Census('four people': 4 rows, 4 columns, synthetic, "
-        "1,234 rows with unknown values removed)"
-    )
-
-
 def test_label_is_an_income_above_37000(census: Census) -> None:
     assert census.label_schema.features == SCHEMA.features
     assert census.label_schema.encode(census.table).target.tolist() == [-1, -1, -1, 1]

@@ -1,5 +1,4 @@
-"""The shortcut against the long way round: contributors blur every record, and what the database
-would hold is compared."""
+"""The shortcut against the long way round: contributors blur every record."""
 
 import math
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ import pytest
 from randomgen import ChaCha
 from scipy.stats import ks_2samp, kstest
 
-from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema
+from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema, learn
 from blurfit.contributor.blur import blur, perturb_table
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.release import statistics_of
@@ -24,6 +23,7 @@ from blurfit.simulation.sampler import (
     operating_system_generator,
     sampler_for,
     totals_of_products,
+    weights_of,
 )
 from blurfit.theory import forms
 
@@ -239,11 +239,6 @@ def test_blurred_or_foreign_sums_are_refused() -> None:
 # ---- generators: by the operating system, or by a seed for experiments
 
 
-def test_each_call_has_a_key_of_its_own() -> None:
-    first, second = (operating_system_generator().random(4).tolist() for _ in range(2))
-    assert first != second
-
-
 def test_the_key_is_the_operating_systems_and_cryptographic(monkeypatch) -> None:
     monkeypatch.setattr(bits, "octets", lambda count: (7).to_bytes(count))
     generator = operating_system_generator()
@@ -259,18 +254,44 @@ def test_numpys_global_seed_has_no_say() -> None:
     assert drawn[0] != drawn[1]
 
 
-@pytest.mark.parametrize("make", [lambda: 3, lambda: np.random.RandomState(3), np.int64])
-def test_seeds_repeat(make) -> None:
-    seed = make if make is not np.int64 else lambda: np.int64(3)
-    assert generator_for(seed()).random() == generator_for(seed()).random()
-
-
-def test_a_generator_is_taken_as_it_is() -> None:
-    generator = np.random.default_rng(1)
-    assert generator_for(generator) is generator
-
-
 @pytest.mark.parametrize("bad", [-1, "seed", 1.5])
 def test_what_is_no_seed_is_refused(bad) -> None:
     with pytest.raises(InvalidValueError, match=r"random_state=.* whole number >= 0"):
         generator_for(bad)
+
+
+# ---- weights
+
+
+FEATURES = [Numeric("a", -1, 1), Numeric("b", 0, 5), Categorical("c", ["x", "y", "z"])]
+SCHEMAS = {
+    "number": Schema(FEATURES, Numeric("y", -1, 1)),
+    "label": Schema(FEATURES, Numeric("y", -1, 1).above(0)),
+    "classes": Schema(FEATURES[:2], FEATURES[2]),
+}
+
+
+def people_weights(count: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(1)
+    a, b = generator.uniform(-1, 1, count), generator.uniform(0, 5, count)
+    y = np.clip(0.4 * a - 0.1 * b + generator.normal(0, 0.2, count), -1, 1)
+    return {"a": a, "b": b, "y": y, "c": generator.choice(["x", "y", "z"], count)}
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+@pytest.mark.parametrize(("mechanism", "quorum"), [("moment", 40), ("moment", 900), ("input", 900)])
+def test_the_weights_are_those_that_would_be_published(kind: str, mechanism: str, quorum) -> None:
+    if (kind, mechanism) == ("classes", "input"):
+        pytest.skip("input has no classes")
+    bound = {"weight_bound": 2.0} if mechanism == "input" else {}
+    agreement = Agreement.propose(
+        SCHEMAS[kind], epsilon=8, delta=1e-3, quorum=quorum, mechanism=mechanism, **bound
+    )
+    sampler = sampler_for(agreement, exact_totals(agreement, people_weights(quorum)))
+    totals = sampler.draw(np.random.default_rng(2))
+    model = learn(agreement, totals)
+    assert np.array_equal(weights_of(agreement, totals), model.weights)
+    sampled = model.method.endswith("to the posterior mean")
+    assert sampled == (quorum == 40)
+    quick = weights_of(agreement, totals, sampled=False)
+    assert np.array_equal(quick, model.weights) == (not sampled)

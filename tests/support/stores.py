@@ -12,6 +12,7 @@ import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.learning.sums import Totals
+from blurfit.messages.files import Writer
 from blurfit.messages.submissions import Submissions
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.store.arrivals import Arrival
@@ -68,6 +69,14 @@ def propose(**changes) -> Agreement:
     if changes.get("mechanism") == "input":
         promise["weight_bound"] = 2.0
     return Agreement.propose(SCHEMA, **promise | changes)
+
+
+def write_file(path: Path, agreement: Agreement, table: Submissions) -> str:
+    """Write submissions into a file, in a folder that is made if need be; return its name."""
+    path.parent.mkdir(exist_ok=True)
+    with Writer(path, agreement.layout) as writer:
+        writer.add(table)
+    return str(path)
 
 
 def arrival(table: Submissions, invitations: Sequence[bytes] = ()) -> Arrival:

@@ -382,17 +382,9 @@ def audit(
 ) -> Finding:
     """Return a lower bound on the ε of any release, from its outputs on two neighbouring datasets.
 
-    Args:
-        release: from a dataset and a NumPy generator to a vector of numbers.
-        first: a dataset, of any type that the release takes.
-        second: its neighbour.
-        epsilon: what was promised.
-        delta: what was promised.
-        trials: releases from each.
-        confidence: of the lower bound.
-        seed: of the generators that the release gets, one for each trial.
-        attacks: scores of your own, beside the attackers that learn by themselves.
-        name: what to call it in the finding.
+    `release` turns a dataset, of any type, and a NumPy generator into a vector of numbers; each of
+    the trials of either dataset gets a generator of its own. `attacks` are scores of your own,
+    beside the attackers that learn by themselves.
 
     >>> def mean(values, generator):                       # claims ε = 1, and adds too little
     ...     return [np.mean(values) + generator.normal(0, 0.001)]
@@ -429,15 +421,13 @@ def audit_agreement(
 ) -> Findings:
     """Attack a submission, the sums (where they may be published) and the model, in turn.
 
-    Args:
-        agreement: is not verified: to attack a broken one is the point.
-        trials: models that are learned from each neighbour; up to fifty times as many submissions
-            and sums are seen.
-        confidence: of each finding.
-        seed: for the honest crowd, where it is drawn at once. Contributors take no seed.
-        progress: is told how many attacks of how many are done.
-        liars: attack a `moment` collection too in which all others lie. Without noise of the
-            database no promise is made of it, and it is broken; with it, it is always attacked.
+    The agreement is not verified: to attack a broken one is the point. `trials` models are learned
+    from each neighbour, and up to fifty times as many submissions and sums are seen; `confidence`
+    is that of each finding. The seed is for the honest crowd, where it is drawn at once:
+    contributors take none. `progress` is told how many attacks of how many are done.
+
+    With `liars`, a `moment` collection is attacked too in which all others lie. Without noise of
+    the database no promise is made of it, and it is broken; with it, it is always attacked.
     """
     attacks = list(_attacks(agreement, trials, np.random.default_rng(seed), liars=liars))
     found = Findings()

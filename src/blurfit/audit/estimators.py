@@ -168,16 +168,10 @@ def audit_estimator(
 ) -> Findings:
     """Return what an attacker finds in many fits to each table of each pair.
 
-    Args:
-        estimator: with `fit` and `get_params`; it is cloned for every fit, and gets a fresh seed as
-            `random_state` if it takes one.
-        pairs: of tables; `pair_of` has some.
-        promise: (ε, δ); None reads its parameters `epsilon` and `delta`.
-        published: the attributes that the world sees.
-        trials: fits to each table.
-        confidence: of all the bounds together.
-        seed: of the seeds.
-        by_person: whether fits are told whose row is whose, where people have several.
+    The estimator has `fit` and `get_params`; it is cloned for every fit, and gets a fresh seed as
+    `random_state` if it takes one. A `promise` of None reads its parameters `epsilon` and `delta`;
+    `published` are the attributes that the world sees; `confidence` is that of all the bounds
+    together; and fits are told whose row is whose, where people have several, if `by_person`.
     """
     epsilon, delta = promise_of(estimator) if promise is None else promise
     seeded = "random_state" in estimator.get_params()

@@ -377,11 +377,17 @@ def invite(
             "needs an invitation from both, in one link. Let the other administrator run `blurfit "
             f"invite … --count {count} --out theirs.txt`, and join that file."
         )
-    theirs = None if join is None else _theirs(join, addresses, own, count)
+    if (join or both) and own not in addresses:
+        raise InvalidValueError(
+            f"Expected --to {own!r} to be one of the agreement's two databases with --join or "
+            f"--both, and it has {addresses or 'only one database'}."
+        )
+    theirs = None if join is None else _theirs(join, count)
     made: list[list[str]] = []
     shares: list[int] = []
-    for place in [at] if both is None else _both(agreed, at, both):
-        with place.database() as database:
+    for address in addresses if both else [own]:
+        file = both if both and address != own else at.admin_token_file
+        with replace(at, to=address, admin_token_file=file).database() as database:
             shares = shares or database.shares(agreed, count)
             made.append(database.invite(agreed, count, shares))
     if theirs is not None:
@@ -446,13 +452,8 @@ def _code(name: str, link: str) -> str:
     return f"<figure>{picture}<figcaption>{name}</figcaption></figure>"
 
 
-def _theirs(file: Path, addresses: Sequence[str], own: str, count: int) -> list[str]:
+def _theirs(file: Path, count: int) -> list[str]:
     """Read the invitations of the other database, one for each of ours."""
-    if own not in addresses:
-        raise InvalidValueError(
-            f"Expected --to {own!r} to be one of the agreement's two databases with --join, and it "
-            f"has {list(addresses) or 'only one database'}."
-        )
     found = read(file.read_text(encoding="utf-8"))
     if len(found) != count or any(len(one) != 1 for one in found):
         raise InvalidValueError(
@@ -460,15 +461,3 @@ def _theirs(file: Path, addresses: Sequence[str], own: str, count: int) -> list[
             f"each line, and it holds {len(found):,}."
         )
     return [one for (one,) in found]
-
-
-def _both(agreed: "Agreed", at: Administered, other: Path) -> list[Administered]:
-    """Return the agreement's two databases in order, each with its administrator's token."""
-    url, addresses = at.to.rstrip("/"), [one.url for one in agreed.databases]
-    if url not in addresses:
-        raise InvalidValueError(
-            f"Expected --to {at.to!r} to be one of the agreement's two databases with --both, and "
-            f"it has {addresses or 'only one database'}."
-        )
-    files = {url: at.admin_token_file}
-    return [replace(at, to=one, admin_token_file=files.get(one, other)) for one in addresses]

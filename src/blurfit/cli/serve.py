@@ -83,9 +83,8 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
 
     It is made at the first start, and the store keeps only its hash.
     """
-    written = token_file is not None and token_file.exists()
-    if written and not replace:
-        assert token_file is not None
+    place = f"The administrator's token is in {token_file}"
+    if token_file is not None and token_file.exists() and not replace:
         token = tokens.read_token(token_file)
         if not store.appoint(tokens.hashed(token)) and not tokens.matches(
             token, store.administrator()
@@ -94,7 +93,7 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
                 f"Expected {str(token_file)!r} to hold the token of this store's first start. Find "
                 "that one, or make a new one with --new-admin-token."
             )
-        return f"The administrator's token is in {token_file}."
+        return f"{place}."
     if store.administrator() is not None and not replace:
         return (
             "The administrator's token is that of the first start; --new-admin-token replaces it."
@@ -107,9 +106,8 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
         if token_file is not None:
             token_file.unlink()
         return "Another process has just made the administrator's token."
-    if token_file is not None:
-        return f"The administrator's token is in {token_file}, which is new."
-    return f"The administrator's token, shown this once, is {token}"
+    shown = f"The administrator's token, shown this once, is {token}"
+    return shown if token_file is None else f"{place}, which is new."
 
 
 def share_key_in(path: Path) -> tuple[str, str]:

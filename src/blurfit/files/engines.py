@@ -3,12 +3,10 @@
 Both give the same bytes. Every function is pure: run again, on another machine, it gives the same.
 And sums are exact (`blurfit.learning.sums`), so the order in which they are merged does not show.
 
-**Threads** use all cores of this machine: reading, checking and adding let go of the interpreter.
-
-**On a cluster** tasks go where there is room, and again where a worker died. Sums are merged in a
-tree of eight at a time, on the workers. So are identifiers: each task's prefixes are cut apart by
-their value, and each partition is gathered and sorted on one worker. Nothing that grows with the
-number of rows comes to the caller, unless identifiers repeat.
+On a cluster tasks go where there is room, and again where a worker died. Sums are merged in a tree
+of eight at a time, on the workers. So are identifiers: each task's prefixes are cut apart by their
+value, and each partition is gathered and sorted on one worker. Nothing that grows with the number
+of rows comes to the caller, unless identifiers repeat.
 """
 
 import os

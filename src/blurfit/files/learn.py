@@ -143,14 +143,10 @@ def release_files(
     """Return the one release of some files, its model and, for `moment`, its moments: learned and
     recorded now, or what was recorded before.
 
-    Args:
-        agreement: what everyone agreed on; it is verified first.
-        words: paths, folders, patterns and URLs of files.
-        engine: who does the work.
-        receipt: where the release is recorded too, besides in every folder that holds some of the
-            files, and in what this account remembers: a file, or a folder in which each agreement
-            has its own. Needed as soon as one of the files is on another machine.
-        progress: is told how many rows of how many have been looked at.
+    `words` are paths, folders, patterns and URLs of files. The release is recorded in every folder
+    that holds some of the files, in what this account remembers, and at `receipt`: a file, or a
+    folder in which each agreement has its own, needed as soon as one of the files is on another
+    machine. `progress` is told how many rows of how many have been looked at.
 
     Below the quorum an error is raised and nothing is recorded: more files may be added.
     """
@@ -183,12 +179,6 @@ def release_files(
             "with other noise, would be a second release."
         )
     release = Release.of(agreement, with_database_noise(agreement, found_totals), held=plan.held)
-    _refuse_a_second(release, plan)
-    return receipts.record(release, database_noise=agreement.database_noise)
-
-
-def _refuse_a_second(release: Release, plan: Work) -> None:
-    """Refuse a second, different release of submissions that one was made from."""
     shown = release.model or release.moments
     if plan.marks and (shown is None or plan.marks != {release.mark()}):
         raise ConflictError(
@@ -197,6 +187,7 @@ def _refuse_a_second(release: Release, plan: Work) -> None:
             "whom the two differ in; learn from exactly the submissions that the published one is "
             "from, or collect under a new agreement."
         )
+    return receipts.record(release, database_noise=agreement.database_noise)
 
 
 def release_plan(
@@ -207,12 +198,8 @@ def release_plan(
 ) -> tuple[PublishedMoments, ...]:
     """Return the release of each wave, in their order; `learn_plan` makes a model of them.
 
-    Args:
-        plan: what everyone agreed on.
-        collected: for each wave so far its announced agreement, and paths, folders, patterns or
-            URLs of its files.
-        engine: who does the work.
-        options: those of `blurfit.files.learn.release_files`.
+    `collected` has for each wave so far its announced agreement, and the words for its files; the
+    options are those of `release_files`.
 
     Nothing of a wave is released if its agreement does not follow, or below its quorum; what was
     released of the waves before stays.

@@ -5,12 +5,12 @@ has one release, the receipt holds it, and whoever asks again gets the same byte
 changed since is refused (`blurfit.model.release` has the reasons).
 
 There is a receipt in every folder that holds one of the files, because a later run may name some of
-the folders only; one in what the account remembers, because files can be moved away from
-their receipts; and one where the caller wants it, which is needed as soon as
-one of the files is on another machine: the next run may name that one with other folders. What any
-of them holds is the release: for a place that has no receipt yet, or has lost its own, it is
-copied, and never learned again, since noise of the database would be drawn again. Where there is
-none, the alphabetically first folder decides. In this order, each step atomic:
+the folders only; one in what the account remembers, because files can be moved away from their
+receipts; and one where the caller wants it, which is needed as soon as one of the files is on
+another machine: the next run may name that one with other folders. What any of them holds is the
+release: for a place that has no receipt yet, or has lost its own, it is copied, and never learned
+again, since noise of the database would be drawn again. Where there is none, the alphabetically
+first folder decides. In this order, each step atomic:
 
 1. every other place gets a claim: "a model of these files is recorded in that folder";
 2. the first folder gets the receipt, if there is none: then the model is released;
@@ -18,15 +18,13 @@ none, the alphabetically first folder decides. In this order, each step atomic:
 
 A file is created by linking a complete one to its name, which only one of several processes can do,
 on network file systems too; the others find the first one's, and return its model. Killed before
-step 2 nothing was released, and the same run may be repeated; killed afterwards, the next run
-completes step 3. Two sets that share a place meet at its claim or receipt, and the second is
-refused.
+step 2 nothing was released; killed afterwards, the next run completes step 3. Two sets that share a
+place meet at its claim or receipt, and the second is refused.
 
-**What the account remembers.** A receipt stays in its folder when a file is moved out of it. So
-each account has one file more, in BLURFIT_HOME or ~/.blurfit, that knows every file of submissions
-by its size and digest, under each agreement, with the receipt of the release that it is in.
-Together with other files it is refused then, from any folder or URL. It does not see other accounts
-and machines, nor the same rows in a file that was written anew.
+**What the account remembers**, in BLURFIT_HOME or ~/.blurfit, is every file of submissions by its
+size and digest, under each agreement, with the receipt of the release that it is in. Together with
+other files it is refused then, from any folder or URL. It does not see other accounts and machines,
+nor the same rows in a file that was written anew.
 """
 
 import sqlite3

@@ -42,11 +42,8 @@ def course_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generat
     decides anybody's wave; more rows than the plan's quorum are shared out in proportion. Everybody
     keeps the plan's (ε, δ) in all, if nobody can repeat the draw (`blurfit.simulation.sampler`).
 
-    Args:
-        plan: from `Plan.propose`.
-        values: all columns of each row, the target's last, as encoded by
-            `blurfit.schema.schema.values`.
-        generator: where assignment and noise are drawn from.
+    `values` are all columns of each row, the target's last (`blurfit.schema.schema.values`); the
+    generator draws assignment and noise.
     """
     count = len(values)
     if count < plan.terms.quorum:
