@@ -130,17 +130,9 @@ def test_intervals_of_the_last_newton_wave_cover() -> None:
     """Four waves, so that the last step is short; against the curve of very many people."""
     chosen = plan("label", waves=4, quorum=60_000)
     many = people(400_000, seed=5)
-    design = np.column_stack(
-        [
-            np.ones(400_000),
-            many["age"],
-            many["education"],
-            many["region"] == "south",
-            many["region"] == "west",
-            many["married"],
-        ]
-    ).astype(float)
-    truth = _logistic(design, many["income"] > 45_000)
+    regions = [many["region"] == level for level in ("south", "west")]
+    columns = [np.ones(400_000), many["age"], many["education"], *regions, many["married"]]
+    truth = _logistic(np.column_stack(columns).astype(float), many["income"] > 45_000)
     hits = []
     for seed in range(12):
         model = learn_plan(chosen, releases(chosen, seed + 10))
@@ -207,22 +199,19 @@ def test_another_promise_quorum_plan_or_past_is_detected() -> None:
     chosen, found = made("number")
     honest = next_agreement(chosen, found[:1])
     other_past = releases(chosen, seed=2)[:1]
-    with pytest.raises(NotCertifiedError, match="follows the releases"):
-        follows(chosen, other_past, honest)
-    with pytest.raises(NotCertifiedError, match="follows the releases"):
-        follows(chosen, [], honest)
-    with pytest.raises(NotCertifiedError, match="of the plan"):
-        follows(plan("number"), [], honest)
-    with pytest.raises(NotCertifiedError, match="of the plan"):
-        follows(chosen, [], Agreement.propose(chosen.schema, epsilon=1, delta=1e-6, quorum=9))
-    fewer = plan("number", quorum=50_000)
-    small = replace(
-        fewer.following(honest.wave.follows, honest.wave.chart),
-        wave=replace(honest.wave),
-    )
+    fewer = plan("number", quorum=50_000).following(honest.wave.follows, honest.wave.chart)
+    small = replace(fewer, wave=honest.wave)
     small.verify()  # it keeps its own promise, with another quorum
-    with pytest.raises(NotCertifiedError, match="honest people"):
-        follows(chosen, found[:1], small)
+    alone = Agreement.propose(chosen.schema, epsilon=1, delta=1e-6, quorum=9)
+    for agreed, past, agreement, words in (
+        (chosen, other_past, honest, "follows the releases"),
+        (chosen, [], honest, "follows the releases"),
+        (plan("number"), [], honest, "of the plan"),
+        (chosen, [], alone, "of the plan"),
+        (chosen, found[:1], small, "honest people"),
+    ):
+        with pytest.raises(NotCertifiedError, match=words):
+            follows(agreed, past, agreement)
 
 
 def test_whatever_a_later_wave_states_differently_from_its_plan_is_named() -> None:
@@ -359,13 +348,7 @@ MAP = ResidualMap(Whitening([0.0] * SIZE, np.eye(SIZE), [0.0] * SIZE, 0.0), 1.0,
 LAST = PLAN.following(("ab" * 32,), MAP)
 KEPT = local_guarantee(99.0, 1e-6)
 FIRST_SHARE = WaveShare(400, PLAN.quorums[0], PLAN.honest[0], KEPT.mu, KEPT.epsilon)
-LAST_SHARE = WaveShare(
-    PLAN.quorums[1],
-    PLAN.quorums[1],
-    PLAN.honest[1],
-    LAST.calibration.local.mu,
-    LAST.calibration.local.epsilon,
-)
+LAST_SHARE = WaveShare.of(PLAN.quorums[1], LAST)
 
 
 def shared(agreement: Agreement, *waves: WaveShare) -> PublishedModel:

@@ -17,16 +17,9 @@ ALL = Formula("income", ("age", "education", "region", "married"))
 
 def design(table: dict[str, np.ndarray]) -> np.ndarray:
     """In the user's units, with contrasts to the north."""
-    return np.column_stack(
-        [
-            np.ones(len(table["age"])),
-            table["age"],
-            table["education"],
-            table["region"] == "south",
-            table["region"] == "west",
-            table["married"],
-        ]
-    )
+    regions = [table["region"] == level for level in ("south", "west")]
+    columns = [table["age"], table["education"], *regions, table["married"]]
+    return np.column_stack([np.ones(len(table["age"])), *columns])
 
 
 def least_squares() -> np.ndarray:

@@ -87,17 +87,8 @@ def test_later_waves_make_errors_smaller_than_the_last_alone() -> None:
 
 def test_pooled_estimates_are_weighed_by_their_precision() -> None:
     def one(value, sampling, privacy):
-        return Inference(
-            names=("a",),
-            count=10,
-            coefficients=np.array([value]),
-            sampling=np.array([[sampling]]),
-            privacy=np.array([[privacy]]),
-            residual_variance=None,
-            r_squared=None,
-            condition=0.0,
-            uneven=False,
-        )
+        parts = np.array([value]), np.array([[sampling]]), np.array([[privacy]])
+        return Inference(("a",), 10, *parts, None, None, condition=0.0, uneven=False)
 
     found = pooled([one(0.0, 2.0, 2.0), one(1.0, 0.5, 0.5)])
     assert found.coefficients == pytest.approx([0.8])

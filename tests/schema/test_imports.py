@@ -70,41 +70,18 @@ def test_a_form_with_all_kinds(tmp_path) -> None:
     )
     found = from_xlsform(path, "income")
     about = {"de": "Über Sie", "en": "About you"}
+    old, yes_or_no = {"en": "How old?", "de": "Wie alt?"}, {"yes": {"en": "Yes", "de": "Ja"}}
+    yes_or_no["no"] = {"en": "No", "de": "Nein"}
+    states = {"n": {"en": "North", "de": "Norden"}, "s": "South"}
+    age = Wording(question=old, hint="In years", section=about)
+    married = Wording(question="Married?", section=about, labels=yes_or_no)
+    rent = Wording(question="Your rent?", only_if="age > 20")
     assert found.schema.features == (
-        Numeric(
-            "age",
-            18,
-            90,
-            "refuse",
-            wording=Wording(
-                question={"en": "How old?", "de": "Wie alt?"}, hint="In years", section=about
-            ),
-        ),
-        Binary(
-            "married",
-            wording=Wording(
-                question="Married?",
-                section=about,
-                labels={"yes": {"en": "Yes", "de": "Ja"}, "no": {"en": "No", "de": "Nein"}},
-            ),
-        ),
-        Categorical(
-            "state",
-            ["n", "s"],
-            optional=True,
-            wording=Wording(
-                question="Where?", labels={"n": {"en": "North", "de": "Norden"}, "s": "South"}
-            ),
-        ),
+        Numeric("age", 18, 90, "refuse", wording=age),
+        Binary("married", wording=married),
+        Categorical("state", ["n", "s"], True, Wording(question="Where?", labels=states)),
         Numeric("mood", -5, 5, wording=Wording(question="How are you?")),
-        Numeric(
-            "rent",
-            0,
-            5000,
-            "refuse",
-            optional=True,
-            wording=Wording(question="Your rent?", only_if="age > 20"),
-        ),
+        Numeric("rent", 0, 5000, "refuse", optional=True, wording=rent),
     )
     assert found.schema.target.name == "income"
     assert str(found.schema.about.title) == "Work"

@@ -137,33 +137,22 @@ def test_the_digest_is_that_of_the_bytes(people) -> None:
 # ---- CSV
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"\xef\xbb\xbf" + TEXT.encode(),
-        TEXT.replace("\n", "\r\n"),
-        TEXT.replace("\n", "\r"),
-        TEXT.replace("\n", "\n\n\n"),
-        TEXT.rstrip("\n"),
-        "\n".join(",".join(f'"{w}"' for w in line.split(",")) for line in TEXT.splitlines()),
-        TEXT.replace(",m,", ", m ,").replace("42.5", " 42.5"),
-        TEXT.replace("42.5", "4.25e1"),
-        TEXT.replace(",1,", ",True,").replace(",0,", ",FALSE,"),
-    ],
-    ids=[
-        "byte order mark",
-        "Windows",
-        "old Macintosh",
-        "blank lines",
-        "no end of line",
-        "quotes",
-        "spaces",
-        "exponent",
-        "words for binary",
-    ],
-)
-def test_what_a_spreadsheet_writes_is_read(tmp_path, content: str | bytes) -> None:
-    file = csv_file(tmp_path, content)
+SPREADSHEETS = {
+    "byte order mark": b"\xef\xbb\xbf" + TEXT.encode(),
+    "Windows": TEXT.replace("\n", "\r\n"),
+    "old Macintosh": TEXT.replace("\n", "\r"),
+    "blank lines": TEXT.replace("\n", "\n\n\n"),
+    "no end of line": TEXT.rstrip("\n"),
+    "quotes": re.sub("([^,\n]+)", r'"\1"', TEXT),
+    "spaces": TEXT.replace(",m,", ", m ,").replace("42.5", " 42.5"),
+    "exponent": TEXT.replace("42.5", "4.25e1"),
+    "words for binary": TEXT.replace(",1,", ",True,").replace(",0,", ",FALSE,"),
+}
+
+
+@pytest.mark.parametrize("kind", SPREADSHEETS)
+def test_what_a_spreadsheet_writes_is_read(tmp_path, kind: str) -> None:
+    file = csv_file(tmp_path, SPREADSHEETS[kind])
     assert checked(file) == 5
     assert joined(file) == PEOPLE
 
@@ -180,36 +169,15 @@ def test_quotes_may_hold_commas_quotes_and_lines(tmp_path) -> None:
         ("53,1,m,300,", "row 4 has 5"),
         ("53,1,,300", "a missing value of 'sex'"),
         (",1,m,300", "a missing value of 'age'"),
-        (
-            "53, ,m,300",
-            "a missing value of 'married'",
-        ),
-        (
-            "old,1,m,300",
-            "a value of 'age' which is not a number",
-        ),
-        (
-            "5 3,1,m,300",
-            "a value of 'age' which is not a number",
-        ),
-        (
-            '"53,0",1,m,300',
-            "a value of 'age' which is not a number",
-        ),
-        (
-            "nan,1,m,300",
-            "a missing value of 'age'",
-        ),
-        (
-            "53,1,m,inf",
-            "a value of 'income' which is not finite",
-        ),
+        ("53, ,m,300", "a missing value of 'married'"),
+        ("old,1,m,300", "a value of 'age' which is not a number"),
+        ("5 3,1,m,300", "a value of 'age' which is not a number"),
+        ('"53,0",1,m,300', "a value of 'age' which is not a number"),
+        ("nan,1,m,300", "a missing value of 'age'"),
+        ("53,1,m,inf", "a value of 'income' which is not finite"),
         ("53,perhaps,m,300", "a value of 'married' which is neither 0 nor 1"),
         ("53,2,m,300", "a value of 'married'"),
-        (
-            "53,1,x,300",
-            "a value of 'sex' which is none of its levels 'f', 'm'",
-        ),
+        ("53,1,x,300", "a value of 'sex' which is none of its levels 'f', 'm'"),
     ],
 )
 def test_a_bad_row_is_named_with_its_value(tmp_path, line: str, message: str) -> None:

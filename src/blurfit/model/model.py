@@ -593,24 +593,18 @@ class PublishedModel(PublishedFile, ModelQuestions):
 
     @classmethod
     def _read(cls, document: ModelDocument, common: Mapping[str, Any]) -> Self:
-        aim = common["agreement"].schema.question(document.target)
+        outputs = _outputs(common["agreement"].schema.question(document.target))
+        if set(document.weights) != set(outputs):  # by name, in any order
+            raise InvalidValueError(
+                f"Expected weights for each of {list(outputs)}, and got {list(document.weights)}."
+            )
         return cls(
             **common,
             **{name: getattr(document, name) for name in _SAME},
-            weights=_in_order(document.weights, aim),
+            weights=np.array([document.weights[name] for name in outputs], dtype=np.float64),
             inference=tuple(map(Inference.from_dict, document.inference)),
         )
 
 
 def _outputs(aim: Question) -> tuple[str, ...]:
     return tuple(aim.levels) if isinstance(aim, Categorical) else (aim.name,)
-
-
-def _in_order(weights: Mapping[str, Any], aim: Question) -> FloatArray:
-    """Return the rows in the order of the classes: a file has them by name, in any order."""
-    outputs = _outputs(aim)
-    if set(weights) != set(outputs):
-        raise InvalidValueError(
-            f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
-        )
-    return np.array([weights[name] for name in outputs], dtype=np.float64)

@@ -1,27 +1,11 @@
 """Columns: what people read of each question, and its way from public facts to [−1, 1] and back.
 
-**Words**, in any languages: who asks and why, and each question. All of it is part of the schema,
-so it is under the agreement's fingerprint: nobody can be shown a question that differs from
-everybody else's. In a file:
-
-    title = {en = "Work and income", de = "Arbeit und Einkommen"}
-    purpose = "What schooling is worth, by region"      # in one language is fine
-    organiser = "Statistics Office"
-    contact = "survey@office.example"
-    [[features]]
-    name = "region"
-    kind = "categorical"
-    levels = ["n", "s"]
-    title = "Region"                 # in tables and charts
-    question = "Where do you live?"  # on the form
-    hint = "Where you sleep most nights."
-    section = "About you"            # long forms have a page for each section
-    labels = {n = "in the north", s = "in the south"}   # of yes/no: labels = {yes = "…", no = "…"}
-    only_if = "abroad = no"          # asked only of these; for all others it is not said
-
-A numeric column may have a `unit`. `only_if` names an earlier question, whose answer is compared
-(=, !=, and <, <=, >, >= of a number); the question itself is optional. Whoever is not asked counts,
-and is blurred, like somebody who does not say. Nothing of this is computed with.
+**Words**, in any languages: who asks and why (`About`), and each question (`Wording`). All of it is
+part of the schema, so it is under the agreement's fingerprint: nobody can be shown a question that
+differs from everybody else's. `only_if` names an earlier question, whose answer is compared (=, !=,
+and <, <=, >, >= of a number); the question itself is optional. Whoever is not asked counts, and is
+blurred, like somebody who does not say. Nothing of this is computed with; `docs/survey.md` has an
+example.
 
 **Texts are harmless.** A text is one line, of at most 2,000 characters. Control characters, lone
 surrogates, line separators and the marks that reorder what follows (U+202A to U+202E, U+2066 to

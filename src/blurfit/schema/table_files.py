@@ -1,9 +1,7 @@
 """Tables in files as people have them: CSV, Excel's workbooks, Parquet, a part at a time.
 
-A file holds words, and what a word means follows from the schema: a number where it says numeric,
-yes or no where it says binary, one of the levels where it says categorical. An answer may be
-written as the schema writes it (0 and 1, a level), or as the survey calls it in any of its
-languages ("nein", "verheiratet").
+A file holds words, and what a word means follows from the schema. An answer may be written as the
+schema writes it (0 and 1, a level), or as the survey calls it in any of its languages ("nein").
 
 **CSV.** Spreadsheets write it as their country does. Which character separates columns is seen from
 the heading, in which the schema's names must be found. Between commas, decimals have a point;
