@@ -5,7 +5,6 @@ import gzip
 import itertools
 import json
 
-import httpx2 as httpx
 import pytest
 import rfc8785
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,7 +13,6 @@ from starlette.testclient import TestClient
 from blurfit import Agreement, PublishedModel, PublishedMoments, Store, perturb
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
-from blurfit.errors import ServiceError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
 from blurfit.protocol.http import BINARY
@@ -83,42 +81,6 @@ def test_receipts_and_what_is_published_are_signed_and_stay_so(store) -> None:
                 "/collections", content=other.to_json(), headers=ADMINISTRATOR | as_json()
             )
             refused(answer, 409, "infeasible", KEYS[0])
-
-
-class Meddling(httpx.BaseTransport):
-    """A proxy that answers in the service's place, or changes what it says."""
-
-    def __init__(self, way) -> None:
-        self.way, self.change = way, lambda answer: answer
-
-    def handle_request(self, request):
-        answer = self.way.handle_request(request)
-        if not request.url.path.endswith("/submissions"):
-            return answer
-        content = self.change(json.loads(answer.read()))
-        return httpx.Response(answer.status_code, json=content)
-
-
-def test_the_client_takes_no_other_acknowledgement(store) -> None:
-    with TestClient(Service(store, signing_key=PRIVATE[0])) as http:
-        opened(http, SIGNED)
-        way = Meddling(http._transport)
-        with Client("http://testserver", transports=[way], patience=0.0) as client:
-            record = {"age": 30, "income": 40}
-            for change in (
-                lambda answer: answer | {"signature": None},
-                lambda answer: {name: answer[name] for name in ("accepted", "new")},
-                lambda answer: answer | {"signature": "00" * 64},
-            ):
-                way.change = change
-                with pytest.raises(ServiceError, match="signed with the key"):
-                    client.contribute(SIGNED, record)
-                with pytest.raises(ServiceError, match="signed with the key"):
-                    client.submit(perturb(SIGNED, PEOPLE))
-            way.change = lambda answer: answer
-            receipt = client.contribute(SIGNED.fingerprint, record)
-            assert receipt.wrong_with(SIGNED) == []
-            assert client.submit(perturb(SIGNED, PEOPLE)) == 40
 
 
 def test_a_plan_is_signed_wave_by_wave(store) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from blurfit.contributor.blur import perturb, perturb_table, share
 from blurfit.contributor.client import Client
 from blurfit.messages.submissions import Submission, Submissions, new_key, public_key
 from blurfit.protocol.http import BINARY, JSON
-from blurfit.protocol.tokens import hashed, new_token
+from blurfit.protocol.tokens import hashed
 from blurfit.service import intake as collector
 from blurfit.service import intake as module
 from blurfit.service.app import Limits, Service
@@ -28,43 +27,6 @@ from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, sen
 from support.services import two_services
 from support.sharing import SCHEMA, TWO
 from support.stores import PEOPLE, propose
-
-
-@pytest.mark.parametrize(
-    ("place", "admission"),
-    [("sqlite", "anyone"), ("postgresql", "invited")],
-    indirect=["place"],
-)
-def test_a_known_identifier_is_answered_alike_whatever_comes_under_it(
-    http, store, agreement, admission
-) -> None:
-    """Else whoever knows an identifier could test guesses of the numbers."""
-    agreement = replace(agreement, admission=admission)
-    path = opened(http, agreement)
-    one, other = (perturb(agreement, {"age": 1, "income": 2}) for _ in range(2))
-    token = new_token()
-    if admission == "invited":
-        store.invite(agreement.fingerprint, [hashed(token)])
-    assert send(http, path, one.to_bytes(), **{"blurfit-invitation": token}).status_code == 200
-    forged = Submission(one.identifier, one.fingerprint, other.numbers)
-    for state in ("collecting", "closed"):
-        if state == "closed":
-            http.post(f"{path}/close", headers=ADMINISTRATOR)
-        for body, kind in (
-            (lambda one: one.to_bytes(), BINARY),
-            (lambda one: one.to_json(), JSON),
-            (lambda one: Submissions.gather([one] * 2).to_bytes(), BINARY),
-            (lambda one: Submissions.gather([one] * 2).to_json(), JSON),
-        ):
-            for headers in ({}, {"blurfit-invitation": token}, {"blurfit-invitation": "guess"}):
-                right, wrong = (send(http, path, body(x), kind, **headers) for x in (one, forged))
-                assert right.status_code == wrong.status_code == 200
-                assert right.content == wrong.content
-                assert right.headers.items() == wrong.headers.items()
-        mixed = [Submissions.gather([one, x]) for x in (one, forged)]
-        assert len({send(http, path, x.to_bytes()).content for x in mixed}) == 1
-    (kept,) = store.submissions(agreement.fingerprint)
-    assert [*kept] == [one]
 
 
 def test_bad_submissions_are_refused_and_nothing_is_kept(http, agreement) -> None:

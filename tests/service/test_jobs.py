@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 import time
 from contextlib import contextmanager
 
@@ -25,7 +24,6 @@ from support.joint_plans import both, joint_plan
 from support.plans import fill, people, plan, rows
 from support.requests import send
 from support.sharing import TWO
-from support.stores import propose, whatever_it_keeps
 
 PLAN = plan("label", waves=2, quorum=60, admission="anyone")
 NAME, FIRST = PLAN.fingerprint, PLAN.quorums[0]
@@ -79,35 +77,6 @@ def test_arrivals_are_acknowledged_although_the_step_fails(store, monkeypatch) -
         until(store, second_is_open)
         again = send(http, f"/collections/{first.fingerprint}", body)
         assert again.json() == {"accepted": FIRST, "new": 0}
-
-
-@whatever_it_keeps
-def test_others_write_while_something_is_learned(store, monkeypatch) -> None:
-    """Nobody but those who filled the wave waits for its release."""
-    other = propose()
-    store.open(PLAN)
-    store.open(other)
-    learning, done = threading.Event(), threading.Event()
-    real = store.advance
-
-    def slowly(fingerprint, peer=None):
-        learning.set()
-        assert done.wait(300)
-        real(fingerprint, peer)
-
-    monkeypatch.setattr(store, "advance", slowly)
-    body = perturb_table(PLAN.first(), rows(people(60), 0, FIRST)).to_bytes()
-    with TestClient(Service(store, NO_LIMITS)) as http:
-        sending = threading.Thread(
-            target=send, args=(http, f"/collections/{PLAN.first().fingerprint}", body)
-        )
-        sending.start()
-        assert learning.wait(300)
-        table = perturb_table(other, {"age": [1.0], "income": [2.0]}).to_bytes()
-        assert send(http, f"/collections/{other.fingerprint}", table).json()["new"] == 1
-        done.set()
-        sending.join(300)
-        until(store, second_is_open)
 
 
 # ---- with the other database

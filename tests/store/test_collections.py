@@ -2,14 +2,12 @@
 
 import time
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from blurfit import perturb_table
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.contributor.blur import blur, shared_with
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,
@@ -23,10 +21,7 @@ from blurfit.errors import (
     PausedError,
     UnknownCollectionError,
 )
-from blurfit.learning.sums import total
-from blurfit.messages.submissions import expand
 from blurfit.store.arrivals import Arrival
-from blurfit.store.collections import LARGEST
 from blurfit.store.database import Clock, next_tasks
 from blurfit.store.store import Store
 from support import sharing
@@ -34,7 +29,7 @@ from support.closings import let_pass
 from support.lots import hashes
 from support.plans import fill, people, plan, rows
 from support.sharing import drive
-from support.stores import PEOPLE, propose, totals_of
+from support.stores import PEOPLE, propose
 
 FOREVER = 4_000_000_000  # in the year 2096
 AGREEMENT = propose()
@@ -78,41 +73,6 @@ def test_what_was_never_opened_is_unknown(store, name: str) -> None:
     for what in (store.collection, store.status, store.current, store.hold, store.publish_text):
         with pytest.raises(UnknownCollectionError, match="Nothing is collected"):
             what(name)
-
-
-def test_sums_of_submissions_are_exact(agreement) -> None:
-    table = perturb_table(agreement, PEOPLE)
-    with Store() as store:
-        store.open(agreement)
-        wave = store.collection(agreement.fingerprint)
-    numbers = wave.numbers(table.rows(wave.layout))
-    assert np.array_equal(numbers, table.numbers)
-    assert len(table) <= wave.exact_rows
-    half = len(table) // 2
-    parts = [(half, wave.sums(numbers[:half])), (half, wave.sums(numbers[half:]))]
-    assert total(agreement, parts, wave.exact_rows) == totals_of(agreement, table)
-    assert 1 < wave.block_rows <= LARGEST
-
-
-def test_shares_add_up_to_the_sums_of_whole_submissions_and_nothing_is_told_of_them() -> None:
-    agreement = sharing.propose()
-    table = blur(agreement, agreement.exact(PEOPLE))
-    keys = np.random.default_rng(0).integers(0, 2**64, (len(table), 4), dtype=np.uint64)
-    shares = shared_with(agreement, table, keys)
-    sums = []
-    for role, part in (("first", shares.first), ("second", shares.second)):
-        with Store() as store:
-            store.open(agreement, role=role)
-            wave = store.collection(agreement.fingerprint)
-        read = part.layout.joined(part.identifiers, part.words)
-        assert np.array_equal(wave.numbers(read), part.words)
-        assert wave.screen is None
-        sums.append(wave.sums(part.words))
-    (one,) = agreement.parts
-    unmasked = (sums[0] - sums[1]).view(np.int64)
-    expected = [sum(map(int, column)) for column in (table.numbers / one.step).T.tolist()]
-    assert unmasked.tolist() == expected
-    assert np.array_equal(sums[1], expand(keys, table.numbers.shape[1]).sum(axis=0))
 
 
 def test_roles_fit_the_document_and_stay() -> None:

@@ -1102,15 +1102,6 @@ def test_ended_early_at_both_with_the_best_model_so_far(plan) -> None:
     assert plan.first.publish_text(plan.name, plan.peer) == text
 
 
-def test_ended_with_the_open_wave_if_both_have_its_quorum(plan) -> None:
-    plan.send(FIRST)
-    plan.lead()
-    plan.send(SECOND)
-    text = plan.first.publish_text(plan.name, plan.peer)
-    assert PublishedModel.from_json(text).count == 60
-    plan.check()
-
-
 def test_ended_while_the_second_is_away(plan) -> None:
     """Nothing is thrown away for a moment's silence; who holds it first says that it may be."""
     away = Broken(plan, "identifiers", "close", "masks", "tell")

@@ -259,16 +259,6 @@ def test_killed_between_any_two_transactions_the_same_is_asked_again(
     assert whole(store, collection, sent) == set(range(15, 20))
 
 
-def test_each_block_is_read_and_written_once(scattered, monkeypatch) -> None:
-    store, collection, sent = scattered
-    store.write(blocks.put_together, collection)
-    written = []
-    remove = blocks.remove
-    monkeypatch.setattr(arrivals.blocks, "remove", lambda *a: (written.append(a[2]), remove(*a))[1])
-    assert store.withdraw(collection, sent.identifiers[3:9]).new == 6
-    assert len(written) == 1
-
-
 def test_a_collection_that_closes_in_between_keeps_the_others(scattered, monkeypatch) -> None:
     """Whoever asked is told who is out, and who stays; so is whoever asks again."""
     store, collection, sent = scattered
