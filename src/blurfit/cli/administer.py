@@ -241,7 +241,7 @@ def _change(what: str, agreement: Path, at: Administered, step: str) -> Answer:
             "released before you publish it. To take nothing for a while, use `blurfit pause`."
         )
     with at.database() as database:
-        state = getattr(database, what)(agreed)
+        state = database.steer(agreed, what)
     return Answer(state, state_in_words(state), step)
 
 

@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlencode
 from urllib.request import getproxies
 
@@ -354,17 +354,9 @@ class RemoteDatabase(Exchange):
         """Tell whether those who came first and later send alike: for its administrator alone."""
         return State(decoded(self.get(f"{path_of(fingerprint)}/halves")))
 
-    def pause(self, agreed: Agreed) -> State:
-        """Take nothing until it is resumed, and release nothing by itself."""
-        return self._changed(agreed, "pause")
-
-    def hold(self, agreed: Agreed) -> State:
-        """Release no wave of a plan until it is resumed; the open one goes on collecting."""
-        return self._changed(agreed, "hold")
-
-    def resume(self, agreed: Agreed) -> State:
-        """Let go on what was paused or held."""
-        return self._changed(agreed, "resume")
+    def steer(self, agreed: Agreed, what: Literal["pause", "hold", "resume"]) -> State:
+        """Take nothing until it is resumed; or release no wave of a plan; or let it go on."""
+        return self._changed(agreed, what)
 
     def move_date(self, agreed: Agreed, until: str | None) -> State:
         """Let it close at another moment, or at none."""
