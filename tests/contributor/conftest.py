@@ -1,7 +1,6 @@
 """A real service in this process, over a real connection that can be broken on purpose."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import httpx2 as httpx
@@ -67,8 +66,3 @@ def url(store) -> Iterator[str]:
 @pytest.fixture
 def network() -> BadNetwork:
     return BadNetwork()
-
-
-@pytest.fixture(name="serving")
-def serving_fixture() -> Callable[[Service], AbstractContextManager[str]]:
-    return in_a_thread

@@ -30,11 +30,6 @@ def test_the_hash_is_that_of_the_rows_in_any_order_and_in_any_parts() -> None:
     assert memory.hashed(X, Y[::-1]) != whole  # who answered what
 
 
-def test_twice_the_same_row_is_not_the_row_once(home) -> None:
-    memory = Account()
-    assert memory.hashed(X[[0, 0]], Y[[0, 0]]) != memory.hashed(X[:1], Y[:1])
-
-
 def test_only_the_journal_that_was_first_may_go_on(home) -> None:
     memory = Account()
     memory.claim(ONE, 7, "first")

@@ -81,13 +81,6 @@ def test_again_it_is_left_alone(people, tmp_path) -> None:
     assert not (tmp_path / "second.parquet").exists()
 
 
-def test_the_journal_forgets_the_numbers(people, tmp_path) -> None:
-    blur_table(AGREEMENT, people, tmp_path / "blurred.arrow")
-    identifiers, _ = read(tmp_path / "blurred.arrow")
-    kept = default_journal(people, AGREEMENT).read_bytes()
-    assert not any(one.tobytes() in kept for one in identifiers)
-
-
 def test_killed_and_resumed_no_row_is_blurred_twice(tmp_path, monkeypatch) -> None:
     """What the journal holds when the run is killed is what the file holds at the end."""
     people = tmp_path / "people.csv"

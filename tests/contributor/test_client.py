@@ -1,9 +1,7 @@
 """Over a bad network, to a real service: each record is blurred once and counted once."""
 
 import itertools
-import math
 import random
-import time
 from copy import deepcopy
 from pathlib import Path
 
@@ -16,20 +14,16 @@ from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.contributor.client import Client
 from blurfit.contributor.sending import default_journal
 from blurfit.errors import (
-    BlurfitError,
     ClosedError,
     InvalidValueError,
     NotCertifiedError,
     NotInvitedError,
-    ServiceError,
     UnknownCollectionError,
 )
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol import tokens
 from blurfit.protocol.tokens import new_token
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.service.app import Service
-from blurfit.service.limits import Limiter
 from blurfit.store.store import Store
 from blurfit.theory.moments import MomentCalibration
 
@@ -230,30 +224,6 @@ def test_another_agreement_than_one_was_invited_to_is_refused() -> None:
     assert not impostor.sent
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "<html>",
-        "[]",
-        "{}",
-        AGREEMENT.to_json().replace('"upper":100', '"upper":101'),
-        with_less_noise(("calibration", "sigma"))
-        .to_json()
-        .replace(with_less_noise(("calibration", "sigma")).fingerprint, AGREEMENT.fingerprint),
-    ],
-    ids=["nothing", "a page", "a list", "no fields", "changed", "under a false name"],
-)
-def test_what_is_no_agreement_is_refused(text: str) -> None:
-    impostor = Impostor(text)
-    with (
-        connected("http://impostor", impostor) as client,
-        pytest.raises(BlurfitError, match="Expected"),
-    ):
-        client.contribute(AGREEMENT.fingerprint, RECORD)
-    assert not impostor.sent
-
-
 # ---- a table
 
 
@@ -304,73 +274,6 @@ def test_an_interrupted_run_goes_on_where_it_was(
     with connected(url, network) as client:
         assert client.contribute_table(AGREEMENT, people) == ROWS
     assert network.sent[before] == network.sent[before - 1]  # not blurred again: the same bytes
-    require_each_row_once(store, network)
-
-
-def test_a_run_that_ends_between_writing_down_and_sending_goes_on(
-    client, store, network, people, monkeypatch
-) -> None:
-    record = module.Journal.record
-
-    def record_and_die(journal, part, **how) -> None:
-        record(journal, part, **how)
-        if part.start == 2 * AT_ONCE:
-            raise PowerCut
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module.Journal, "record", record_and_die)
-        with pytest.raises(PowerCut):
-            client.contribute_table(AGREEMENT, people)
-    assert len(network.sent) == 2
-    client.contribute_table(AGREEMENT, people)
-    require_each_row_once(store, network)
-    assert [len(identifiers(body)) for body in network.sent] == [5, 5, 5, 5, 3]
-
-
-def test_a_run_that_ends_before_it_writes_down_the_receipt_goes_on(
-    client, store, network, people, monkeypatch
-) -> None:
-    def die(_journal, _part, _signatures) -> None:
-        raise PowerCut
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module.Journal, "acknowledge", die)
-        with pytest.raises(PowerCut):
-            client.contribute_table(AGREEMENT, people)
-    assert store.count(AGREEMENT) == AT_ONCE
-    client.contribute_table(AGREEMENT, people)
-    assert network.sent[0] == network.sent[1]
-    require_each_row_once(store, network)
-
-
-def test_a_service_that_is_away_is_named_and_the_next_run_goes_on(
-    url, store, network, people
-) -> None:
-    store.open(AGREEMENT)
-    network.fates += ["fine", "lose request"]
-    with (
-        connected(url, network, patience=0.0) as client,
-        pytest.raises(ServiceError, match=url),
-    ):
-        client.contribute_table(AGREEMENT, people)
-    with connected(url, network) as client:
-        client.contribute_table(AGREEMENT, people)
-    require_each_row_once(store, network)
-
-
-def test_a_service_that_limits_its_callers_gets_everything_in_the_end(
-    store, network, people, serving
-) -> None:
-    store.open(AGREEMENT)
-    ticks = itertools.count()  # a clock that goes by requests, so that a slow machine is no matter
-    service = Service(store, limiter=Limiter(rate=1.0, burst=1.0, clock=lambda: next(ticks) / 3))
-
-    def shorter(seconds: float) -> None:
-        time.sleep(min(seconds, 0.03))
-
-    with serving(service) as url, Client(url, transports=[network], pause=shorter) as c:
-        c.contribute_table(AGREEMENT, people)
-    assert len(network.sent) > math.ceil(ROWS / AT_ONCE)  # some were sent away
     require_each_row_once(store, network)
 
 

@@ -136,23 +136,6 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_is(path) -> None:
     assert path.read_bytes() == content
 
 
-def test_everything_at_once(path) -> None:
-    """As for a file, which is there as a whole or not at all."""
-    with opened(path) as journal:
-        assert not journal.finished(), "nothing was blurred"
-        first, second = secrets.token_bytes(100), secrets.token_bytes(100)
-        journal.record(Portion(0, 4, (first,)))
-        journal.record(Portion(4, 3, (second,)))
-        assert not journal.finished()
-        assert list(journal.pending()) == [Portion(0, 4, (first,)), Portion(4, 3, (second,))]
-        journal.acknowledge()
-        assert journal.finished()
-        assert journal.blurred() == 7
-        assert not list(journal.pending())
-    assert first not in on_disk(path)
-    assert second not in on_disk(path)
-
-
 def test_a_journal_knows_itself_wherever_it_is(path) -> None:
     with opened(path) as journal:
         identity = journal.identity

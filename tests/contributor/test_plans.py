@@ -220,18 +220,6 @@ def test_whoever_comes_after_their_wave_is_told_that_it_is_complete() -> None:
         assert receipt.fingerprint == world.current().fingerprint
 
 
-def test_a_wave_that_closes_while_a_record_is_on_its_way() -> None:
-    with Store() as store, answering(store) as ways:
-        world = Alone(plan("number", waves=2, quorum=60, admission="anyone"), store)
-        ways[0].fates = [lambda: others_fill(world)]
-        with connected(world.plan, ways) as client:
-            with pytest.raises(WaveClosedError, match="left out"):
-                client.contribute(world.plan, RECORD)
-            with pytest.raises(ConflictError):
-                client.contribute(world.plan, RECORD)
-        assert len(ways[0].sent) == 1
-
-
 # ---- two databases
 
 

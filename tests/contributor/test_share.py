@@ -10,7 +10,6 @@ from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Sche
 from blurfit.agreement.terms import largest_steps
 from blurfit.contributor import blur as module
 from blurfit.contributor.blur import in_steps, share, shared_with
-from blurfit.errors import NotCertifiedError
 from blurfit.learning.sums import block_sums, total
 from blurfit.messages.submissions import Submissions, expand
 from blurfit.store.collections import Collection, Course
@@ -130,13 +129,6 @@ def test_nothing_whole_is_made_where_trust_is_shared() -> None:
     one = Agreement.propose(SCHEMA, **PROMISE)
     with pytest.raises(InvalidValueError, match="two databases"):
         share(one, record)
-
-
-def test_a_broken_promise_is_refused_before_the_record_is_read() -> None:
-    document = AGREEMENT.to_dict()
-    document["calibration"]["model"]["epsilon"] = 0.5
-    with pytest.raises(NotCertifiedError, match="does not keep"):
-        share(Agreement.from_dict(document), {"no": "record"})
 
 
 def test_numbers_off_the_grid_are_refused() -> None:
