@@ -2,21 +2,21 @@
 
 import inspect
 import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
-from blurfit import NotCertifiedError
+
+from blurfit import InvalidValueError, NotCertifiedError
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor import blur as module
-from blurfit.contributor.blur import perturb, perturb_table
-from blurfit.schema.schema import Binary, Categorical, Numeric, Schema, values
-from blurfit import InvalidValueError
-from blurfit.contributor.blur import codes_of_people, exact_of
+from blurfit.contributor.blur import codes_of_people, exact_of, perturb, perturb_table
 from blurfit.contributor.sending import blur_table
 from blurfit.messages.files import open_submissions
 from blurfit.messages.submissions import Submission
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema, values
 
 SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married")], target=Numeric("income", 0, 200_000)

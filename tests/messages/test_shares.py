@@ -1,17 +1,25 @@
 """Shares, masks, secrets and sealing, by other routes and by the vectors of others."""
 
+import hashlib
 import json
 import struct
 from pathlib import Path
+
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
+
 from blurfit import Agreement, InvalidValueError, Numeric, Schema
-from blurfit.messages.submissions import ShareLayout, Shares, expand, sum_of_masks
-import hashlib
-from blurfit.messages.submissions import identifiers_of, secrets_of
+from blurfit.messages.submissions import (
+    ShareLayout,
+    Shares,
+    expand,
+    identifiers_of,
+    secrets_of,
+    sum_of_masks,
+)
 from blurfit.randomness.noise import new_secret
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
