@@ -599,7 +599,7 @@ def alike(stated: PublishedModel, again: PublishedModel) -> bool:
 def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=ALIKE, abs_tol=1e-9)
