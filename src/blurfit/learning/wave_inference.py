@@ -10,7 +10,7 @@ the step has to do with the line that least squares without weights would give.
   wave), where it sees well. Elsewhere they bias nothing if the mean is linear; if it is not, the
   squared bias is at most L·E[(1 − w)g²]/E_f² in all white directions together, both factors being
   at least what wave 1, which cuts nobody, saw beyond the cut, less twice its noise. The worst is
-  not to be expected of every direction: a share e of it is, in each, which grows from 0.02 to 1 as
+  not to be expected of every direction: a share e of it is, in each, which grows from 0.005 to 1 as
   η does.
 * **The cut** lets only a share s of a step through, by which Σfg is divided. It shifts the constant
   by at most `clip` and the others by `bend`; and of the start's own error, whose covariance P the
@@ -34,8 +34,8 @@ could have noticed:
   people with fresh noise σ_E. One person in a hundred at the bounds, F√p from the centre, would
   make these a = 0.01/σ_q and b = 0.01·F²/σ_E deviations, so the best test of them takes both by
   their weights: (a·q/σ_q + b·E/σ_E)/√(a² + b²) > 0.5 is a sign. Without a gauge the law is that
-  of Gaussian features, as large as the last wave's Σs²‖f‖² says, and Σs² its own; and as nothing
-  else would tell of tails, it has to stand by itself: q/σ_q > 0.5 is a sign as well, and b = 0.
+  of Gaussian features, as large as each wave's own Σs²‖f‖² says, and of the weight that these lose
+  a quarter is in doubt; and as nothing else would tell of tails, q/σ_q > 0.5 is a sign by itself.
 * *Could they be seen?* √(a² + b²), the deviations at which such people stand, must be at least
   2.5: then they are missed in one fit of forty, and with more people hardly ever.
 * *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
@@ -159,10 +159,11 @@ from blurfit.theory.maps import (
 from blurfit.theory.numerics import root_of_increasing
 
 MOST_NOISE = 0.3  # κ
-LEAST_MISFIT = 0.02  # of the worst misfit, which errors allow for
+LEAST_MISFIT = 0.005  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.5  # signs of people whom no wave saw
 SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
+UNSURE = 0.25  # of the weight that Gaussian features lose, if nobody has looked at them
 MOST_CUT = 0.5  # of R², Σ(s·g)² for each person: more where most are cut, whom the gauge missed
 FEW, CLEAR = 0.01, 2.5  # a share of people at the bounds, and the deviations that they must be
 LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
@@ -262,14 +263,14 @@ def unseen(waves: Sequence[Collected]) -> bool:
     reached = belief.law is not None and law.errors[-1] <= NEAR * chart.bound
     if reached and far <= NEAR * chart.radius:
         return False
-    told = [one for wave in (waves if belief.law else waves[-1:]) for one in _far_out(*wave)]
+    told = [one for wave in waves for one in _far_out(*wave)]
     precision = math.fsum(1 / variance for _, variance in told)
     share = math.fsum(share / variance for share, variance in told) / precision
     energy, of_energy = belief.seen.energy(chart.whitening)
     signals = FEW * np.array([math.sqrt(precision), far**2 / of_energy])
     signs = np.array([share * math.sqrt(precision), (energy - size) / of_energy])
     clear, least = float(np.linalg.norm(signals)), SURE_SIGN if belief.differences else SIGN
-    if belief.law is None and (signals[0] < CLEAR or signs[0] > least):
+    if belief.law is None and signs[0] > least:
         return True
     return clear < CLEAR or float(signals @ signs) > least * clear
 
@@ -280,10 +281,12 @@ def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float
         return []
     law = belief.law or _gaussian(chart, sums)
     full = chart.constant**2 * sums.count
-    missing = weight_near(law, chart.radius) - float(sums.matrix[0, 0]) / full
+    near = weight_near(law, chart.radius)
+    missing = near - float(sums.matrix[0, 0]) / full
+    unsure = sums.deviation / full, 0.0 if belief.law else UNSURE * (1 - near)
     usual = USUAL / 2 * math.sqrt(law.squares[0])
     far = far_share(law, min(chart.radius, usual))
-    return [far, (missing, (sums.deviation / full) ** 2)]
+    return [far, (missing, float(np.sum(np.square(unsure))))]
 
 
 def _gaussian(chart: ResidualMap, sums: WaveSums) -> Law:

@@ -103,8 +103,8 @@ derivation.
 | below 3 | one wave | one wave |
 | 3 to 8 | one wave | 0.3, then residuals |
 | 8 to 30 | 0.3, then residuals | 0.3, then residuals |
-| 30 to 150 | 0.2, residuals 0.3, Newton | as labels |
-| from 150 on | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
+| 30 to 100 | 0.2, residuals 0.3, Newton | as labels |
+| from 100 on | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
 
 Numbers (`_waves_of_numbers`): one wave where the mean is all that can be learned, ψ < 1.5 or nμ <
 60. Below ψ = 6 two, of which the first learns the mean alone, ψ₁ < 1.5, and so where slopes are
