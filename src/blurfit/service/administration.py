@@ -197,7 +197,15 @@ class Administration:
     async def read_survey(self, request: Request) -> Survey:
         """Read the questions of an XLSForm; nothing is kept."""
         body = await body_of(request, OCTETS)
-        return await run_in_threadpool(_survey_in, body, request.query_params.get("target", ""))
+
+        def read() -> Survey:
+            with TemporaryDirectory() as folder:
+                file = Path(folder, "survey.xlsx")
+                file.write_bytes(body)
+                found = from_xlsform(file, request.query_params.get("target", ""))
+            return Survey(found.schema.to_dict(), [told(one) for one in found.notes])
+
+        return await run_in_threadpool(read)
 
     @post(
         COLLECTIONS,
@@ -455,11 +463,3 @@ def _refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
             f"takes, and each would have {size:,} ({agreement.width:,} numbers): ask fewer "
             "questions, or start it with a larger --body-limit."
         )
-
-
-def _survey_in(workbook: bytes, target: str) -> Survey:
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "survey.xlsx")
-        file.write_bytes(workbook)
-        found = from_xlsform(file, target)
-    return Survey(found.schema.to_dict(), [told(one) for one in found.notes])

@@ -266,17 +266,14 @@ class Refusals:
         kind, problem = problems.of_error(error)
         self.metrics.refused(kind.name)
         problem.title, problem.detail = told(problem.title), told(problem.detail)
-        body = msgspec.json.encode(problem)
-        await send_answer(send, kind.status, PROBLEM, body, [*_extra_headers(kind), *more])
-
-
-def _extra_headers(kind: Kind) -> list[tuple[bytes, bytes]]:
-    extra = [(b"retry-after", b"%d" % kind.retry_after)] if kind.retry_after is not None else []
-    if kind in (problems.BUSY, problems.TOO_MANY):  # what is left of its body need not come
-        extra.append((b"connection", b"close"))
-    if kind is problems.UNAUTHORISED:
-        extra.append((b"www-authenticate", b"Bearer"))
-    return extra
+        extra = [*more]
+        if kind.retry_after is not None:
+            extra.append((b"retry-after", b"%d" % kind.retry_after))
+        if kind in (problems.BUSY, problems.TOO_MANY):  # what is left of its body need not come
+            extra.append((b"connection", b"close"))
+        if kind is problems.UNAUTHORISED:
+            extra.append((b"www-authenticate", b"Bearer"))
+        await send_answer(send, kind.status, PROBLEM, msgspec.json.encode(problem), extra)
 
 
 # ---- constant answers

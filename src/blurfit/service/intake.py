@@ -264,7 +264,9 @@ class SubmissionPath:
             rows = await turns.take(_rows, collection, headers, body)
         else:
             rows = _rows(collection, headers, body)
-        arrival = Arrival(rows, _invitations(headers))
+        given = headers.get(INVITATION.encode(), b"").decode("latin-1")
+        invitations = [tokens.hashed(one.strip()) for one in given.split(",")] if given else []
+        arrival = Arrival(rows, invitations)
         count = arrival.size // one
         held.owe(cost_of(len(body), count, json=json))
         self._refuse_if_crowded(fingerprint, count - 1)
@@ -366,13 +368,6 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
             f"{len(rows)}; send them in parts.",
         )
     return rows.data
-
-
-def _invitations(headers: dict[bytes, bytes]) -> tuple[bytes, ...]:
-    given = headers.get(INVITATION.encode())
-    if given is None:
-        return ()
-    return tuple(tokens.hashed(one.strip()) for one in given.decode("latin-1").split(","))
 
 
 def origins_in(store: Store, fingerprint: str) -> tuple[str, ...]:

@@ -395,7 +395,8 @@ class _Guarded(HttpToolsProtocol):
         if not self._admitted or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
-        if self._due == float("inf") and not self._is_reading_a_body:
+        is_reading_a_body = self.cycle is not None and self.cycle.more_body
+        if self._due == float("inf") and not is_reading_a_body:
             self._due = self.loop.time() + self._bounds.head_seconds
         self._unread += len(data)
         try:
@@ -408,10 +409,6 @@ class _Guarded(HttpToolsProtocol):
         else:
             if self._unread > self._bounds.head_bytes:
                 self._cut(431, _TOO_LONG)
-
-    @property
-    def _is_reading_a_body(self) -> bool:
-        return self.cycle is not None and self.cycle.more_body
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
