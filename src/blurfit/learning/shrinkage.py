@@ -72,6 +72,7 @@ Reading = Literal["linear-bayes", "posterior-mean", "mean"]
 
 _EXPLAINED = np.geomspace(0.003, 1.0, 12)
 _PASSES = 3
+_MANY, _FAR = 100, 36.0  # entries from which it is worth a look; nats: less probable by 2⁻⁵²
 _CHAINS, _WARM, _KEPT, _STEPS = 32, 30, 12, 8
 _SHARE = 0.35
 _ACCEPTED = 0.8
@@ -138,30 +139,45 @@ def read_linearly(
     T = APA + diag(`blur`) + `left`·A + `noise_of_gram`(Θ), and P is as probable as `log_prior`
     says, times N(t; 0, T). The last that is returned is the weighted mean of Θ = E[θθᵀ | t] =
     θ̂θ̂ᵀ + P − XᵀX, if it is asked for. With Cholesky's T = LLᵀ and X = L⁻¹AP a pass takes a third
-    of the products that inverses would take, and one factor is looked at at a time.
+    of the products that inverses would take, and one factor is looked at at a time. Of many
+    entries hardly more than one factor is probable: beginning with the most probable of a first
+    pass, which takes a tenth of the time, factors are looked at in both directions until one is
+    less probable than the best by 2⁻⁵².
     """
     through = tuple(gram @ one for one in prior)  # AP₀, AP₁
     around = tuple(one @ gram for one in through)
-    weights, found, mean, top = np.zeros(len(factors)), [], np.zeros_like(gram), -math.inf
-    for place, (factor, rest) in enumerate(zip(factors, left, strict=True)):
-        own = prior[0] + factor * prior[1]
+
+    def read(place: int, passes: int) -> tuple[FloatArray, FloatArray, float]:
+        """θ̂, Θ and how probable it is, of one factor."""
+        factor = factors[place]
+        second = own = prior[0] + factor * prior[1]
         reach = np.column_stack([through[0] + factor * through[1], seen])
-        fixed = around[0] + factor * around[1] + np.diag(blur) + rest * gram
-        second = own
-        for turn in range(_PASSES):
-            needed = with_second or turn < _PASSES - 1
+        fixed = around[0] + factor * around[1] + np.diag(blur) + left[place] * gram
+        for turn in range(passes):
+            needed = passes > 1 and (with_second or turn < passes - 1)
             theta, explained, log = _reading(fixed + noise_of_gram(second), reach, needed)
             if explained is not None:
                 second = np.outer(theta, theta) + own - explained
-        found.append(theta)
-        log += log_prior[place]
-        if log > top:  # weights are relative to the most probable so far
-            weights, mean, top = weights * math.exp(top - log), mean * math.exp(top - log), log
-        weights[place] = math.exp(log - top)
-        if with_second:
-            mean += weights[place] * second
+        return theta, second, log + float(log_prior[place])
+
+    start = 0
+    if len(gram) > _MANY:
+        start = int(np.argmax([read(place, 1)[-1] for place in range(len(factors))]))
+    weights, found = np.zeros(len(factors)), np.zeros((len(factors), len(seen)))
+    mean, top = np.zeros_like(gram), -math.inf
+    for places in (range(start, len(factors)), range(start - 1, -1, -1)):
+        for place in places:
+            found[place], second, log = read(place, _PASSES)
+            if log > top:  # weights are relative to the most probable so far
+                weights, mean = weights * math.exp(top - log), mean * math.exp(top - log)
+                top = log
+            weights[place] = math.exp(log - top)
+            if with_second:
+                mean += weights[place] * second
+            if log < top - _FAR and len(gram) > _MANY:
+                break
     total = math.fsum(weights)
-    return weights / total, np.array(found), mean / total
+    return weights / total, found, mean / total
 
 
 def _reading(
