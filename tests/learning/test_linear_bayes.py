@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from joint_people import NOISE, TRUTH, collected, people
 
+from blurfit.learning import shrinkage
 from blurfit.learning.shrinkage import linear_bayes, read_linearly
 from blurfit.learning.sums import JointColumn
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums
@@ -135,3 +136,49 @@ def test_readings_are_those_of_the_formula(indefinite) -> None:
     np.testing.assert_allclose(mean, np.tensordot(weights, moments, 1), rtol=1e-8, atol=1e-9)
     again = read_linearly((first, second), factors, gram, seen, blur, left, noise, log_prior)
     np.testing.assert_allclose(again[1], theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [0.02, 0.3, 3.0])
+def test_factors_that_are_not_probable_are_not_looked_at(size, monkeypatch) -> None:
+    """Of many entries few factors matter, and the result is that of all, by inverses."""
+    generator = np.random.default_rng(1)
+    p, factors = 120, np.geomspace(1e-3, 1e3, 13)
+    root = generator.normal(size=(p, 2 * p)) / np.sqrt(2 * p)
+    gram, first, second = root @ root.T, np.zeros((p, p)), np.eye(p)
+    blur, left, variance = np.full(p, 0.01), np.full(13, 0.01), np.full((p, p), 1e-4)
+    seen = gram @ (size * generator.normal(size=p)) + 0.1 * generator.normal(size=p)
+    looked_at = []
+    read_once = shrinkage.read_once
+
+    def counted(*given):
+        looked_at.append(given[2])
+        return read_once(*given)
+
+    monkeypatch.setattr(shrinkage, "read_once", counted)
+    weights, theta, mean = read_linearly(
+        (first, second),
+        factors,
+        gram,
+        seen,
+        blur,
+        left,
+        lambda moment: variance * moment,
+        np.zeros(13),
+        with_second=True,
+    )
+    assert 3 <= sum(looked_at) < 3 * len(factors)  # passes in which Θ was needed
+    logs, found, moments = [], [], []
+    for factor in factors:
+        prior = moment = factor * second
+        for _ in range(3):
+            total = gram @ prior @ gram + np.diag(blur) + 0.01 * gram + variance * moment
+            gain = prior @ gram @ np.linalg.inv(total)
+            moment = np.outer(gain @ seen, gain @ seen) + prior - gain @ gram @ prior
+        logs.append(-(np.linalg.slogdet(total)[1] + seen @ np.linalg.solve(total, seen)) / 2)
+        found.append(gain @ seen)
+        moments.append(moment)
+    expected = np.exp(np.array(logs) - max(logs))
+    expected /= expected.sum()
+    np.testing.assert_allclose(weights, expected, rtol=1e-8, atol=1e-15)
+    np.testing.assert_allclose(weights @ theta, expected @ np.array(found), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(mean, np.tensordot(expected, moments, 1), rtol=1e-7, atol=1e-10)

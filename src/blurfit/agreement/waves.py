@@ -39,6 +39,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -243,6 +244,7 @@ def refuse_repeats(schema: Schema) -> None:
         )
 
 
+@lru_cache(maxsize=64)  # each wave of a fit, and each reader of it, asks for the same columns
 def kept_columns(schema: Schema) -> tuple[int, ...]:
     """Return the places of the columns that maps speak of: all of the model's, but those that
     follow from others, such as a categorical's last level.

@@ -241,7 +241,8 @@ class Rows:
                 work.add(block, t[rows], None if w is None else w[rows], each, about=own)
             return work.totals()
 
-        sent = kind(form, self, linear, error).found(*added(self.in_parts(sums_of)))
+        found = added(self.in_parts(sums_of))
+        sent = kind(form, self, linear, error).found(*found)
         if not chart.robust or squares_beside(chart, self):
             return sent
         return np.append(sent, self.every(getattr(chart, "stride", 1))._squares(form))

@@ -54,7 +54,7 @@ same model, and everybody can repeat it.
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -155,7 +155,7 @@ def read_linearly(
         fixed = around[0] + factor * around[1] + np.diag(blur) + left[place] * gram
         for turn in range(passes):
             needed = passes > 1 and (with_second or turn < passes - 1)
-            theta, explained, log = _reading(fixed + noise_of_gram(second), reach, needed)
+            theta, explained, log = read_once(fixed + noise_of_gram(second), reach, needed)
             if explained is not None:
                 second = np.outer(theta, theta) + own - explained
         return theta, second, log + float(log_prior[place])
@@ -180,8 +180,8 @@ def read_linearly(
     return weights / total, found, mean / total
 
 
-def _reading(
-    total: FloatArray, reach: FloatArray, needed: bool
+def read_once(
+    total: FloatArray, reach: FloatArray, needed: bool = True
 ) -> tuple[FloatArray, FloatArray | None, float]:
     """Return PA·T⁻¹t, PA·T⁻¹·AP if it is needed, and log N(t; 0, T), from T and (AP | t)."""
     lower, failed = dpotrf(total, lower=1)
@@ -482,9 +482,11 @@ def reading(sums: Submodel) -> Reading:
 
 def shrink(sums: Submodel) -> Shrunk:
     """Fit the model of one target that is published: the same for the same release."""
-    found, read = linear_bayes(sums), reading(sums)
+    read = reading(sums)
     if read == "mean":
-        theta = np.zeros_like(found.theta)
+        theta = np.zeros(len(sums.cross))
         theta[0] = sums.cross[0] / (sums.count * sums.constant**2)
-        return replace(found, theta=theta, coefficients=sums.in_columns(theta), explained=0.0)
+        alone = theta, sums.in_columns(theta), 0.0
+        return Shrunk(*alone, variance=target_variance(sums), features=denoise(sums))
+    found = linear_bayes(sums)
     return posterior_mean(sums, found) if read == "posterior-mean" else found

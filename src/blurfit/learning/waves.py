@@ -84,7 +84,7 @@ from blurfit.learning.gauge import (
     inside,
     law_of,
 )
-from blurfit.learning.shrinkage import Shrunk, read_linearly
+from blurfit.learning.shrinkage import Shrunk, read_linearly, read_once
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory.forms import ColumnKind
 from blurfit.theory.hazards import BAND, Announced, HazardMap
@@ -530,12 +530,14 @@ def posterior_covariance(sums: Submodel, model: Shrunk) -> FloatArray:
     prior = (move * np.array([0.36 * sums.target.weight**2, *share])) @ move.T
     total = gram @ prior @ gram + np.diag(sums.noise.variance[:-1, -1]) / n**2
     total += model.variance * max(1 - model.explained, 0.2) * gram / n
-    left = prior
+    left, reach = prior, np.column_stack([gram @ prior, sums.cross / n])
     for _ in range(3):
         second = np.outer(model.theta, model.theta) + left
         blurred = features.kept / n**2 * sums.feature_noise.sandwich(second)
         blurred[0, 0] = 0.0
-        left = prior - prior @ gram @ np.linalg.solve(total + blurred, gram @ prior)
+        _, explained, _ = read_once(total + blurred, reach)
+        assert explained is not None
+        left = prior - explained
     return np.asarray((left + left.T) / 2)
 
 
