@@ -33,7 +33,7 @@ from blurfit.service.answers import HEADERS
 from blurfit.service.app import Limits, Service
 from blurfit.service.server import in_a_thread
 from blurfit.store.store import RIGHTS
-from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
+from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, opening, refused, send
 from support.sharing import arrival, marked, new_agreement
 from support.stores import PEOPLE, propose
 
@@ -84,11 +84,7 @@ def test_an_agreement_that_lacks_a_database_or_its_key_is_refused(http, role) ->
         replace(two, databases=two.databases[:1], signing_keys=()),
         replace(two, signing_keys=two.signing_keys[:1]),
     ):
-        answer = http.post(
-            f"/collections?role={role}",
-            content=damaged.to_json(),
-            headers=ADMINISTRATOR | as_json(),
-        )
+        answer = opening(http, damaged, role=role)
         refused(answer, 400, "invalid", "Expected")
 
 
@@ -133,9 +129,7 @@ def test_what_no_body_could_hold_is_not_opened(store) -> None:
     agreement = propose()
     limits = Limits(requests_per_second=0, body_bytes=agreement.layout.size)
     with TestClient(Service(store, limits)) as http:
-        answer = http.post(
-            "/collections", content=agreement.to_json(), headers=ADMINISTRATOR | as_json()
-        )
+        answer = opening(http, agreement)
         refused(answer, 409, "infeasible", f"{agreement.width} numbers", "--body-limit")
         assert http.get("/collections").json() == []
 

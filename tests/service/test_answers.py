@@ -25,7 +25,7 @@ from blurfit.service.limits import BYTES_OF_A_REQUEST, LONG, Turns
 from blurfit.service.website import POLICY
 from blurfit.store.collections import Status, WaveStatus
 from support import ed25519, sharing
-from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
+from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, opening, refused, send
 from support.services import two_services
 from support.sharing import SCHEMA, TWO, marked, new_agreement
 from support.stores import PEOPLE, propose
@@ -77,9 +77,7 @@ def test_receipts_and_what_is_published_are_signed_and_stay_so(store) -> None:
             late = send(http, path, perturb(SIGNED, PEOPLE).to_bytes())
             refused(late, 409, "infeasible", "--signing-key-file")
             other = propose(signing_keys=KEYS[:1], quorum=21)
-            answer = http.post(
-                "/collections", content=other.to_json(), headers=ADMINISTRATOR | as_json()
-            )
+            answer = opening(http, other)
             refused(answer, 409, "infeasible", KEYS[0])
 
 
@@ -87,12 +85,10 @@ def test_a_plan_is_signed_wave_by_wave(store) -> None:
     promise = {"epsilon": 100, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
     plan = Plan.propose(SCHEMA, waves=1, signing_keys=KEYS[:1], **promise)
     with TestClient(Service(store)) as http:
-        answer = http.post(
-            "/collections", content=plan.to_json(), headers=ADMINISTRATOR | as_json()
-        )
+        answer = opening(http, plan)
         refused(answer, 409, "infeasible", KEYS[0])
     with TestClient(Service(store, signing_key=PRIVATE[0])) as http:
-        http.post("/collections", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
+        opening(http, plan)
         wave = plan.first()
         send(http, f"/collections/{wave.fingerprint}", perturb(wave, PEOPLE).to_bytes())
         model = http.post(f"/collections/{plan.fingerprint}/publish", headers=ADMINISTRATOR)
@@ -156,7 +152,7 @@ def paths(http) -> list[str]:
     """Everything that is always the same: of a collection, of a plan, and of the service."""
     promise = {"epsilon": 100, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
     plan = Plan.propose(SCHEMA, waves=2, **promise)
-    http.post("/collections", content=plan.to_json(), headers=ADMINISTRATOR | as_json())
+    opening(http, plan)
     collection = opened(http, SIGNED)
     send(http, collection, perturb(SIGNED, PEOPLE).to_bytes())
     assert http.post(f"{collection}/publish", headers=ADMINISTRATOR).status_code == 200

@@ -14,7 +14,7 @@ from blurfit.protocol.http import JSON
 from blurfit.service import endpoints
 from blurfit.service.app import Limits, Service
 from support.plans import people, plan, rows
-from support.requests import ADMINISTRATOR, as_json, opened, refused, send
+from support.requests import ADMINISTRATOR, as_json, opened, opening, refused, send
 from support.stores import PEOPLE, propose, whatever_it_keeps
 
 PLAN = plan("label", waves=2, quorum=60, admission="anyone")
@@ -55,9 +55,7 @@ def eventually(http: TestClient, path: str, reached=lambda answer: answer.status
 
 def test_one_wave_from_opening_to_statement(http, agreement) -> None:
     path = opened(http, agreement)
-    again = http.post(
-        "/collections", content=agreement.to_json(), headers=ADMINISTRATOR | as_json()
-    )
+    again = opening(http, agreement)
     assert again.status_code == 200
     status = http.get(path).json()
     assert (status["fingerprint"], status["state"]) == (agreement.fingerprint, "collecting")
@@ -131,7 +129,7 @@ def test_what_follows_from_what_was_published_is_told_paid_for_and_checked_first
 def test_several_waves_go_on_by_themselves(http) -> None:
     opened(http, PLAN)
     status = http.get(HERE).json()
-    again = http.post("/collections", content=PLAN.to_json(), headers=ADMINISTRATOR | as_json())
+    again = opening(http, PLAN)
     assert (again.status_code, again.json()) == (200, status)
     assert read_agreed(http.get(f"{HERE}/document").text) == PLAN
     first = current(http)

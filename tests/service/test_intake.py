@@ -23,7 +23,7 @@ from blurfit.service.app import Limits, Service
 from blurfit.service.intake import Collector
 from blurfit.store import database
 from blurfit.store.arrivals import Arrival
-from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
+from support.requests import ADMINISTRATOR, TOKEN, opened, opening, refused, send
 from support.services import two_services
 from support.sharing import SCHEMA, TWO
 from support.stores import PEOPLE, propose
@@ -403,11 +403,7 @@ def test_a_service_with_another_key_does_not_open_it() -> None:
         store.appoint(hashed(TOKEN))
         for key in (None, new_key(), KEYS[1]):
             with TestClient(Service(store, share_key=key), base_url=TWO[0][1]) as client:
-                answer = client.post(
-                    "/collections?role=first",
-                    content=AGREEMENT.to_json(),
-                    headers=ADMINISTRATOR | as_json(),
-                )
+                answer = opening(client, AGREEMENT, role="first")
                 refused(answer, 409, "infeasible", "--share-key-file")
 
 

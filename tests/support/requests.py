@@ -2,17 +2,21 @@
 
 from starlette.testclient import TestClient
 
-from blurfit import Agreement
+from blurfit.agreement.plan import Agreed
 from blurfit.protocol.http import BINARY, JSON
 
 TOKEN = "a-token-that-is-long-enough-for-tests"
 ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}
 
 
-def opened(http: TestClient, agreement: Agreement, **query: str) -> str:
-    answer = http.post(
-        "/collections", content=agreement.to_json(), headers=ADMINISTRATOR | as_json(), params=query
-    )
+def opening(http: TestClient, agreed: Agreed, **query: str):
+    """What is answered to whoever opens something."""
+    headers = ADMINISTRATOR | as_json()
+    return http.post("/collections", content=agreed.to_json(), headers=headers, params=query)
+
+
+def opened(http: TestClient, agreement: Agreed, **query: str) -> str:
+    answer = opening(http, agreement, **query)
     assert answer.status_code == 201, answer.text
     return f"/collections/{agreement.fingerprint}"
 
