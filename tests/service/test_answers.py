@@ -295,26 +295,6 @@ def test_so_many_bytes_are_kept_and_the_newest_whatever_it_takes() -> None:
     asyncio.run(run())
 
 
-def test_what_may_change_is_made_anew_when_it_has() -> None:
-    now = [1]
-
-    async def run() -> None:
-        shelf = Shelf(Turns())
-
-        async def get() -> bytes:
-            version = now[0]
-            found = await shelf.get(
-                "name", lambda: f"{version}", lambda text: made(text, version), lambda: now[0]
-            )
-            return found.plain
-
-        assert [await get(), await get()] == [b"1", b"1"]
-        now[0] = 2
-        assert [await get(), await get()] == [b"2", b"2"]
-
-    asyncio.run(run())
-
-
 # ---- counts
 
 

@@ -7,6 +7,7 @@ import time
 import traceback
 from functools import partial
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import psycopg
 import pytest
@@ -29,30 +30,12 @@ def test_commits_are_durable(place) -> None:
             assert connection.scalar(sa.text("SHOW synchronous_commit")) == "on"
 
 
-def test_postgresql_without_fsync_is_refused(postgresql) -> None:
-    class Careless:
-        """A connection to a server that is set so; the tests' own server cannot be."""
-
-        def cursor(self):
-            return self
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def execute(self, _):
-            return self
-
-        def fetchone(self):
-            return ("off",)
-
-        def commit(self):
-            pass
-
+def test_postgresql_without_fsync_is_refused() -> None:
+    careless = MagicMock()  # a server that is set so; the tests' own cannot be
+    cursor = careless.cursor.return_value.__enter__.return_value
+    cursor.execute.return_value.fetchone.return_value = ("off",)
     with pytest.raises(StorageError, match="fsync = on"):
-        database._durable_postgresql(Careless(), None)
+        database._durable_postgresql(careless, None)
 
 
 @pytest.mark.parametrize(

@@ -1028,21 +1028,6 @@ def test_whoever_ends_it_while_somebody_else_releases_the_wave(plan, call) -> No
     plan.check()
 
 
-def test_of_two_who_publish_by_hand_both_get_the_model(two) -> None:
-    agreement, first, second, peer = two
-    second.close_collection(agreement.fingerprint)
-    texts = []
-
-    class Overtaken(Direct):
-        def identifiers(self, wave):
-            if not texts:
-                texts.append(first.publish_text(agreement.fingerprint, peer))
-            return super().identifiers(wave)
-
-    texts.append(first.publish_text(agreement.fingerprint, Overtaken(first, second)))
-    assert len(set(texts)) == 1
-
-
 def test_closed_by_its_date_the_set_of_a_second_stays_if_its_clock_is_set_back(two) -> None:
     agreement, first, second, peer = two
     name = agreement.fingerprint
