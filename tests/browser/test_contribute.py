@@ -55,14 +55,17 @@ def blur(page: Page, fill_in, agreement: Agreement) -> None:
 
 @pytest.fixture
 def begun(visit, service, propose, fill_in):
-    """An agreement of this test's own, and a visitor who has blurred her answers to it."""
+    """An agreement of this test's own, or a given one, and a visitor who has blurred her answers to
+    it, unless she has not `answered`.
+    """
 
-    def make(**options):
-        agreement = propose(**options)
+    def make(agreement=None, *, answered=True, **options):
+        agreement = agreement or propose(**options)
         service.open(agreement)
         visitor = visit()
         page = visitor.go(f"/c/{agreement.fingerprint}")
-        blur(page, fill_in, agreement)
+        if answered:
+            blur(page, fill_in, agreement)
         return agreement, visitor, page
 
     return make
@@ -82,17 +85,11 @@ def spellings(value: float) -> list[bytes]:
     [{}, {"sends": "targets", "public_rows": "5a" * 32}, {"groups": "region", "overlap": 0.5}],
     ids=["everything", "targets", "groups"],
 )
-def test_nothing_leaves_but_one_blurred_submission(
-    visit, service, propose, fill_in, options
-) -> None:
+def test_nothing_leaves_but_one_blurred_submission(service, options, begun) -> None:
     """The whole traffic is captured. One request has a body; it is a submission, each number of it
     is the record's plus noise, and nothing that was typed or computed from it is in any request.
     """
-    agreement = propose(**options)
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
-    blur(page, fill_in, agreement)
+    agreement, visitor, page = begun(**options)
     expect(page.get_by_role("heading", name="What will leave this device")).to_be_visible()
     assert visitor.watch.bodies == []  # so far nothing has left
     send(page)
@@ -155,13 +152,11 @@ def test_what_is_computed_from_answers_is_said_but_not_asked(
     assert is_standard_normal(noise)
 
 
-def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose, fill_in) -> None:
+def test_the_submission_has_the_noise_that_was_agreed_on(fill_in, begun) -> None:
     """Three times each of two answers, by turns: 138 numbers, normal with the deviations agreed
     on, for noise is drawn again after another answer.
     """
-    agreement = propose()
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}")
+    agreement, _visitor, page = begun(answered=False)
     name = agreement.schema.target.name
     fill_in(page, name)
     noise = []
@@ -338,11 +333,9 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
     assert service.count(agreement) == 2
 
 
-def test_answers_stay_as_they_were_typed(visit, service, propose, fill_in) -> None:
+def test_answers_stay_as_they_were_typed(fill_in, begun) -> None:
     """A comma is a decimal sign, and what lies outside is asked about, never changed silently."""
-    agreement = propose()
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}")
+    agreement, _visitor, page = begun(answered=False)
     fill_in(page, agreement.schema.target.name)
     age = page.get_by_label("age", exact=True)
     age.fill("34,5")
@@ -391,10 +384,8 @@ def test_where_nothing_can_be_given_nothing_is_asked(visit, service, propose) ->
     assert visitor.watch.bodies == []
 
 
-def test_answers_are_the_persons_own_and_what_is_missing_is_named(visit, service, propose) -> None:
-    agreement = propose()
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}")
+def test_answers_are_the_persons_own_and_what_is_missing_is_named(begun) -> None:
+    _agreement, _visitor, page = begun(answered=False)
     choices = page.get_by_role("group", name="married").get_by_role("radio")
     expect(choices).to_have_count(2)
     for choice in choices.all():
@@ -406,11 +397,9 @@ def test_answers_are_the_persons_own_and_what_is_missing_is_named(visit, service
     expect(page.get_by_label("age", exact=True)).to_be_focused()
 
 
-def test_of_a_label_only_the_answer_is_asked(visit, service, propose) -> None:
+def test_of_a_label_only_the_answer_is_asked(begun) -> None:
     """Whether income is above 37,000, and not how much it is: what is not typed cannot leak."""
-    agreement = propose(above=37_000)
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}")
+    agreement, _visitor, page = begun(above=37_000, answered=False)
     page.get_by_label("age", exact=True).fill("42")
     page.get_by_role("group", name="married").get_by_label("no").check()
     page.get_by_label("east").check()
@@ -503,11 +492,8 @@ def test_a_full_storage_keeps_the_numbers_here(visit, service, propose, fill_in)
     assert service.count(agreement) == 0
 
 
-def test_somebody_else_may_answer_on_the_same_device(visit, service, propose, fill_in) -> None:
-    agreement = propose()
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
+def test_somebody_else_may_answer_on_the_same_device(service, fill_in, begun) -> None:
+    agreement, visitor, page = begun(answered=False)
     for _ in range(2):
         blur(page, fill_in, agreement)
         send(page)
@@ -521,12 +507,9 @@ def test_somebody_else_may_answer_on_the_same_device(visit, service, propose, fi
 # ---- diaries, and times until an event
 
 
-def test_a_diary_stays_on_the_device_and_is_blurred_once(visit, service, propose, fill_in) -> None:
+def test_a_diary_stays_on_the_device_and_is_blurred_once(fill_in, begun) -> None:
     """Two days are kept over a reload, one is removed, and one submission leaves in the end."""
-    agreement = propose(diaries=True)
-    service.open(agreement)
-    visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}")
+    agreement, visitor, page = begun(diaries=True, answered=False)
     target = agreement.schema.target.name
     for day in range(3):
         fill_in(page, target)

@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -206,17 +205,11 @@ def _cells(
     sizes: list[int],
     epsilons: list[float],
 ) -> list[Any]:
-    from blurfit_lab.datasets import UCI_SETS
-    from blurfit_lab.experiments.lines import Cell
-    from blurfit_lab.experiments.populations import ASIDE, CHOICES, REAL, people
+    from blurfit_lab.experiments.headtohead import cells_of
+    from blurfit_lab.experiments.populations import ASIDE, CHOICES
 
-    found = []
-    for name in names or (ASIDE[task] if aside else CHOICES[task]):
-        known = people(name, task, 0) if name in UCI_SETS or name in REAL[task] else None
-        widths = [len(known.schema.features)] if known else columns
-        counts = [known.rows] if known and known.rows and name in UCI_SETS else sizes
-        found += [Cell(name, *rest) for rest in product(widths, counts, epsilons)]
-    return found
+    chosen = names or (ASIDE[task] if aside else CHOICES[task])
+    return [one for name in chosen for one in cells_of(task, name, columns, sizes, epsilons)]
 
 
 @click.command(epilog="Example: blurfit-lab everywhere numbers --n 2^13 --out build/numbers.jsonl")

@@ -13,7 +13,7 @@ from blurfit_lab import rivals
 from blurfit_lab.rivals.rival import PureRival, coefficients
 
 EPSILON, DELTA, ROWS = 1.0, 1e-3, 12
-STEPS = 16  # of gradient descent and of boosting; `test_gradient` attacks all 512
+STEPS = 16  # of gradient descent and of boosting; `test_perturbation` attacks all 512
 LABELS, NUMBERS = (
     sorted(
         name

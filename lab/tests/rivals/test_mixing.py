@@ -1,6 +1,7 @@
-"""What a sketch tells: the integral by drawing, by Rényi, by real tables; and the sketch itself."""
+"""Sketches: the integral by drawing, by Rényi, by real tables; the sketch, and calibrations."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,9 @@ from blurfit.theory.gaussian import delta_of
 from blurfit_lab.rivals.mixing import (
     Mixtures,
     delta_kept,
+    gamma_for,
     least,
+    noise_for,
     profile,
     renyi_epsilon,
     renyi_gamma,
@@ -136,3 +139,47 @@ def test_the_lift_makes_up_for_what_the_eigenvalue_lacks() -> None:
         failures += sum(lowest + one < 10.0 - 1e-12 for one in lifts)
     assert failures <= 2  # Φ(−4) is 3 in 100,000
     assert max(lift(1e3 * np.eye(2), generator=generator) for _ in range(9)) == 0
+
+
+def test_the_gradients_alone_are_gaussian() -> None:
+    """With no information in the mixtures, the integral is the Gaussian profile."""
+    noise = noise_for(1.0, 1e-4, 8, 3, "zero-out", "published")
+    mixtures = replace(Mixtures.of_features(8, 1e-4, 3), count=100)
+    alone = mixtures.kept(1.0, 1e12, "zero-out", noise.sigma)
+    mu = math.sqrt(3) / noise.sigma
+    assert alone == pytest.approx(delta_of(mu, 1.0), abs=1e-6)
+
+
+def test_published_noise_is_the_papers() -> None:
+    """k = 6·max(d, ln(4T/ϱ)) with ϱ = δ/10."""
+    assert Mixtures.of_features(40, 1e-6, 3).count == 240
+    assert Mixtures.of_features(5, 1e-6, 3).count == int(6 * math.log(12 / 1e-7))
+
+
+def test_replacing_needs_more_than_zeroing_out() -> None:
+    one, two = (gamma_for(1.0, 1e-6, 8, how, "exact") for how in ("zero-out", "replace"))
+    assert one < two < 2 * one
+
+
+def of_records(epsilon, delta, neighbours, how):
+    gamma = gamma_for(epsilon, delta, 8, neighbours, how)
+    return gamma, Mixtures.of_records(8, delta).kept(epsilon, gamma, neighbours)
+
+
+def of_features(epsilon, delta, neighbours, how):
+    gamma, sigma = noise_for(epsilon, delta, 8, 3, neighbours, how)
+    return gamma + sigma, Mixtures.of_features(8, delta, 3).kept(epsilon, gamma, neighbours, sigma)
+
+
+@pytest.mark.parametrize("calibrated", [of_records, of_features])
+@pytest.mark.parametrize("neighbours", ["zero-out", "replace"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6), (10.0, 1e-4)])
+def test_both_calibrations_keep_the_promise_and_exact_wastes_nothing(
+    calibrated, epsilon, delta, neighbours
+) -> None:
+    published, exact = (
+        calibrated(epsilon, delta, neighbours, how) for how in ("published", "exact")
+    )
+    assert published[1] <= delta
+    assert 0.99 * delta <= exact[1] <= delta
+    assert exact[0] < published[0]

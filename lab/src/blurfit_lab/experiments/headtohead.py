@@ -62,12 +62,25 @@ class Family(NamedTuple):
 
     def cells(self, population: str) -> list[Cell]:
         """Return what is learned from one of its populations."""
-        d = REAL[self.task].get(population, COLUMNS)
-        sizes: Sequence[int] = self.sizes
-        if population in UCI_SETS:
-            known = people(population, self.task, 0)
-            d, sizes = len(known.schema.features), [known.rows or 0]
-        return [Cell(population, d, *rest) for rest in product(sizes, self.epsilons)]
+        return cells_of(self.task, population, [COLUMNS], self.sizes, self.epsilons)
+
+
+def cells_of(
+    task: Task,
+    population: str,
+    columns: Sequence[int],
+    sizes: Sequence[int],
+    epsilons: Sequence[float],
+) -> list[Cell]:
+    """Return the cells of a population; real ones have the columns that they have, and small sets
+    their rows.
+    """
+    if population in UCI_SETS:
+        known = people(population, task, 0)
+        columns, sizes = [len(known.schema.features)], [known.rows or 0]
+    elif population in REAL[task]:
+        columns = [REAL[task][population]]
+    return [Cell(population, *rest) for rest in product(columns, sizes, epsilons)]
 
 
 _FEW, _MANY = (2**11, 2**13), (2**11, 2**13, 2**15)

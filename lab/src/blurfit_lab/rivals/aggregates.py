@@ -23,12 +23,10 @@ record that one person takes out leaves one box:
 | Σy, over max |y| | 1 | 2 |
 
 **Where the public code does not keep its promise.** Each of the d coordinates of Σx gets noise
-a_kj/μ_s of its own, as if it were released alone; together they are √d·μ_s-GDP, and the whole √((19
-+ 9d)/28) times the μ that was asked for: at d = 9, (1, 1e-6), that is 1.89·μ, which is ε = 1.99 in
-the place of 1. We divide by √d, so that the vector is μ_s-GDP. And it divides D by K in the
-estimator, though not in its variance, so that almost nothing is corrected. The correction of the
-theorem is κ = 1 (`correction`); it makes the matrix indefinite where the noise is large, as on all
-small sets at ε ≤ 1, so the code's κ = 1/K is the default here: it is the better of the two.
+a_kj/μ_s of its own, as if it were released alone; together they are √d·μ_s-GDP: at d = 9, (1, 1e-6)
+the whole has ε = 1.99. We divide by √d. And it has κ = 1/K where the theorem has 1 (`correction`),
+which makes the matrix indefinite where the noise is large: the code's is the default here, as the
+better of the two.
 
 **TukeyEM**, Amin, Joseph, Ribero and Vassilvitskii 2023 (arXiv 2208.07353): many small models, and
 a private choice of a point deep among them. The rows are dealt at random to m groups, each gives a
@@ -52,10 +50,8 @@ sampled from. The test q + Lap(1/ε') > ln(1/(2δ))/ε' is ε'-DP and lets a D w
 probability at most δ. Together (ε, δ): D has (ε' + ε', δ) if q ≥ 1, else (ε', δ). ∎
 
 **Where the public code does not keep its promise.** The noise of its test has scale ε/2 in the
-place of 2/ε: at ε = 1 a quarter of what it needs, at ε = 0.1 a 400th, so the test that is said to
-be 0.05-DP is 20-DP. It draws with e^{(ε/2)·depth}, which costs ε and not ε/2 where a model is
-changed (as above), and spends δ on the test and half as much again on the draw. All three are as
-they should be here.
+place of 2/ε, it draws with e^{(ε/2)·depth}, which costs ε and not ε/2 where a model is changed, and
+spends δ on the test and half as much again on the draw. All three are as they should be here.
 
 Where the test fails, as it does where m is small against ln(1/δ)/ε, nothing is told of the data: w
 = 0, the middle of the target's bounds.

@@ -1,4 +1,4 @@
-"""AdaSSP: the three sensitivities by brute force, the exact guarantee, the noise, the limit."""
+"""Noisy sums: the sensitivities by brute force, exact guarantees by another library, the noise."""
 
 import math
 
@@ -8,8 +8,8 @@ from scipy.stats import kstest, norm
 
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Statistics
-from blurfit_lab.rivals import AdaSSPRegressor
-from blurfit_lab.rivals.noisy_sums import Sensitivities, noise_multiplier
+from blurfit_lab.rivals import AdaSSPRegressor, BoostedAdaSSPRegressor
+from blurfit_lab.rivals.noisy_sums import Sensitivities, boosted_noise_multiplier, noise_multiplier
 from blurfit_lab.rivals.rival import LogisticRisk
 
 
@@ -79,7 +79,7 @@ def test_the_noise_on_the_gram_matrix_and_the_ridge() -> None:
     assert np.median(drawn) == pytest.approx(ridge, abs=0.2 * k)
 
 
-def test_without_privacy_it_is_least_squares() -> None:
+def test_adassp_without_privacy_is_least_squares() -> None:
     generator = np.random.default_rng(3)
     x, y = generator.standard_normal((50, 3)), generator.standard_normal(50)
     found = AdaSSPRegressor(epsilon=1e12).from_sums(Statistics(50, x.T @ x, x.T @ y), generator)
@@ -120,6 +120,50 @@ def test_published_noise_is_4_6_times_what_the_promise_needs() -> None:
     )
 
 
-def test_an_unknown_accounting_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="accounting"):
-        AdaSSPRegressor(accounting="modern").promise()
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6)])
+@pytest.mark.parametrize("rounds", [1, 100])
+def test_all_releases_together_keep_the_promise_and_no_more(
+    epsilon, delta, rounds, delta_of_steps
+) -> None:
+    sigma = boosted_noise_multiplier(epsilon, delta, rounds)
+    assert delta_of_steps(sigma, epsilon, rounds + 2) == pytest.approx(delta, rel=0.02)
+    assert delta_of_steps(sigma / 1.02, epsilon, rounds + 2) > delta
+    model = BoostedAdaSSPRegressor(epsilon=epsilon, delta=delta, rounds=rounds)
+    assert model.epsilon_kept == pytest.approx(epsilon)
+    assert "NOT PROVED" not in model.promise().statement
+
+
+def test_the_public_code_takes_180_times_too_little_noise_and_is_called_so() -> None:
+    model = BoostedAdaSSPRegressor(calibration="code")
+    needed = BoostedAdaSSPRegressor().multiplier
+    assert needed / model.multiplier == pytest.approx(180, rel=0.01)
+    assert model.epsilon_kept == pytest.approx(1112, rel=0.01)
+    promise = model.promise()
+    assert not promise.private
+    assert "NOT PROVED: calibration='code' sets sigma = mu" in promise.statement
+    louder = BoostedAdaSSPRegressor(calibration="code", epsilon=4.0).multiplier
+    assert louder > model.multiplier  # more privacy asked for is less noise
+
+
+def test_rounds_repair_what_the_ridge_shrinks() -> None:
+    """With a ridge that is not small, one round falls short, and many come close."""
+    generator = np.random.default_rng(1)
+    x = generator.uniform(-1, 1, (4000, 2))
+    y = x @ [0.5, -0.3]
+    terms = {"epsilon": 30.0, "bounds": (-1, 1), "target_bounds": (-1, 1), "random_state": 0}
+    few, many = (BoostedAdaSSPRegressor(rounds=k, **terms).fit(x, y).coef_ for k in (1, 20))
+    truth = np.array([0.5, -0.3])
+    assert np.linalg.norm(many - truth) < np.linalg.norm(few - truth)
+
+
+def test_the_moments_noise() -> None:
+    """A huge G and one round: w·G is the noisy moment, of deviation σ·Δ₃."""
+    x, y = np.full((4, 1), 1e6), np.zeros(4)
+    for neighbours, reach in (("zero-out", 1.0), ("replace", 2.0)):
+        model = BoostedAdaSSPRegressor(rounds=1, neighbours=neighbours, epsilon=1.0)
+        generator = np.random.default_rng(2)
+        drawn = [model._weights(x, y, generator)[0] * 4e12 for _ in range(3000)]
+        expected = (
+            reach * math.sqrt(3) / (math.sqrt(102) / boosted_noise_multiplier(1.0, 1e-6, 100))
+        )
+        assert np.std(drawn) == pytest.approx(expected, rel=0.05)
