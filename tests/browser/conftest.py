@@ -399,6 +399,34 @@ def send(page: Page) -> None:
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
 
 
+def enter(page: Page, token: str) -> None:
+    """Show an administrator's token to /admin."""
+    page.get_by_label("Administrator’s token").fill(token)
+    page.get_by_role("button", name="Enter").click()
+
+
+def be_sure(page: Page, title: str, button: str) -> None:
+    """Do what cannot be undone."""
+    dialog = page.get_by_role("dialog", name=title)
+    dialog.get_by_label("I know that this cannot be undone").check()
+    dialog.get_by_role("button", name=button).click()
+
+
+def invitations(page: Page, name: str, count: int, kind: str | None = None, **others: Path) -> str:
+    """Make invitations to what has this fingerprint, joined with those of a `file`."""
+    entry = page.locator(f'[data-fingerprint="{name}"]')
+    entry.get_by_role("button", name="Invite…").click()
+    dialog = page.get_by_role("dialog", name="Invite people")
+    dialog.get_by_label("How many").fill(str(count))
+    if kind is not None:
+        dialog.get_by_label("As", exact=True).select_option(kind)
+    for file in others.values():
+        dialog.get_by_label("The other database’s invitations").set_input_files(file)
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Make them").click()
+    return download.value.path().read_text()
+
+
 @contextmanager
 def two_services(folder: Path, **keys: Any) -> Iterator[tuple[list[Store], list[str]]]:
     """Two databases that collect together; each option has a value for either."""

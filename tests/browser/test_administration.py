@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from contextlib import ExitStack
+from functools import partial
 
 import openpyxl
 import pytest
@@ -16,18 +17,13 @@ from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
 
-from .conftest import Visitor
-
-
-def enter(page: Page, token: str) -> None:
-    page.get_by_label("Administrator’s token").fill(token)
-    page.get_by_role("button", name="Enter").click()
-    expect(page.locator("#promise dl")).to_be_visible()
+from .conftest import Visitor, be_sure, enter, invitations
 
 
 def entered(visitor: Visitor) -> Page:
     page = visitor.go("/admin")
     enter(page, visitor.service.token)
+    expect(page.locator("#promise dl")).to_be_visible()
     expect(page.locator("#collections h2")).to_be_visible()
     return page
 
@@ -214,9 +210,7 @@ def test_counts_are_live_and_a_collection_can_be_paused_and_closed(
     entry.get_by_role("button", name="Go on").click()
     expect(entry.get_by_role("button", name="Pause")).to_be_visible()
     entry.get_by_role("button", name="Close…").click()
-    dialog = admin.get_by_role("dialog", name="Close this survey")
-    dialog.get_by_label("I know that this cannot be undone").check()
-    dialog.get_by_role("button", name="Close it").click()
+    be_sure(admin, "Close this survey", "Close it")
     expect(entry.get_by_text("Closed", exact=True)).to_be_visible()
     entry.get_by_text("Files").click()
     expect(entry.get_by_text("blurfit export")).to_be_visible()
@@ -239,9 +233,7 @@ def test_a_plan_is_opened_held_and_ended(admin, service, survey) -> None:
     entry.get_by_role("button", name="Go on").click()
     expect(entry.get_by_role("button", name="Hold")).to_be_visible()
     entry.get_by_role("button", name="End early…").click()
-    dialog = admin.get_by_role("dialog", name="End the survey now")
-    dialog.get_by_label("I know that this cannot be undone").check()
-    dialog.get_by_role("button", name="End with the best model so far").click()
+    be_sure(admin, "End the survey now", "End with the best model so far")
     expect(admin.get_by_role("alert")).to_contain_text("600 more")  # nobody has come
 
 
@@ -251,21 +243,13 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
     admin = entered(visit())
     entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
 
-    def made(count: str, kind: str) -> str:
-        entry.get_by_role("button", name="Invite…").click()
-        dialog = admin.get_by_role("dialog", name="Invite people")
-        dialog.get_by_label("How many").fill(count)
-        dialog.get_by_label("As", exact=True).select_option(kind)
-        with admin.expect_download() as download:
-            dialog.get_by_role("button", name="Make them").click()
-        return download.value.path().read_text()
-
-    rows = list(csv.DictReader(io.StringIO(made("3", "csv"))))
+    made = partial(invitations, admin, agreement.fingerprint)
+    rows = list(csv.DictReader(io.StringIO(made(3, "csv"))))
     assert [row["number"] for row in rows] == ["1", "2", "3"]
     assert service.store.unused_invitations(agreement.fingerprint) == 3
-    sheet = made("2", "qr")
+    sheet = made(2, "qr")
     assert sheet.count("<svg") == 2
-    assert len(made("12000", "links").split()) == 12_000
+    assert len(made(12_000, "links").split()) == 12_000
     assert service.store.unused_invitations(agreement.fingerprint) == 12_005
     entry.get_by_role("button", name="Invite…").click()
     dialog = admin.get_by_role("dialog", name="Invite people")
@@ -279,14 +263,8 @@ def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> N
     plan = Plan.propose(survey("planned by lot"), waves=2, **terms)
     service.store.open(plan)
     admin = entered(visit())
-    entry = admin.locator(f'[data-fingerprint="{plan.fingerprint}"]')
-    entry.get_by_role("button", name="Invite…").click()
-    dialog = admin.get_by_role("dialog", name="Invite people")
-    dialog.get_by_label("How many").fill("200")
-    dialog.get_by_label("As", exact=True).select_option("csv")
-    with admin.expect_download() as download:
-        dialog.get_by_role("button", name="Make them").click()
-    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text())))
+    made = invitations(admin, plan.fingerprint, 200, "csv")
+    rows = list(csv.DictReader(io.StringIO(made)))
     expect(admin.get_by_text("A lot has put each into a group.")).to_be_visible()
     given = [row["link"].partition("#invitation=")[2] for row in rows]
     assert [plan.lot.group_of(tokens.hashed(one)) for one in given] == [
@@ -313,8 +291,7 @@ def test_a_token_for_one_task_is_shown_what_it_allows(
     plan = Plan.propose(survey(f"{right} in waves"), waves=2, **promise | {"quorum": 100})
     service.store.open(plan)
     page = visit().go("/admin")
-    page.get_by_label("Administrator’s token").fill(token)
-    page.get_by_role("button", name="Enter").click()
+    enter(page, token)
     expect(page.locator("#bearer")).to_contain_text(name)
     entries = [page.locator(f'[data-fingerprint="{one.fingerprint}"]') for one in (agreement, plan)]
     for entry in entries:
@@ -324,12 +301,7 @@ def test_a_token_for_one_task_is_shown_what_it_allows(
     expect(page.locator("#opening")).to_be_hidden()
     expect(page.get_by_role("alert")).to_have_count(0)
     if right == "invite":
-        entries[0].get_by_role("button", name="Invite…").click()
-        dialog = page.get_by_role("dialog", name="Invite people")
-        dialog.get_by_label("How many").fill("4")
-        with page.expect_download() as download:
-            dialog.get_by_role("button", name="Make them").click()
-        assert len(download.value.path().read_text().split()) == 4
+        assert len(invitations(page, agreement.fingerprint, 4).split()) == 4
         assert service.store.unused_invitations(agreement.fingerprint) == 4
 
 
@@ -375,25 +347,14 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         assert first.collection(agreement.fingerprint).role == "first"
         assert second.collection(agreement.fingerprint).role == "second"
         # invitations of the second, joined by the first
-        entry = there.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
-        entry.get_by_role("button", name="Invite…").click()
-        there.get_by_role("dialog").get_by_label("How many").fill("5")
-        there.get_by_role("dialog").get_by_label("As", exact=True).select_option("tokens")
-        with there.expect_download() as download:
-            there.get_by_role("button", name="Make them").click()
-        theirs = download.value.path().read_text().split()
-        own = here.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
-        own.get_by_role("button", name="Invite…").click()
-        dialog = here.get_by_role("dialog")
-        dialog.get_by_label("How many").fill("5")
-        dialog.get_by_label("The other database’s invitations").set_input_files(
-            download.value.path()
+        entry, own = (
+            page.locator(f'[data-fingerprint="{agreement.fingerprint}"]') for page in (there, here)
         )
-        with here.expect_download() as download:
-            here.get_by_role("button", name="Make them").click()
-        links = download.value.path().read_text().split()
+        theirs = tmp_path / "theirs.txt"
+        theirs.write_text(invitations(there, agreement.fingerprint, 5, "tokens"))
+        links = invitations(here, agreement.fingerprint, 5, file=theirs).split()
         pairs = [link.partition("#invitation=")[2].split(",") for link in links]
-        assert [pair[1] for pair in pairs] == theirs
+        assert [pair[1] for pair in pairs] == theirs.read_text().split()
         assert first.unused_invitations(agreement.fingerprint) == 5
         # the second has no button that publishes
         expect(entry.get_by_role("button", name="Let Office publish…")).to_be_disabled()
@@ -405,8 +366,7 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         expect(sure).to_contain_text("Office has 0. University has 0. Nobody can")
         expect(entry).to_contain_text("Office has as many.")
         # and from then on for whom it waits
-        sure.get_by_label("I know that this cannot be undone").check()
-        sure.get_by_role("button", name="Close it").click()
+        be_sure(there, "Close this survey", "Close it")
         expect(entry.get_by_text("Office publishes for both databases")).to_be_visible()
         expect(entry.get_by_role("button", name="Let Office publish…")).to_have_count(0)
         there.goto(f"{second_url}/collections/{agreement.fingerprint}")

@@ -7,6 +7,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.errors import instant
 from support.closings import let_pass
 
+from .conftest import enter
+
 
 def test_everyone_sees_the_same_moment(visit, service, survey) -> None:
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
@@ -15,8 +17,7 @@ def test_everyone_sees_the_same_moment(visit, service, survey) -> None:
     administrator = visit(timezone_id="America/New_York", locale="en-US")
     administrator.context.clock.install()
     admin = administrator.go("/admin")
-    admin.get_by_label("Administrator’s token").fill(service.token)
-    admin.get_by_role("button", name="Enter").click()
+    enter(admin, service.token)
     entry = admin.locator(f'[data-fingerprint="{name}"]')
     entry.get_by_role("button", name="Date…").click()
     dialog = admin.get_by_role("dialog", name="When it closes")
@@ -46,8 +47,7 @@ def test_a_plan_from_a_file_closes_at_the_date_chosen_with_it(
     file = tmp_path / "plan.json"
     file.write_text(plan.to_json())
     admin = visit(timezone_id="America/New_York", locale="en-US").go("/admin")
-    admin.get_by_label("Administrator’s token").fill(service.token)
-    admin.get_by_role("button", name="Enter").click()
+    enter(admin, service.token)
     admin.get_by_label("Closes by itself at").fill("2097-01-31T18:00")
     admin.get_by_label("Or open an agreement from a file").set_input_files(file)
     dialog = admin.get_by_role("dialog", name="Open an agreement from a file")

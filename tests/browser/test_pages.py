@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from blurfit import (
     Agreement,
@@ -20,7 +20,7 @@ from blurfit import (
 )
 from blurfit.model.statement import as_yaml
 
-from .conftest import send
+from .conftest import be_sure, enter, invitations, send
 
 
 @pytest.fixture
@@ -38,12 +38,6 @@ def collect(service, survey, people):
         return (agreement, service.store.publish(agreement)) if publish else agreement
 
     return make
-
-
-def enter(page: Page, token: str) -> None:
-    page.get_by_label("Administrator’s token").fill(token)
-    page.get_by_role("button", name="Enter").click()
-    expect(page.get_by_role("heading", name="Open a survey")).to_be_visible()
 
 
 def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> None:
@@ -255,8 +249,7 @@ def test_from_opening_to_prediction(visit, service, people) -> None:
     dialog = page.get_by_role("dialog", name="This can be done once")
     expect(dialog).to_contain_text("301 submissions")
     expect(dialog.get_by_role("button", name="Publish for good")).to_be_disabled()
-    dialog.get_by_label("I know that this cannot be undone").check()
-    dialog.get_by_role("button", name="Publish for good").click()
+    be_sure(page, "This can be done once", "Publish for good")
     page.get_by_role("link", name="See the model").click()
     expect(page.get_by_text("Learned from 301 submissions")).to_be_visible()
     model = service.store.publish(fingerprint)
@@ -291,8 +284,7 @@ def test_the_promise_follows_what_is_edited(visit, service) -> None:
 
 def test_a_wrong_token_is_refused(visit) -> None:
     page = visit().go("/admin")
-    page.get_by_label("Administrator’s token").fill("not the token")
-    page.get_by_role("button", name="Enter").click()
+    enter(page, "not the token")
     expect(page.get_by_role("alert")).to_contain_text("The administrator's token is needed")
 
 
@@ -303,11 +295,7 @@ def test_invitations_are_made_in_the_page(visit, service, survey) -> None:
     visitor = visit()
     page = visitor.go("/admin")
     enter(page, service.token)
-    entry = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
-    entry.get_by_role("button", name="Invite…").click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Make them").click()
-    links = download.value.path().read_text().split()
+    links = invitations(page, agreement.fingerprint, 100).split()
     assert len(set(links)) == 100
     assert service.store.unused_invitations(agreement.fingerprint) == 100
     secret = links[0].partition("#invitation=")[2]
