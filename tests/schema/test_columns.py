@@ -6,12 +6,13 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from blurfit import Numeric, Wording
 from blurfit.schema.columns import Binary, Categorical, Label, column_from_dict
 from support.refusals import refusal
+from support.schemas import numerics, values
 
 # but for what hides or reorders what is read, which is refused
 LETTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cf"])
@@ -102,23 +103,8 @@ def test_names_and_levels_hide_and_reorder_nothing(harmful):
 # ---- numbers, and labels above a threshold
 
 
-HUGE = 1e300
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@st.composite
-def numerics(draw):
-    """Bounds of every size: huge, tiny, and a few representable numbers apart."""
-    lower = draw(st.floats(-HUGE, HUGE))
-    steps = st.integers(1, 5).map(lambda n: lower + n * math.ulp(lower))
-    upper = draw(st.one_of(st.floats(-HUGE, HUGE), steps))
-    assume(upper - lower >= 1e-300)
-    return Numeric("v", lower, upper)
-
-
 def values_for(column):
-    ends = st.sampled_from([column.lower, column.upper, column.centre])
-    return st.lists(st.one_of(ends, st.floats(column.lower, column.upper), FINITE), min_size=1)
+    return st.lists(values(column) | st.just(column.centre), min_size=1)
 
 
 class TestNumeric:

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 from hypothesis import strategies as st
 
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
@@ -11,7 +10,8 @@ ANY_FLOAT = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @st.composite
-def numerics(draw, name, largest=1e300):
+def numerics(draw, name="v", largest=1e300):
+    """Bounds of every size: huge, tiny, and a few representable numbers apart."""
     lower = draw(st.floats(-largest, largest))
     near = lower + draw(st.integers(1, 9)) * max(math.ulp(lower), 1e-300)
     upper = draw(st.one_of(st.floats(-largest, largest), st.just(near)))
@@ -22,19 +22,19 @@ def numerics(draw, name, largest=1e300):
 
 
 @st.composite
-def schemas(draw, numeric=numerics, most=5):
+def schemas(draw, most=5):
     features = []
     for i in range(draw(st.integers(1, most))):
         kind = draw(st.sampled_from(["numeric", "binary", "categorical"]))
         if kind == "numeric":
-            features.append(draw(numeric(f"v{i}")))
+            features.append(draw(numerics(f"v{i}")))
         elif kind == "binary":
             features.append(Binary(f"v{i}"))
         else:
             words = st.text("abc=,é ", min_size=1, max_size=4)
             levels = st.lists(words, min_size=2, max_size=6, unique=True)
             features.append(Categorical(f"v{i}", draw(levels)))
-    target = draw(st.one_of(numeric("y"), st.just(Binary("y")), numeric("y").map(label)))
+    target = draw(st.one_of(numerics("y"), st.just(Binary("y")), numerics("y").map(label)))
     return Schema(features, target, draw(st.booleans()))
 
 
@@ -44,31 +44,15 @@ def label(column):
 
 
 @st.composite
-def tables(draw, schema, anywhere=True):
+def tables(draw, schema):
     rows = draw(st.integers(1, 5))
-    return {
-        column.name: [draw(values(column, anywhere)) for _ in range(rows)]
-        for column in (*schema.features, schema.target)
-    }
+    return {one.name: [draw(values(one)) for _ in range(rows)] for one in schema.questions}
 
 
-def values(column, anywhere):
+def values(column):
     if isinstance(column, Binary):
         return st.sampled_from([0, 1, True, False, 1.0])
     if isinstance(column, Categorical):
         return st.sampled_from(column.levels)
     ends = st.sampled_from([column.lower, column.upper])
-    inside = st.floats(column.lower, column.upper)
-    return st.one_of(ends, inside, ANY_FLOAT) if anywhere else st.one_of(ends, inside)
-
-
-def moderate(name):
-    """Bounds in which a unit of the column is neither lost beside its values nor beyond them."""
-    return st.tuples(st.integers(-1000, 1000), st.integers(1, 1000)).map(
-        lambda found: Numeric(name, found[0] / 8, (found[0] + found[1]) / 8)
-    )
-
-
-def weights_for(schema):
-    size = schema.dimension
-    return st.lists(st.floats(-100, 100), min_size=size, max_size=size).map(np.array)
+    return st.one_of(ends, st.floats(column.lower, column.upper), ANY_FLOAT)
