@@ -20,7 +20,7 @@ from blurfit import (
 )
 from blurfit.agreement.terms import Terms
 from blurfit.model.course import fit_public
-from support.joint_release import people, release
+from support.joint_release import drawn, people, release
 
 MOMENTS = release(20_000, epsilon=3.0)
 ROWS = people(5000, 77)
@@ -82,80 +82,51 @@ def test_balance_is_told_beside_the_model() -> None:
     assert f"worth {balance.effective_rows:,.0f}" in model.method
 
 
+def singles(share: float, **options: str) -> tuple[PublishedMoments, dict[str, np.ndarray]]:
+    """A release of people of whom some were formerly married, and public rows in which none was."""
+    marital = Categorical("marital", ["single", "married", "formerly"], optional=True)
+    schema = Schema([Numeric("age", 18, 90), marital], Numeric("income", 0, 100))
+    rng = np.random.default_rng(5)
+
+    def some(count: int, share: float) -> dict[str, np.ndarray]:
+        chances = [0.5 - share / 2, 0.5 - share / 2, share]
+        age, lives = rng.uniform(18, 90, count), rng.choice(marital.levels, count, p=chances)
+        income = 0.5 * age + 20 * (lives == "married") + rng.normal(0, 5, count)
+        return {"age": age, "marital": lives, "income": income}
+
+    return drawn(schema, some(20_000, share), rng, epsilon=5, **options), some(2000, 0.0)
+
+
 def test_a_level_that_no_public_row_has_is_left_out_of_the_table_alone() -> None:
     """All else has its standard errors; a number that is the same for everyone is a refusal."""
-    schema = Schema(
-        [
-            Numeric("age", 18, 90),
-            Categorical("marital", ["single", "married", "formerly"], optional=True),
-        ],
-        Numeric("income", 0, 100),
-    )
-    rng = np.random.default_rng(3)
-
-    def some(count: int) -> dict[str, np.ndarray]:
-        age, marital = rng.uniform(18, 90, count), rng.choice(["single", "married"], count)
-        income = 0.5 * age + 20 * (marital == "married") + rng.normal(0, 5, count)
-        return {"age": age, "marital": marital, "income": income}
-
-    def released(**options: str) -> PublishedMoments:
-        agreement = Agreement.propose(schema, epsilon=5, delta=1e-6, quorum=20_000, **options)
-        with Store() as store:
-            store.add(agreement, perturb_table(agreement, some(20_000)))
-            store.publish_text(agreement.fingerprint)
-            return store.moments(agreement)
-
-    rows = some(2000)
-    found = {one.name: one for one in released().fit(public=rows).estimates(1 - 1e-9)}
+    moments, rows = singles(0.0)
+    found = {one.name: one for one in moments.fit(public=rows).estimates(1 - 1e-9)}
     assert list(found) == ["(intercept)", "age", "marital=married"]
     assert found["marital=married"].lower < 20 < found["marital=married"].upper
     assert found["marital=married"].standard_error < 3
-    unmatched = released(sends="targets", public_rows="5a" * 32)
+    unmatched, rows = singles(0.0, sends="targets", public_rows="5a" * 32)
     stuck = unmatched.fit(public=rows | {"age": np.full(2000, 54.0)})
     assert stuck.inference == ()
     assert stuck.refusal.startswith("all public rows have the same 'age'")
 
 
-def _beside_singles(level: str, sends: str, share: float) -> PublishedModel:
-    """A model of people of whom some have a level that none of the public rows has."""
-    schema = Schema(
-        [Numeric("age", 18, 90), Categorical("marital", ["single", "married", level])],
-        Numeric("income", 0, 100),
-    )
-    rng = np.random.default_rng(5)
-
-    def some(count: int, share: float) -> dict[str, np.ndarray]:
-        chances = [0.5 - share / 2, 0.5 - share / 2, share]
-        marital = rng.choice(["single", "married", level], count, p=chances)
-        age = rng.uniform(18, 90, count)
-        income = 0.4 * age + 20 * (marital == "married") + rng.normal(0, 5, count)
-        return {"age": age, "marital": marital, "income": income}
-
+@pytest.mark.parametrize("sends", ["everything", "targets"])
+def test_nothing_is_said_where_contributors_have_a_level_that_no_public_row_has(sends) -> None:
+    """They would pass for singles: at a tenth of all, no interval held what is true."""
     options = {"sends": sends, "public_rows": "5a" * 32, "admission": "anyone"}
-    agreement = Agreement.propose(schema, epsilon=5, delta=1e-6, quorum=20_000, **options)
-    with Store() as store:
-        store.add(agreement, perturb_table(agreement, some(20_000, share)))
-        store.publish_text(agreement.fingerprint)
-        moments = store.moments(agreement)
-    rows = some(2000, 0.0)
+    moments, rows = singles(0.0, **options)
+    assert moments.fit("income ~ age + marital", public=rows).inference
     unnamed = moments.fit("income ~ age + C(marital, 'formerly')", public=rows)
     assert unnamed.refusal.startswith("no public row has 'marital=formerly', with which other")
     assert not unnamed.inference
     only = {name: values[rows["marital"] == "married"] for name, values in rows.items()}
-    if sends == "targets":  # else no weights match
-        assert not moments.fit("income ~ age + marital", public=only).inference
-    return moments.fit("income ~ age + marital", public=rows)
-
-
-@pytest.mark.parametrize("sends", ["everything", "targets"])
-def test_nothing_is_said_where_contributors_have_a_level_that_no_public_row_has(sends) -> None:
-    """They would pass for singles: at a tenth of all, no interval held what is true."""
-    assert _beside_singles("formerly", sends, 0.0).inference
+    moments, rows = singles(0.1, **options)
     if sends == "everything":
         with pytest.raises(InfeasibleError, match="No weights"):
-            _beside_singles("formerly", sends, 0.1)
+            moments.fit("income ~ age + marital", public=rows)
         return
-    found = _beside_singles("formerly", sends, 0.1)
+    assert not moments.fit("income ~ age + marital", public=only).inference
+    found = moments.fit("income ~ age + marital", public=rows)
     assert found.refusal.startswith("contributors have 'marital=formerly', which no public row has")
     assert not found.inference
 

@@ -299,14 +299,14 @@ class PublishedMoments(PublishedFile, Asked):
             family: with `public`: "logistic", "poisson" or "linear"; by the target, if left out.
         """
         asked, grouped = self.formula(formula, target, features), self.agreement.groups
-        if (public is not None or grouped in asked.features) and (
-            ridge is not None or lasso is not None or uneven
+        if (ridge is not None or lasso is not None or uneven) and (
+            public is not None or grouped in asked.features
         ):
-            beside = f"the group {grouped!r} among the features: slopes there are not shrunk"
-            if public is not None:
-                beside = "public rows: the shrinkage there follows from the noise, and errors "
-                beside += "from the curve"
-            raise InvalidValueError(f"Expected no ridge, lasso or uneven with {beside}.")
+            where = "public rows" if public is not None else f"the group {grouped!r} as a feature"
+            raise InvalidValueError(
+                f"Expected no ridge, lasso or uneven with {where}: what is shrunk there, and the "
+                "errors, follow from the noise."
+            )
         if public is not None:
             return fit_public(self, public, asked, family=family)[0]
         if family is not None:

@@ -379,7 +379,7 @@ class Asked:
         schema, sums = self.agreement.schema, self.joint
         bands, edges = bands_of(schema, name)
         own, title = levels_of(sums, bands), f"Quantile {share:g} of {name}"
-        key, rows = "question", list[str]([name])
+        key, rows = "question", [name]
         groups = [tables.shares(tables.counts(sums, own))]
         if by is not None:
             levels = levels_of(sums, schema.question(by))
