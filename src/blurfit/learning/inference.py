@@ -163,6 +163,14 @@ class Inference:
     uneven: bool
     classical: FloatArray | None = None
 
+    @classmethod
+    def of(
+        cls, names: Sequence[str], count: int, answer: Answer, residual_variance: float | None
+    ) -> "Inference":
+        """Return coefficients of which no more is told than their covariance and a residual's."""
+        parts = answer.values, answer.sampling, answer.privacy
+        return cls(tuple(names), count, *parts, residual_variance, None, 0.0, uneven=False)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON."""
         return {

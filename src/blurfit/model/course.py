@@ -56,6 +56,7 @@ from blurfit.learning.public_features import Balance, Family, PublicFit, fit_wit
 from blurfit.learning.shrinkage import Reading, linear_bayes, reading, shrink
 from blurfit.learning.solver import ElasticNet, minimise
 from blurfit.learning.sums import JointSums, Submodel
+from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare
@@ -343,18 +344,8 @@ def _public_inference(found: PublicFit, told: Units, count: int) -> Inference | 
     if found.unshrunk is None or found.sampling is None or found.privacy is None:
         return None
     sampling, privacy = ((one + one.T) / 2 for one in (found.sampling, found.privacy))
-    plain = Inference(
-        names=told.names,
-        count=count,
-        coefficients=found.unshrunk,
-        sampling=sampling,
-        privacy=privacy,
-        residual_variance=found.residual_variance,
-        r_squared=None,
-        condition=0.0,
-        uneven=False,
-    )
-    return plain.in_units(told)
+    answer = Answer(found.unshrunk, sampling, privacy)
+    return Inference.of(told.names, count, answer, found.residual_variance).in_units(told)
 
 
 def _pull(found: Inference, moments: "PublishedMoments") -> Pull:

@@ -134,21 +134,11 @@ class ByGroup:
         every = np.kron(np.eye(len(names)), one)
         answer = fitted.answer.through(np.asarray(every, dtype=np.float64))
         answer = replace(answer, values=answer.values + np.tile(told.offset, len(names)))
-        each = [slice(place * size, (place + 1) * size) for place in range(len(names))]
-        models = {
-            name: Inference(
-                names=told.names,
-                count=fitted.parts[place].count,
-                coefficients=answer.values[own],
-                sampling=answer.sampling[own, own],
-                privacy=answer.privacy[own, own],
-                residual_variance=fitted.variances[place] / (part.target.weight * told.scale) ** 2,
-                r_squared=None,
-                condition=0.0,
-                uneven=False,
-            )
-            for place, (name, own) in enumerate(zip(names, each, strict=True))
-        }
+        models = {}
+        for place, name in enumerate(names):
+            own = answer.taken(np.arange(place * size, (place + 1) * size))
+            variance = fitted.variances[place] / (part.target.weight * told.scale) ** 2
+            models[name] = Inference.of(told.names, fitted.parts[place].count, own, variance)
         return GroupModels(self, asked, told.names, models, hidden, answer, confidence)
 
     def decompose(
@@ -428,17 +418,10 @@ def fit_common(moments: "PublishedMoments", asked: Formula) -> PublishedModel:
     for at, column in enumerate(part.features):
         full[columns.index(own[at]), len(places) + at] = column.weight / part.target.weight
     answer = fitted.answer.through(told.matrix @ full)
-    inference = Inference(
-        names=told.names,
-        count=sum(one.count for one in fitted.parts),
-        coefficients=answer.values + told.offset,
-        sampling=answer.sampling,
-        privacy=answer.privacy,
-        residual_variance=float(fitted.variances[0]) / (part.target.weight * told.scale) ** 2,
-        r_squared=None,
-        condition=0.0,
-        uneven=False,
-    )
+    answer = replace(answer, values=answer.values + told.offset)
+    count = sum(one.count for one in fitted.parts)
+    variance = float(fitted.variances[0]) / (part.target.weight * told.scale) ** 2
+    inference = Inference.of(told.names, count, answer, variance)
     method = f"least squares with an intercept for each group of {question.name}"
     weights = (full @ fitted.theta)[None]
     return moments.modelled(asked, weights=weights, method=method, inference=(inference,))
