@@ -98,7 +98,7 @@ def test_a_record_is_blurred_sent_and_receipted(url, store, network) -> None:
     with connected(url + "/", network) as client:
         by_fingerprint = client.contribute(agreement.fingerprint, RECORD)
         by_agreement = client.contribute(agreement, RECORD)
-    assert by_fingerprint.url == url
+    assert by_fingerprint.services == (url,)
     assert by_fingerprint.fingerprint == agreement.fingerprint
     kept = stored(store, agreement)
     assert list(kept) == [by_fingerprint.identifier, by_agreement.identifier]

@@ -197,32 +197,6 @@ def test_rows_whose_wave_is_over_are_left_out_and_nothing_of_them_leaves(
     assert network.sent[0] == network.sent[1] != network.sent[2]
 
 
-def test_a_wave_that_others_fill_while_a_part_is_on_its_way(
-    url, store, network, tmp_path, monkeypatch
-) -> None:
-    """That part is left out, once and for all; the rows of the next wave take part in it."""
-    toss(monkeypatch, *([1] * 10 + [2] * 5))
-    table = written(tmp_path / "people.csv", people(15, 8), NAMES)
-    store.open(PLAN)
-    first = PLAN.first()
-
-    def overtaken(request):
-        missing = PLAN.quorums[0] - store.count(first)
-        store.add(first, perturb_table(first, rows(people(60), 0, missing)))
-        store.advance(PLAN.fingerprint)
-        return network._wire.handle_request(request)
-
-    network.fates = ["fine", overtaken]
-    with connected(url, network) as client:
-        with pytest.raises(WaveClosedError, match="5 rows were blurred for an earlier wave"):
-            client.contribute_table(PLAN, table)
-        with pytest.raises(ConflictError):
-            client.contribute_table(PLAN, table)
-    second = store.current(PLAN.fingerprint)
-    assert (store.count(first), store.count(second)) == (PLAN.quorums[0], 5)
-    assert len(network.sent) == 3
-
-
 def test_an_announced_wave_that_does_not_follow_is_refused(url, store, network) -> None:
     """A database that chose another map than its releases say gets nothing."""
     store.open(PLAN)

@@ -43,7 +43,7 @@ from blurfit.agreement.numbers import (
     multiplied,
     promised_in_all,
 )
-from blurfit.agreement.statement import caveats_of
+from blurfit.agreement.statement import as_html, caveats_of, plot
 from blurfit.agreement.terms import (
     Admission,
     Database,
@@ -353,14 +353,10 @@ class Agreement(Fingerprinted):
         )
 
     def _repr_html_(self) -> str:
-        from blurfit.agreement.statement import as_html
-
         return as_html(self)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how well one answer could be told from another: `blurfit.agreement.statement`."""
-        from blurfit.agreement.statement import plot
-
         return plot(self, ax)
 
     @property
@@ -435,17 +431,13 @@ class Agreement(Fingerprinted):
 
     @property
     def database_ratios(self) -> FloatArray:
-        """How many steps the deviation of a database's noise has, on each number: that of a whole
-        quorum of honest contributors.
-        """
+        """How many steps the deviation of a database's noise has: that of a whole honest quorum."""
         (part,) = self.parts
         return np.asarray(part.deviations / part.step * math.sqrt(self.honest))
 
     @property
     def once(self) -> str:
-        """The name under which a person takes part once: the plan's fingerprint, or the
-        agreement's.
-        """
+        """The fingerprint, of the plan if there is one, under which a person takes part once."""
         return self.fingerprint if self.wave is None else self.wave.plan
 
     @property

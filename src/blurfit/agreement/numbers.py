@@ -368,9 +368,7 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def multiplied(schema: Schema, agreed: Any) -> tuple[Question, ...]:
-    """Return the questions whose columns are multiplied with each other: all but the one that says
-    the group, and the time until an event.
-    """
+    """Return the questions that are multiplied: all but the group's, and the time to an event."""
     apart = {agreed.groups}
     if isinstance(schema.target, TimeToEvent):
         apart.add(schema.target.time)

@@ -390,9 +390,7 @@ class Plan(Fingerprinted):
         return plan
 
     def verify(self, fingerprint: str | None = None) -> None:
-        """Refuse a plan whose first wave's noise, which it states, keeps less than it promises, or
-        that is not the expected one.
-        """
+        """Refuse a plan whose first wave keeps less than it promises, or that is not expected."""
         self.require_fingerprint(fingerprint)
         self.first().verify()
         self.require(self.first())

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 SeenBy = Literal["nobody", "collector", "holder"]
 
+_FACTS = ("epsilon", "delta", "neighbours", "releases", "models", "seen_by", "unit", "condition")
 HOLDER = "They saw every record, before any noise: nothing is promised against them."
 _HONEST_HOLDER = (
     "This needs whoever held the rows to be honest: the noise agreed on was added, once, and is "
@@ -177,9 +178,7 @@ class Promise:
 
     def facts(self) -> dict[str, Any]:
         """Return everything for scripts: null where nothing is promised."""
-        told = "epsilon delta neighbours releases models caveats seen_by unit condition"
-        found = {name: getattr(self, name) for name in told.split()}
-        found["caveats"] = list(self.caveats)
+        found = {name: getattr(self, name) for name in _FACTS} | {"caveats": list(self.caveats)}
         local = {name: getattr(self.local, name, None) for name in ("mu", "epsilon", "delta")}
         return found | {f"local_{name}": value for name, value in local.items()}
 

@@ -558,9 +558,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def proved(self) -> bool:
-        """Whether an agreement of one wave has proofs: if nothing is said, wherever there are two
-        databases, since one liar could otherwise move the model anywhere, invited or not.
-        """
+        """Whether an agreement of one wave has proofs: by default, if there are two databases."""
         return bool(self.databases) if self.proofs is None else self.proofs
 
 

@@ -232,9 +232,7 @@ def model_columns(schema: Schema) -> tuple[int, ...]:
 
 
 def refuse_repeats(schema: Schema) -> None:
-    """Refuse columns that follow from others, but for the last level of each categorical, which
-    every contributor's software leaves out.
-    """
+    """Refuse columns that follow from others, but for the last level of each categorical."""
     names = schema.default_predictors(schema.target.name)
     levels = [name for name in names if isinstance(schema.question(name), Categorical)]
     if len(model_columns(schema)) - len(kept_columns(schema)) > len(levels):

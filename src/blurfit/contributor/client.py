@@ -137,9 +137,7 @@ class Client(Closeable):
     # ---- asking
 
     def agreed(self, fingerprint: str) -> Agreed:
-        """Return the agreement or the plan that one was invited to, which every database has,
-        verified; another is refused.
-        """
+        """Return what one was invited to, verified: every database has it; another is refused."""
         for exchange in self.exchanges:
             found = read_agreed(exchange.get(f"{path_of(fingerprint)}/document"))
             found.verify(fingerprint)

@@ -138,11 +138,6 @@ class Receipt:
         return f"<Receipt for {rows:,} rows at {' and '.join(self.services)}>"
 
     @property
-    def url(self) -> str:
-        """The first service."""
-        return self.services[0]
-
-    @property
     def fingerprint(self) -> str:
         """Of the agreement that the first row was sent under."""
         return self.parts[0].under
@@ -512,9 +507,7 @@ class Journal:
         return int(self._file.execute(query).fetchone()[0])
 
     def record(self, part: Portion, *, has_left: bool = True) -> None:
-        """Keep what was blurred, on disk, before it is sent: from now on it may have left, unless
-        that is yet to be written down (`leave`).
-        """
+        """Keep what was blurred before it is sent: it may have left, or `leave` is to say so."""
         row = part.start, part.rows, part.under, has_left
         messages = [(part.start, place, message) for place, message in enumerate(part.messages)]
         with self._at_once() as file:

@@ -156,9 +156,7 @@ def transform(values: WordArray) -> WordArray:
 
 
 def inverse_transform(values: WordArray) -> WordArray:
-    """Invert `transform`: from a polynomial's values at the roots to its
-    coefficients.
-    """
+    """Invert `transform`: from a polynomial's values at the roots to its coefficients."""
     size = values.shape[-1]
     return mul(_transform(values, inverse=True), element(inverse(size)))
 
