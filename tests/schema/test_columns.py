@@ -2,7 +2,6 @@
 
 import json
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -63,24 +62,6 @@ class TestCategorical:
     @pytest.mark.parametrize("level", ["", None, True, 1.5, b"f", "\ud800"])
     def test_levels_are_words(self, level):
         assert f"level={level!r} to be a word" in refusal(Categorical, "sex", ["m", level])
-
-
-COLUMNS = [
-    Numeric("v", -1, 1e300, outside="refuse"),
-    Numeric("v", 0.1, 0.3),
-    Binary("ü"),
-    Categorical("c", ["1", "b", "ÿ"]),
-    Label("l", 0, 1, 0.25, outside="refuse"),
-]
-
-
-class TestAll:
-    @pytest.mark.parametrize("column", COLUMNS, ids=str)
-    def test_written_and_read(self, column):
-        written = column.to_dict()
-        assert json.loads(json.dumps(written)) == written
-        assert column_from_dict("target", written) == column
-        assert pickle.loads(pickle.dumps(column)) == column
 
 
 # ---- names
@@ -231,6 +212,9 @@ class TestFromDict:
         assert column_from_dict("", ENTRY, "refuse").outside == "refuse"
         assert column_from_dict("", ENTRY | {"outside": "clip"}, "refuse").outside == "clip"
         assert column_from_dict("", ENTRY | {"above": 30}, "refuse").outside == "refuse"
+        label = column_from_dict("", ENTRY | {"above": 30, "labels": {"yes": "old"}})
+        assert label.wording.label("yes") == "old"
+        assert column_from_dict("", label.to_dict()) == label
 
     @pytest.mark.parametrize(
         ("entry", "message"),

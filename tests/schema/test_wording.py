@@ -85,38 +85,6 @@ def test_another_spelling_of_the_same_words_is_refused() -> None:
         Agreement.from_dict(document)
 
 
-def test_a_file_has_it_all(tmp_path) -> None:
-    file = tmp_path / "schema.toml"
-    file.write_text(
-        """
-        title = {en = "Work", de = "Arbeit"}
-        contact = "office@example.org"
-        [[features]]
-        name = "region"
-        kind = "categorical"
-        levels = ["n", "s"]
-        optional = true
-        section = "You"
-        [features.labels]
-        n = {en = "north", de = "Norden"}
-        [target]
-        name = "rich"
-        kind = "numeric"
-        lower = 0
-        upper = 10
-        above = 5
-        labels = {yes = "more than 5"}
-        """,
-        encoding="utf-8",
-    )
-    schema = Schema.from_toml(file)
-    assert str(schema.about.title) == "Work"
-    assert schema.about.purpose is None
-    assert schema.features[0].wording.label("n", "de") == "Norden"
-    assert schema.target.wording.label("yes") == "more than 5"
-    assert Schema.from_dict(schema.to_dict()) == schema
-
-
 # ---- what columns are called where people read
 
 

@@ -608,12 +608,12 @@ def _first(plan: Waves, release: "PublishedMoments") -> Belief:
         used = [form.kept.index(place) for place in kept_columns(plan.schema)]
         exits = EventSums(form, release.sums, release.count, release.deviation, used)
         return belief_of_exits(exits)
-    kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
-    sums = release.joint.submodel(plan.schema.target.name, kept)
+    sums = _joint_sums(plan, release)
+    size = len(sums.features)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
     if isinstance(plan, Plan) and plan.task == "number":
-        psi = information(plan.honest[0], plan.mus[0], len(kept))
-        mean = mean_alone(psi, len(kept), followed=True)
+        psi = information(plan.honest[0], plan.mus[0], size)
+        mean = mean_alone(psi, size, followed=True)
     facts: dict[str, Any] = {"mean": mean, "differences": plan.kept < 1}
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 
@@ -658,7 +658,7 @@ def _wave_inference(
 def _of_everybody(course: Course) -> Inference:
     """Return wave 1's estimates, which cut nobody, allowing for uneven spread; or refuse."""
     try:
-        return infer(_joint_sums(course), uneven=True)
+        return infer(_joint_sums(course.plan, course.releases[0]), uneven=True)
     except InfeasibleError:
         raise InfeasibleError(
             "The bounds allow a few people to be far from all others, and either there are signs "
@@ -669,10 +669,10 @@ def _of_everybody(course: Course) -> Inference:
         ) from None
 
 
-def _joint_sums(course: Course) -> Submodel:
-    schema = course.plan.schema
-    kept = [schema.columns[one] for one in kept_columns(schema)]
-    return course.releases[0].joint.submodel(schema.target.name, kept)
+def _joint_sums(plan: Waves, release: "PublishedMoments") -> Submodel:
+    """Return a first wave's sums, without last levels."""
+    kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
+    return release.joint.submodel(plan.schema.target.name, kept)
 
 
 def _last(course: Course, place: int) -> Collected | None:
@@ -711,7 +711,7 @@ def _doubt(course: Course) -> str | None:
 def _estimates(course: Course, place: int) -> Inference | None:
     """Return what one wave tells, of (1, v) without last levels; None of a gauge."""
     if place == 0:
-        return infer(_joint_sums(course))
+        return infer(_joint_sums(course.plan, course.releases[0]))
     later = _last(course, place)
     return None if later is None else wave_estimates(*later)
 
