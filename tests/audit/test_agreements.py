@@ -18,7 +18,7 @@ from blurfit import (
     Schema,
     learn,
 )
-from blurfit.audit import CONFIDENCE, agreements
+from blurfit.audit import CONFIDENCE
 from blurfit.audit import agreements as module
 from blurfit.audit.agreements import (
     Crowd,
@@ -46,16 +46,20 @@ from blurfit.theory.moments import total_deviation
 from support.broken import louder, small_agreement
 from support.broken_waves import Sequence, broken_waves
 
-SCHEMA = Schema([Numeric("a", -1, 1), Numeric("b", -1, 1)], Numeric("y", -1, 1), intercept=False)
-ANSWERS = {"a": 0.6, "b": -0.8, "y": 0.5}
+ANSWERS = {"x0": 0.6, "x1": -0.8, "y": 0.5}
 MECHANISMS = pytest.mark.parametrize("mechanism", ["moment", "input"])
 
 
+def propose(columns: int = 2, **terms) -> Agreement:
+    features = [Numeric(f"x{i}", -1, 1) for i in range(columns)]
+    given = {"epsilon": 1.0, "delta": 1e-5, "quorum": 20, "weight_bound": 1.0} | terms
+    if given.get("mechanism", "moment") == "moment":
+        del given["weight_bound"]
+    return Agreement.propose(Schema(features, Numeric("y", -1, 1), intercept=False), **given)
+
+
 def agreement(mechanism, quorum: int = 12) -> Agreement:
-    bound = {"weight_bound": 1.0} if mechanism == "input" else {}
-    return Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-5, quorum=quorum, mechanism=mechanism, **bound
-    )
+    return propose(mechanism=mechanism, quorum=quorum)
 
 
 def still(made: Agreement, honest: int = 11) -> Crowd:
@@ -126,17 +130,6 @@ def test_a_refusal_is_told_by_zeros(monkeypatch) -> None:
 # ---- pairs
 
 
-TARGET = Numeric("y", -1, 1)
-
-
-def agreement_pairs(columns: int, **terms) -> Agreement:
-    schema = Schema([Numeric(f"x{i}", -1, 1) for i in range(columns)], TARGET, intercept=False)
-    given = {"epsilon": 1.0, "delta": 1e-5, "quorum": 50} | terms
-    if terms.get("mechanism") == "input":
-        given |= {"weight_bound": 1.0}
-    return Agreement.propose(schema, **given)
-
-
 def equal_weights(columns: int, constant: float) -> dict:
     names = (*(f"x{i}" for i in range(columns)), "y")
     return {"weights": dict.fromkeys(names, 1.0), "constant": constant}
@@ -145,7 +138,7 @@ def equal_weights(columns: int, constant: float) -> dict:
 @pytest.mark.parametrize("columns", [2, 5])
 def test_opposite_records_of_input_attain_what_is_promised(columns: int) -> None:
     """But for the thousandth that bounds are enlarged by for the grid."""
-    made = agreement_pairs(columns, mechanism="input")
+    made = propose(columns, quorum=50, mechanism="input")
     found = exact_mu(made, submission_pairs(made)[0])
     assert 0.998 * made.calibration.local.mu < found <= made.calibration.local.mu
 
@@ -155,7 +148,7 @@ def test_opposite_records_of_input_attain_what_is_promised(columns: int) -> None
 )
 def test_where_the_schema_allows_the_worst_angle_it_is_found(columns: int, constant) -> None:
     """All weights 1: ±1 − … sum to −c² for whole c² of the right parity, and for c > ρ to −ρ²."""
-    made = agreement_pairs(columns, **equal_weights(columns, constant))
+    made = propose(columns, quorum=50, **equal_weights(columns, constant))
     for promised, pair in (
         (made.calibration.local.mu, submission_pairs(made)[0]),
         (made.calibration.mu, collection_pairs(made)[0]),
@@ -164,7 +157,7 @@ def test_where_the_schema_allows_the_worst_angle_it_is_found(columns: int, const
 
 
 def test_the_default_weights_are_nearly_attained() -> None:
-    made = agreement_pairs(13)
+    made = propose(13, quorum=50)
     found = exact_mu(made, collection_pairs(made)[0])
     assert 0.99 * made.calibration.mu < found <= made.calibration.mu
 
@@ -207,10 +200,10 @@ def test_no_other_pair_of_answers_is_farther_apart(form: JointForm) -> None:
 
 def test_zero_out_compares_with_zero_only() -> None:
     for mechanism in ("moment", "input"):
-        made = agreement_pairs(2, mechanism=mechanism, neighbours="zero-out")
+        made = propose(2, quorum=50, mechanism=mechanism, neighbours="zero-out")
         for pair in collection_pairs(made):
             assert not pair.second.any()
-    made = agreement_pairs(2, mechanism="moment", neighbours="zero-out")
+    made = propose(2, quorum=50, mechanism="moment", neighbours="zero-out")
     assert 0.998 * made.calibration.mu < exact_mu(made, collection_pairs(made)[0])
 
 
@@ -242,28 +235,12 @@ def test_pairs_of_moment_are_records_that_the_schema_can_send() -> None:
 # ---- findings
 
 
-TARGET_FINDINGS = Numeric("y", -1, 1)
-
-
-def schema(columns: int) -> Schema:
-    return Schema(
-        [Numeric(f"x{i}", -1, 1) for i in range(columns)], TARGET_FINDINGS, intercept=False
-    )
-
-
-def propose(columns: int = 2, **terms) -> Agreement:
-    given = {"epsilon": 1.0, "delta": 1e-5, "quorum": 20} | terms
-    if given.get("mechanism", "moment") == "moment":
-        given.pop("weight_bound", None)
-    return Agreement.propose(schema(columns), **given)
-
-
 def sums_of(agreement: Agreement, pair):
     generator = np.random.default_rng(0)
 
     def draw(which: bool, count: int) -> np.ndarray:
         record = pair.second if which else pair.first
-        return agreements.sums(agreement, record, pair.crowd, count, generator)
+        return module.sums(agreement, record, pair.crowd, count, generator)
 
     return draw
 
@@ -299,7 +276,7 @@ def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float, tr
     """
     agreement = propose(1, epsilon=epsilon, quorum=4, delta=1e-6)
     pair = collection_pairs(agreement)[0]
-    known = module.along((pair.first - pair.second) / agreements.noise_scales(agreement) ** 2)
+    known = module.along((pair.first - pair.second) / module.noise_scales(agreement) ** 2)
     draw = sums_of(agreement, pair)
     found = examine(
         draw,
@@ -454,7 +431,7 @@ def test_the_exact_privacy_of_the_one_honest_person(terms, draws) -> None:
 
 def test_both_are_shown(monkeypatch) -> None:
     """By the sums, of which models are made: those are few, and attacked all the same."""
-    monkeypatch.setattr(agreements, "CHEAP", 150)
+    monkeypatch.setattr(module, "CHEAP", 150)
     plain, noisy = (small_agreement(2, quorum=4, database_noise=noise) for noise in (False, True))
     lying = {}
     for name, agreement in (("plain", plain), ("noisy", noisy)):
@@ -508,11 +485,10 @@ def test_hostile_maps_bring_people_as_far_apart_as_the_reach(kind: str) -> None:
 # ---- two databases
 
 
-TWO_TWO_DATABASES = [("Office", "https://first.example"), ("University", "https://second.example")]
-PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "databases": TWO_TWO_DATABASES}
-SCHEMA_TWO_DATABASES = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
-AGREEMENT = Agreement.propose(SCHEMA_TWO_DATABASES, **PROMISE, proofs=False)
-PROVED = Agreement.propose(SCHEMA_TWO_DATABASES, **PROMISE)
+PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "databases": TWO}
+AGES = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+AGREEMENT = Agreement.propose(AGES, **PROMISE, proofs=False)
+PROVED = Agreement.propose(AGES, **PROMISE)
 LOW, HIGH = {"age": 0.0, "income": 0.0}, {"age": 100.0, "income": 100.0}
 TRIALS = 2000
 

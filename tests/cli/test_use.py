@@ -11,13 +11,13 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-from blurfit import PublishedMoments
+from blurfit import Bands, PublishedMoments
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb_table, share
 from blurfit.messages.files import Writer
 from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
-from blurfit.schema.schema import Categorical, Numeric, Schema
+from blurfit.schema.schema import Categorical, Numeric, Schema, to_toml
 from blurfit.store.store import Store
 from support.joint_release import release
 from support.sharing import TWO, arrival, opened
@@ -531,36 +531,11 @@ def test_anything_else_is_refused(blurfit, text: str) -> None:
 # ---- groups
 
 
-SCHEMA = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 20
-upper = 60
-
-[[features]]
-name = "sex"
-kind = "categorical"
-levels = ["female", "male"]
-
-[[features]]
-name = "bands(pay)"
-kind = "bands"
-of = "pay"
-edges = [20, 30, 40]
-
-[target]
-name = "pay"
-kind = "numeric"
-lower = 0
-upper = 60
-
-[terms]
-epsilon = 50.0
-delta = 1e-6
-quorum = 1000
-groups = "sex"
-"""
+PAY = Schema(
+    [Numeric("age", 20, 60), Categorical("sex", ["female", "male"]), Bands("pay", [20, 30, 40])],
+    Numeric("pay", 0, 60),
+)
+PAY_TERMS = '\n[terms]\nepsilon = 50.0\ndelta = 1e-6\nquorum = 1000\ngroups = "sex"\n'
 
 
 def test_from_a_file_of_questions_to_a_report(blurfit) -> None:
@@ -569,7 +544,7 @@ def test_from_a_file_of_questions_to_a_report(blurfit) -> None:
     pay = np.clip(20 + 0.3 * age - 4 * woman + generator.normal(0, 3, 1200), 0, 60)
     sex = np.where(woman, "female", "male")
     rows = (f"{a:.1f},{s},{p:.1f}" for a, s, p in zip(age, sex, pay, strict=True))
-    (blurfit.folder / "schema.toml").write_text(SCHEMA)
+    (blurfit.folder / "schema.toml").write_text(to_toml(PAY) + PAY_TERMS)
     (blurfit.folder / "people.csv").write_text("age,sex,pay\n" + "\n".join(rows) + "\n")
     agreed = blurfit.done("agree schema.toml --overlap 0.25 --out agreement.json")
     words = " ".join(agreed.stdout.split())
@@ -584,18 +559,8 @@ def test_from_a_file_of_questions_to_a_report(blurfit) -> None:
     assert shown.stdout.count("female") >= 3
     report = blurfit("fit m.json", "pay ~ age", "--gap", "female", "male")
     assert "share of female in the lowest quarter" in report.stdout
-    asked = (
-        "fit",
-        "m.json",
-        "pay ~ age",
-        "--gap",
-        "female",
-        "male",
-        "--json",
-        "--table",
-        "gap.csv",
-    )
-    facts = json.loads(blurfit(*asked).stdout)
+    asked = ("pay ~ age", "--gap", "female", "male", "--json", "--table", "gap.csv")
+    facts = json.loads(blurfit("fit m.json", *asked).stdout)
     parts = {row["part"]: row for row in facts["rows"]}
     rest = parts["unexplained"]
     assert abs(rest["estimate"] + 4) < 4 * rest["standard_error"]

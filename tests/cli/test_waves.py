@@ -7,43 +7,18 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from blurfit import Agreement, PublishedModel, PublishedMoments
+from blurfit import Agreement, Numeric, PublishedModel, PublishedMoments, Schema, TimeToEvent
 from blurfit.agreement.plan import Plan
 from blurfit.model.course import learn_plan, next_agreement
+from blurfit.schema.schema import to_toml
 from cli.conftest import Blurfit
 from support.plans import people, rows, written
 
 NAMES = ("age", "education", "region", "married", "income")
-TWO_DATABASES = [
-    "--database",
-    "One",
-    "https://one.example",
-    "--database",
-    "Two",
-    "https://two.example",
-]
-TOML = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 18
-upper = 90
-[[features]]
-name = "education"
-kind = "numeric"
-lower = 0
-upper = 20
-[target]
-name = "income"
-kind = "numeric"
-lower = 0
-upper = 100000
-above = 45000
-[terms]
-epsilon = 1
-delta = 1e-6
-quorum = 600
-"""
+TWO_DATABASES = [word for one in ("one", "two") for word in ("--database", one, f"https://{one}.x")]
+INCOME = Numeric("income", 0, 100_000).above(45_000)
+SCHEMA = Schema([Numeric("age", 18, 90), Numeric("education", 0, 20)], INCOME)
+TOML = f"{to_toml(SCHEMA)}\n[terms]\nepsilon = 1\ndelta = 1e-6\nquorum = 600\n"
 
 
 @pytest.fixture(scope="module")
@@ -156,12 +131,12 @@ def test_a_plan_between_two_databases_is_agreed_on(blurfit) -> None:
     (blurfit.folder / "schema.toml").write_text(TOML)
     blurfit.done("agree schema.toml --waves 2", *TWO_DATABASES)
     plan = Plan.load(blurfit.folder / "plan.json")
-    assert [one.name for one in plan.databases] == ["One", "Two"]
+    assert [one.name for one in plan.databases] == ["one", "two"]
     first = Agreement.load(blurfit.folder / "agreement.json")
     assert (first, first.trust) == (plan.first(), "shared")
     written(blurfit.folder / "people.csv", people(5), NAMES)
     for typed, message in (
-        (["plan.json", "people.csv", "--to", "https://one.example"], "names its two databases"),
+        (["plan.json", "people.csv", "--to", "https://one.x"], "names its two databases"),
         (["agreement.json", "people.csv", "--out", "b.parquet"], "between two databases"),
     ):
         refused = blurfit("contribute", *typed)
@@ -171,23 +146,8 @@ def test_a_plan_between_two_databases_is_agreed_on(blurfit) -> None:
 # ---- exits in waves
 
 
-TOML_EXITS_IN_WAVES = """
-[[features]]
-name = "age"
-kind = "numeric"
-lower = 20
-upper = 60
-[target]
-name = "left"
-kind = "exit"
-time = "months"
-horizon = 12
-bands = 3
-[terms]
-epsilon = 8
-delta = 1e-6
-quorum = 6000
-"""
+STAFF = Schema([Numeric("age", 20, 60)], TimeToEvent("months", "left", 12, 3))
+STAFF_TOML = f"{to_toml(STAFF)}\n[terms]\nepsilon = 8\ndelta = 1e-6\nquorum = 6000\n"
 
 
 def staff(people: int) -> pd.DataFrame:
@@ -202,7 +162,7 @@ def staff(people: int) -> pd.DataFrame:
 
 def test_from_a_plan_to_log_odds_of_all_waves(blurfit: Blurfit) -> None:
     folder, at, earlier = blurfit.folder, 0, []
-    (folder / "schema.toml").write_text(TOML_EXITS_IN_WAVES)
+    (folder / "schema.toml").write_text(STAFF_TOML)
 
     def run(*words: str) -> str:
         done = blurfit.done(*words, BLURFIT_HOME=str(folder / "home"))

@@ -45,6 +45,9 @@ def test_rows_are_taken_set_aside_and_written_to_by_nobody(census: Census) -> No
     assert census.take(2, start=2).table["income"].tolist() == [37_000, 38_000]
     assert len(census.head(4)) == len(census) == 4
     assert census.take(1).schema is census.schema
+    assert "4 columns, real, 12 rows with unknown values removed)" in repr(
+        replace(census, removed=12)
+    )
     train, test = census.where(~census.is_test), census.where(census.is_test)
     assert train.table["age"].tolist() == [20, 40]
     assert test.table["age"].tolist() == [30, 50]
