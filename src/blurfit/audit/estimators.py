@@ -101,29 +101,25 @@ def pair_of(name: str, known: Range) -> Tables:
     low, high = known.features
     bottom, top = (0.0, 1.0) if known.labels else known.target
     centre, half = (low + high) / 2, (bottom + top) / 2
-    X = np.full((known.rows, known.columns), centre)
-    y = np.full(known.rows, half)
+    X, y = np.full((known.rows, known.columns), centre), np.full(known.rows, half)
+    kind, each = np.int64 if known.labels else np.float64, known.rows_each
     if known.labels:
-        y = np.arange(known.rows) % 2 * 1.0
+        y, half = np.arange(known.rows) % 2 * 1.0, bottom
     if name == "scale":
         X[1] = high  # so that the second moment is not zero without the one row
-    other_X, other_y = X.copy(), y.copy()
-    X[0], y[0] = high, (half if name == "scale" else top)
-    if name == "target":
-        other_X[0], other_y[0] = high, bottom
-    elif name == "features":
-        other_X[0], other_y[0] = low, top
-    elif name == "middle":
-        other_X[0], other_y[0] = centre, (bottom if known.labels else half)
-    elif known.labels:
-        y[0] = other_y[0] = top
-    kind, each = np.int64 if known.labels else np.float64, known.rows_each
-    first, second = (
-        (np.repeat(rows, each, axis=0), np.repeat(target.astype(kind), each))
-        for rows, target in ((X, y), (other_X, other_y))
-    )
+    still = top if known.labels else half
+    pairs = {  # the one row's features and target in each of the two tables
+        "target": ((high, top), (high, bottom)),
+        "features": ((high, top), (low, top)),
+        "middle": ((high, top), (centre, half)),
+        "scale": ((high, still), (centre, still)),
+    }
+    tables = []
+    for value, aim in pairs[name]:
+        X[0], y[0] = value, aim
+        tables.append((np.repeat(X, each, axis=0), np.repeat(y.astype(kind), each)))
     people = None if each == 1 else np.repeat(np.arange(known.rows), each)
-    return Tables(name, first, second, people)
+    return Tables(name, tables[0], tables[1], people)
 
 
 def load_estimator(where: str, parameters: Mapping[str, Any]) -> Any:

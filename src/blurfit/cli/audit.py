@@ -100,11 +100,7 @@ def audit_command(
     subject = AGREEMENT if of is None else ESTIMATOR
     if plot is not None:
         common.save_picture(findings.plot, plot)
-    words: Any = report(findings, confidence, subject)
-    if told:
-        from rich.console import Group
-
-        words = Group(words, proofs_in_words(told))
+    words = [report(findings, confidence, subject), *([proofs_in_words(told)] if told else [])]
     every = [*findings, *told]
     broken = any(one.broken for one in every)
     return Answer([one.to_dict() for one in every], words, code=BROKEN if broken else 0)

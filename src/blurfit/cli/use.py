@@ -68,7 +68,11 @@ def learn(
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
     agreed = bf.Agreement.load(agreement)
-    refuse_moments_of_input(agreed, moments)
+    if moments is not None and not agreed.shows_sums:  # before what cannot be undone
+        raise InvalidValueError(
+            f"Expected no --moments {moments} with mechanism='input': its sums are never shown, "
+            "because its promise is for one model alone."
+        )
     if agreed.sums_alone and moments is None:
         raise InvalidValueError(
             f"Expected --moments FILE: all that is learned here are sums. {without_a_model(agreed)}"
@@ -87,25 +91,23 @@ def learn(
         found = release_files(agreed, files, chosen, receipt=receipt, progress=watch)
     if moments is not None and found.moments is not None:
         moments.write_text(found.moments, encoding="utf-8")
+    if course is not None:
+        if found.moments is None:
+            raise RefusedError(found.refusal or "This wave has no sums.")
+        course = course.then(bf.PublishedMoments.from_json(found.moments))
+        step = after_wave(course, plan, (*release, moments or Path("MOMENTS")))
     if agreed.sums_alone:
         words = f"Wrote {moments}: sums, and no model yet. {without_a_model(agreed)}"
-        facts = {"moments": str(moments), "model": None}
-        if course is not None and found.moments is not None:
-            course = course.then(bf.PublishedMoments.from_json(found.moments))
-            if len(course.releases) < len(course.plan):
-                given = *release, moments or Path("MOMENTS")
-                return Answer(facts, words, after_wave(course, plan, given))
+        if course is None:
+            public = "" if agreed.sends == "everything" else " --public ROWS"
+            step = f"`blurfit fit {moments}{public}`."
+        elif len(course.releases) == len(course.plan):
             shown = "".join(f" --release {one}" for one in release)
-            return Answer(facts, words, f"`blurfit fit {moments} --plan {plan}{shown}`.")
-        public = "" if agreed.sends == "everything" else " --public ROWS"
-        return Answer(facts, words, f"`blurfit fit {moments}{public}`.")
+            step = f"`blurfit fit {moments} --plan {plan}{shown}`."
+        return Answer({"moments": str(moments), "model": None}, words, step)
     if course is None:
         model = bf.PublishedModel.from_json(found.text())
         return shown_model(model, out, moments, after_learning(out, moments))
-    if found.moments is None:
-        raise RefusedError(found.refusal or "This wave has no sums.")
-    course = course.then(bf.PublishedMoments.from_json(found.moments))
-    step = after_wave(course, plan, (*release, moments or Path("MOMENTS")))
     return shown_model(course.model(), out, moments, step)
 
 
@@ -388,15 +390,6 @@ def shown_model(
     if "page" in also:
         words += f"\nEveryone can read it at {also['page']}"
     return Answer(written | also | model_facts(model), words, step)
-
-
-def refuse_moments_of_input(agreement: "bf.Agreement", moments: Path | None) -> None:
-    """Refuse --moments for `input`, before anything is done that cannot be undone."""
-    if moments is not None and not agreement.shows_sums:
-        raise InvalidValueError(
-            f"Expected no --moments {moments} with mechanism='input': its sums are never shown, "
-            "because its promise is for one model alone."
-        )
 
 
 def after_learning(out: Path, moments: Path | None) -> str:
