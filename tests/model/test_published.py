@@ -182,7 +182,7 @@ def test_the_struct_has_the_fields_of_the_file_and_names_what_is_wrong(made) -> 
             type(file).from_dict({key: document[key] for key in document.keys() - {name}})
 
 
-# ---- whose a signature is; tests/cli/test_verify.py has what is wrong
+# ---- whose a signature is; tests/cli/test_audit.py has what is wrong
 
 
 def test_a_model_without_a_key_is_nobodys() -> None:
