@@ -261,6 +261,34 @@ def _lanes(d: int, constants: Generator, n: int, generator: Generator) -> Column
     return Columns(X, np.tanh((X - centre) @ slope / np.sqrt(d)))
 
 
+def _ledgers(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
+    """Shares of a beta law, one of which was mistyped in every fiftieth row: it is at its bound."""
+    shape, slope = constants.uniform(1.5, 6, (2, d)), constants.normal(size=d)
+    meant = 2 * generator.beta(shape[0], shape[1], (n, d)) - 1
+    typed, wrong = meant.copy(), generator.random(n) < 0.02
+    typed[wrong, generator.integers(0, d, int(wrong.sum()))] = 1.0
+    return Columns(typed, meant @ slope)
+
+
+def _shops(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
+    """Sales that grow with the size of the shop, of which one in 200 is a chain, 15 times larger."""
+    slope = np.abs(constants.normal(size=d))
+    size = np.exp(0.4 * generator.normal(size=(n, 1)))
+    size *= np.where(generator.random((n, 1)) < 0.005, 15.0, 1.0)
+    X = np.clip(0.03 * size * generator.gamma(2, 0.5, (n, d)), 0, 1)
+    return Columns(X, np.sqrt(X) @ slope)
+
+
+def _wards(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
+    """Findings that 2 % to half of the people have, and marks from 0 to 10 around a few."""
+    share, middle = constants.uniform(0.02, 0.5, d), constants.uniform(2, 8, d)
+    slope, found = constants.normal(size=d), np.arange(d) % 2 == 0
+    frail = generator.normal(size=(n, 1))
+    marks = np.clip(np.rint(middle + 0.8 * frail + 1.2 * generator.normal(size=(n, d))), 0, 10)
+    X = np.where(found, generator.random((n, d)) < share, marks / 10)
+    return Columns(X, X @ (slope / np.where(found, np.sqrt(share * (1 - share)), 0.14)))
+
+
 # ---- answers
 
 
@@ -393,6 +421,9 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
             _households, lambda s, rng: 0.2 + 0.12 * s + 0.06 * rng.standard_t(4, len(s))
         ),
         "lanes": Recipe(_lanes, _number(0.8, 0.2, -0.1)),
+        "ledgers": Recipe(_ledgers, _number(0.6, 0.25, 0.1)),
+        "shops": Recipe(_shops, _seasonal),
+        "wards": Recipe(_wards, _number(0.9, 0.08, 0.5)),
     },
     "label": {
         "panel": Recipe(_panel, _step(0.3, 0.9, -0.5)),
