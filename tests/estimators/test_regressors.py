@@ -50,14 +50,19 @@ def test_predictions_are_the_published_models(kind) -> None:
     np.testing.assert_allclose(
         fitted.predict(X), fitted.model_.predict(records), rtol=1e-9, atol=1e-6
     )
-    np.testing.assert_allclose(fitted.predict(X), X @ fitted.coef_ + fitted.intercept_)
+    line = X @ fitted.coef_ + fitted.intercept_
+    aim = fitted.model_.aim
+    np.testing.assert_allclose(fitted.predict(X), np.clip(line, aim.lower, aim.upper))
 
 
 @BOTH
-def test_beyond_the_bounds_the_line_goes_on(kind) -> None:
+def test_beyond_the_bounds_the_line_goes_on_as_far_as_the_targets(kind) -> None:
     fitted = regressor(kind).fit(*people(500))
-    near, far = fitted.predict([UPPER, 2 * UPPER])
-    assert far - near == pytest.approx(UPPER @ fitted.coef_)
+    steps = np.array([UPPER, 1.01 * UPPER, -1e6 * UPPER, 1e6 * UPPER])
+    line = steps @ fitted.coef_ + fitted.intercept_
+    ends = fitted.model_.aim.lower, fitted.model_.aim.upper
+    np.testing.assert_allclose(fitted.predict(steps), np.clip(line, *ends))
+    assert sorted(fitted.predict(steps)[2:]) == list(ends)
 
 
 def test_without_an_intercept_the_middle_is_the_middle() -> None:

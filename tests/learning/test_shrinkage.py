@@ -41,7 +41,8 @@ def test_where_the_noise_leaves_nothing_else_the_model_is_the_mean() -> None:
     found = shrink(sums)
     assert reading(sums) == "mean"
     assert (found.coefficients[1:] == 0).all()
-    assert found.coefficients[0] == pytest.approx(sums.cross[0] / (60 * 0.5 * 0.3))
+    seen, noise = sums.cross[0] / (60 * 0.5 * 0.3), (20.0 / math.sqrt(2) / (60 * 0.5 * 0.3)) ** 2
+    assert found.coefficients[0] == pytest.approx(seen * 0.36 / (0.36 + noise))
 
 
 @pytest.mark.parametrize("width", [1.0, 0.03, 0.001])

@@ -7,6 +7,8 @@ import pytest
 from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
+from blurfit.learning import waves
+from blurfit.learning.gauge import assumed_law
 from blurfit.learning.waves import (
     WaveSums,
     coordinates,
@@ -204,3 +206,27 @@ def test_a_radius_is_never_rounded_down() -> None:
         found = outward(float(number))
         assert number <= found <= number * (1 + 2.0**-23)
         assert found == outward(found) == np.float32(found)
+
+
+@pytest.mark.parametrize("limit", ["both", "room", "whole", "none"])
+def test_noise_does_not_pass_for_more_than_there_is_to_explain(monkeypatch, limit) -> None:
+    """Waves of nothing but noise, after a gauge: each limit alone keeps slopes from explaining more
+    than the target's variance, and without any of them they would.
+    """
+    if limit in ("whole", "none"):
+        monkeypatch.setattr(waves, "_believable", lambda *_: 1.0)
+    if limit in ("room", "none"):
+        monkeypatch.setattr(waves, "_no_more_than_all", lambda found, _: found)
+    generator = np.random.default_rng(12)
+    v, y, mu = features(generator, 500), 0.02 * generator.normal(size=500), 0.005
+    start = replace(belief_of(v, y, "number"), coefficients=np.zeros(4), scale=0.02)
+    start = replace(start, covariance=np.eye(4), law=assumed_law(3))
+    chart = next_map(start, "residual", len(v), mu)
+    z, deviation = chart.vectors(v, y), chart.sensitivity() / mu
+    explained = []
+    for _ in range(20):
+        noise = generator.normal(scale=deviation / 2, size=(5, 5))
+        sums = WaveSums(len(v), z.T @ z + noise + noise.T, None, deviation)
+        found = learn_wave(start, chart, sums)
+        explained.append(found.coefficients[1:] @ found.spread @ found.coefficients[1:])
+    assert (max(explained) > 1.001 * start.scale**2) == (limit == "none")

@@ -97,6 +97,7 @@ def test_predicts_in_the_users_units() -> None:
     scores = [0.25 + 0.4 * (-0.6) + 0.2 + 0.3, 0.25 + 0.4 * 0.2 - 0.2 + 0.1]
     np.testing.assert_allclose(found.decision_function(table), scores)
     np.testing.assert_allclose(by_hand, 100_000 * (np.array(scores) + 1))
+    assert replace(found, weights=10 * found.weights).predict(table).max() == found.aim.upper
     with pytest.raises(InfeasibleError, match="Use predict"):
         found.predict_proba(table)
 

@@ -197,12 +197,14 @@ def test_slopes_wait_for_the_mean_where_little_can_be_learned() -> None:
         found = choose_shares("number", coefficients=13, count=count, mu=0.1, waves=waves)
         return [kind for kind in found.kinds[1:] if kind != "gauge"]
 
-    assert later(1.4) == ["mean"] * 3
+    assert later(0.7) == ["mean"] * 3
+    assert later(1.0) == ["mean"] * 3, "few people"
+    assert later(1.4) == later(3.0)
     assert later(2) == ["mean", *["residual"] * 5]
     assert later(5) == ["residual"] * 6
     assert later(200) == ["residual"] * 3
     assert later(2, waves=2) == later(5, waves=2) == ["residual"]
-    assert later(1.4, waves=2) == ["mean"]
+    assert later(0.7, waves=2) == ["mean"]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,10 @@ bent <- function(link, score) {
 
 predict_published <- function(model, rows, output = names(model$coefficients)[1]) {
   effects <- unlist(model$coefficients[[output]])
-  bent(model$link, drop(design(model, rows, names(effects)) %*% effects))
+  found <- bent(model$link, drop(design(model, rows, names(effects)) %*% effects))
+  aim <- questions_of(model)[[model$target]]
+  # everybody's number is within its bounds, but a question of yes or no has a score
+  if (aim$kind == "numeric" && is.null(aim$above)) pmin(pmax(found, aim$lower), aim$upper) else found
 }
 
 # ---- a model with its errors, which count the noise of privacy, like one of lm or glm

@@ -80,11 +80,14 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
             return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> FloatArray:
-        """Return `X·coef_ + intercept_`, in the target's units; for counts e to that power, at most
-        the target's upper bound.
+        """Return `X·coef_ + intercept_`, in the target's units, for counts e to that power; within
+        the target's bounds.
         """
         found, model = self._linear(X), self._one_model()
-        return np.asarray(predicted(model.aim, "log", found) if model.link == "log" else found)
+        if model.link == "log":
+            return np.asarray(predicted(model.aim, "log", found))
+        assert isinstance(model.aim, Numeric)
+        return np.clip(found, model.aim.lower, model.aim.upper)
 
     def _target_column(self, y: Any, taken: list[str]) -> Numeric:
         if not isinstance(self.bounds, Schema):

@@ -6,8 +6,8 @@ better reading, for it uses that all moments come from one positive definite mat
 large the two agree up to sampling error, and linear Bayes takes milliseconds. The border, 40, is a
 choice: on the American Community Survey both are equal between 20 and 60, and so they are on twelve
 small sets. Beyond 32 coefficients sampling would take more than a second, and linear Bayes is used
-throughout. Where ψ is below 1.3, or nμ below 60, nothing but a number's mean can be learned, and
-the model is the mean alone (`blurfit.theory.planning.mean_alone`).
+throughout. Where ψ is below 1.5, or nμ below 60, nothing but a number's mean can be learned, and
+the model is the mean alone (`blurfit.theory.planning.mean_alone`), under the prior below.
 
 **Linear Bayes** (`linear_bayes`) gives the coefficients of least expected squared error that are
 linear in the blurred Σzy. With A = E[zzᵀ] denoised (`blurfit.learning.denoise`), t = Σzy/n and the
@@ -63,7 +63,13 @@ from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
 
 from blurfit.data import FloatArray
-from blurfit.learning.denoise import Denoised, denoise, largest_variance, variance_posterior
+from blurfit.learning.denoise import (
+    Denoised,
+    denoise,
+    largest_variance,
+    shrunk,
+    variance_posterior,
+)
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory import planning
 from blurfit.theory.moments import sensitivity
@@ -75,6 +81,7 @@ _PASSES = 3
 _MANY, _FAR = 100, 36.0  # entries from which it is worth a look; nats: less probable by 2⁻⁵²
 _CHAINS, _WARM, _KEPT, _STEPS = 32, 30, 12, 8
 _SHARE = 0.35
+_MEAN = 0.36  # the prior variance of the target at the features' means
 _ACCEPTED = 0.8
 _BORDER = 40.0
 _MOST_COEFFICIENTS = 32
@@ -220,7 +227,7 @@ def _prior(sums: Submodel, features: Denoised, variance: float) -> tuple[FloatAr
     c, size = sums.constant, len(features.mean) + 1
     move = np.vstack([-features.mean / c, np.eye(size - 1)])
     at_mean = np.zeros((size, size))
-    at_mean[0, 0] = 0.36 * (sums.target.weight / c) ** 2
+    at_mean[0, 0] = _MEAN * (sums.target.weight / c) ** 2
     spread = variance / (len(features.mean) * features.variance)
     return at_mean, (move * spread) @ move.T
 
@@ -485,7 +492,10 @@ def shrink(sums: Submodel) -> Shrunk:
     read = reading(sums)
     if read == "mean":
         theta = np.zeros(len(sums.cross))
-        theta[0] = sums.cross[0] / (sums.count * sums.constant**2)
+        seen = sums.cross[0] / (sums.count * sums.constant)  # of the target's mean, times b
+        noise = sums.noise.variance[0, -1] / (sums.count * sums.constant) ** 2
+        prior = _MEAN * sums.target.weight**2
+        theta[0] = shrunk(seen, noise, 0.0, prior) / sums.constant
         alone = theta, sums.in_columns(theta), 0.0
         return Shrunk(*alone, variance=target_variance(sums), features=denoise(sums))
     found = linear_bayes(sums)

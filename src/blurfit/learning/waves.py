@@ -59,6 +59,11 @@ step starts from the map *as it was announced*, for that is what records were bl
 score, its centre and its whitening. The belief gives the error that is expected of them. Whoever
 computes the belief on another machine, and so has other last digits than the map, starts alike.
 Steps of counts are held back where a quadratic cannot be right (`_held_back`).
+
+**Little information.** Where a wave's own ψ is below 0.75 (chosen), or nobody has looked where
+people are, noise may pass for slopes, from which the next wave starts. Two limits keep it from
+growing: P is no larger than the errors that were seen leave room for (`_believable`), and after a
+gauge slopes explain no more than the target's whole variance (`_no_more_than_all`).
 """
 
 import math
@@ -120,6 +125,7 @@ _TOO_WIDE = 0.3  # of their expected length: white features that are shorter shr
 _LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are told: chosen
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
+_POOR = 0.75  # ψ of a wave, below which no more than a usual signal is believed
 _FACTORS = np.geomspace(1 / 16, 16, 9)
 StepMap = WaveMap | HazardMap
 
@@ -693,7 +699,8 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     if learns_mean(chart):
         prior[1:] = prior[:, 1:] = 0.0
     prior += _slack(prior, read.constants)
-    if isinstance(chart, ResidualMap) and at.task == "number" and at.law is None:
+    poor = isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums)
+    if poor:
         prior *= _believable(prior, read, sums)
     step = bayes_step(read, prior)
     back = np.linalg.inv(into)
@@ -709,7 +716,28 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
         variance = read.dispersion * (chart.scale / chart.target_scale) ** 2
         covariance = learned.covariance + _even_slopes(at, _SIGNAL * variance)
         return replace(learned, covariance=covariance, scale=math.sqrt(variance), law=None)
-    return _features(learned, chart, read, step, cut)
+    found = _features(learned, chart, read, step, cut)
+    return _no_more_than_all(found, at) if poor and at.law is not None else found
+
+
+def _poor(belief: Belief, chart: ResidualMap, sums: WaveSums) -> bool:
+    """Tell whether noise hides slopes from a wave, or nobody has looked where people are."""
+    mu = chart.sensitivity() / sums.deviation
+    return belief.law is None or information(sums.count, mu, len(belief.mean)) < _POOR
+
+
+def _no_more_than_all(found: Belief, before: Belief) -> Belief:
+    """Return the belief with slopes that explain no more than the target's variance was thought to
+    be `before` the wave.
+    """
+    first, slopes = before.coefficients[1:], found.coefficients[1:]
+    most = before.scale**2 + float(first @ before.spread @ first)
+    signal = float(slopes @ found.spread @ slopes)
+    if signal <= most:
+        return found
+    shorter = math.sqrt(most / signal) * slopes
+    constant = found.coefficients[0] + found.mean @ (slopes - shorter)
+    return replace(found, coefficients=np.array([constant, *shorter]))
 
 
 def learns_mean(chart: Announced) -> bool:
@@ -824,7 +852,7 @@ def _slack(prior: FloatArray, constants: int) -> FloatArray:
 
 
 def _believable(prior: FloatArray, read: StepSums, sums: WaveSums) -> float:
-    """Return by how much P is too large for the errors that a wave without a gauge saw.
+    """Return by how much P is too large for the errors that a poor wave saw: see `_poor`.
 
     The last model's error, E[θᵀAθ] = tr PA, is a part of the E[s²g²] that was released, and at most
     `_SIGNAL` of it is expected. If the scale was taken for too large, as bounds that are too wide

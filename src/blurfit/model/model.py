@@ -265,7 +265,7 @@ LEAST_SHARE = 1e-12  # of a class, before all are divided by their sum
 def predicted(aim: Question, link: Link, score: FloatArray) -> AnyArray:
     """Return a number in its own units, whether a label is likely, or the likeliest class.
 
-    An expected count is at most the target's upper bound, as every count is.
+    A number is within the target's bounds, as everybody's is.
     """
     if isinstance(aim, Categorical):
         return np.asarray(np.array(aim.levels, dtype=object)[score.argmax(axis=-1)])
@@ -275,7 +275,7 @@ def predicted(aim: Question, link: Link, score: FloatArray) -> AnyArray:
         rate = np.exp(np.clip(score, -LARGEST_LOGARITHM, LARGEST_LOGARITHM))
         return np.minimum(rate, aim.upper)
     slope, constant = aim.affine
-    return np.asarray((score - constant) / slope)
+    return np.asarray(np.clip((score - constant) / slope, aim.lower, aim.upper))
 
 
 def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:

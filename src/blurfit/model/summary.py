@@ -6,9 +6,10 @@ honest errors, in the user's units; what predictions are made with, which the no
 stands beside them. **For code that was written for statsmodels** (`params`, `bse`, `conf_int()`)
 names and shapes are its own, and errors count the noise of privacy besides the sample.
 
-**Exported**, a model takes raw records in its columns and does what `PublishedModel.predict` does,
-public bounds and clipping included. An answer that was left unsaid is NaN for a number or a yes/no,
-and the empty word for a choice. All of this is post-processing of what is published.
+**Exported**, a model takes raw records in its columns, cuts them to their public bounds, and does
+what `PublishedModel.predict` does; but a number is the line's own, even beyond the target's bounds.
+An answer that was left unsaid is NaN for a number or a yes/no, and the empty word for a choice. All
+of this is post-processing of what is published.
 """
 
 import math

@@ -196,6 +196,8 @@ LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a 
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
 ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
 RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
+# ψ and nμ, of which one pair must be reached for slopes, where one holds all rows
+_SLOPES_OF_HELD = ((LEAST_INFORMATION, 48.0), (0.75, LEAST_REACH))
 
 
 @dataclass(frozen=True)
@@ -470,14 +472,14 @@ def choose_shares(
     """Choose how whoever holds all rows spends μ: fractions are shares of μ², and sum to 1.
 
     `waves` counts all but gauges, each of which belongs to the wave after it. Labels and counts:
-    `_CURVE_SHARES`. Numbers: where ψ < `LEAST_INFORMATION` or nμ < `LEAST_REACH` three waves after
-    the first that learn the mean alone, in bounds that fit it better and better. Else seven waves,
-    in which the noise falls as the map improves, each after a gauge; of these the second finds the
-    target's mean and spread, before any slope, where ψ < `ENOUGH_FOR_SLOPES` or nμ <
-    `ENOUGH_FOR_MEANS`. With very many people four, of which the last, whose noise is what remains,
-    takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked for in rounds, which took five
-    times as long as one wave at 1,000 columns. (Chosen on generated populations of 3 to 40 columns;
-    more than seven waves gained 1 % at most.)
+    `_CURVE_SHARES`. Numbers: where no slope can be learned, nμ < 48 or ψ < 0.75, or nμ < 60 and ψ <
+    1.5, three waves after the first that learn the mean alone, in bounds that fit it better and
+    better. Else seven waves, in which the noise falls as the map improves, each after a gauge; of
+    these the second finds the target's mean and spread, before any slope, where ψ <
+    `ENOUGH_FOR_SLOPES` or nμ < `ENOUGH_FOR_MEANS`. With very many people four, of which the last,
+    whose noise is what remains, takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked
+    for in rounds, which took five times as long as one wave at 1,000 columns. (Chosen on generated
+    populations of 3 to 40 columns; more than seven waves gained 1 % at most.)
     """
     one_of(TASKS, task=task)
     if task == "hazard":
@@ -488,7 +490,7 @@ def choose_shares(
             waves = 1
         return _shares_of_curve(task, psi, reach, waves)
     rich = psi >= RICH_INFORMATION and reach >= RICH_REACH
-    alone = mean_alone(psi, coefficients)
+    alone = not any(psi >= least and reach >= most for least, most in _SLOPES_OF_HELD)
     if waves is None:
         long = alone and coefficients > MOST_FOR_MEANS
         waves = 1 if count < FEWEST or long else 4 if rich or alone else 7

@@ -271,7 +271,7 @@ def _ledgers(d: int, constants: Generator, n: int, generator: Generator) -> Colu
 
 
 def _shops(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
-    """Sales that grow with the size of the shop, of which one in 200 is a chain, 15 times larger."""
+    """Sales that grow with the size of a shop; one in 200 is a chain, 15 times larger."""
     slope = np.abs(constants.normal(size=d))
     size = np.exp(0.4 * generator.normal(size=(n, 1)))
     size *= np.where(generator.random((n, 1)) < 0.005, 15.0, 1.0)

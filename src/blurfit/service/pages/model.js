@@ -302,7 +302,7 @@ function predicted(model, record, estimates, result) {
   const [lower, upper] = (interval ?? []).map((end) => measured(aim, end, 3));
   return [
     `${titleOf(aim)}: `,
-    h("b", measured(aim, Math.min(Math.max(value, aim.lower), aim.upper), 4)),
+    h("b", measured(aim, value, 4)),
     h("p.hint", interval ? t("try.interval", { lower, upper }) : t("try.unknown")),
   ];
 }

@@ -18,8 +18,8 @@ export const outputsOf = ({ weights }) => Object.keys(weights);
 
 // ---- predictions
 
-/** {number} in its own units (an expected count is at most the upper bound), {likely} of a label,
-    or {classes: [{name, likely}]}. */
+/** {number} in its own units and within the bounds, {likely} of a label, or
+    {classes: [{name, likely}]}. */
 export function predict(model, record) {
   const values = featuresOf(model).flatMap((feature) => scaled(feature, record));
   const outputs = aimOf(model).kind === "categorical" ? aimOf(model).levels : [model.target];
@@ -40,7 +40,7 @@ export function predict(model, record) {
   }
   if (!isLabel(aim)) {
     const [slope, constant] = affine(aim);
-    return { number: (score - constant) / slope };
+    return { number: Math.min(Math.max((score - constant) / slope, aim.lower), aim.upper) };
   }
   if (model.link === "logistic") return { likely: 0.5 * (1 + Math.tanh(score / 2)) };
   return { likely: Math.min(1, Math.max(0, (score + 1) / 2)) };
