@@ -422,7 +422,12 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         ),
         "lanes": Recipe(_lanes, _number(0.8, 0.2, -0.1)),
         "ledgers": Recipe(_ledgers, _number(0.6, 0.25, 0.1)),
-        "shops": Recipe(_shops, _seasonal),
+        "shops": Recipe(  # as seasons
+            _shops,
+            lambda s, rng: (
+                0.15 * s - 0.3 + 0.15 * np.exp(0.4 * s) * (rng.gamma(2, size=len(s)) - 2)
+            ),
+        ),
         "wards": Recipe(_wards, _number(0.9, 0.08, 0.5)),
     },
     "label": {
