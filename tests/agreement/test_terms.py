@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from blurfit import Agreement, InvalidValueError, Numeric, Schema
+from blurfit import Agreement, Categorical, InvalidValueError, Numeric, Schema
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import (
     LATER_TERMS,
@@ -15,8 +15,9 @@ from blurfit.agreement.terms import (
     Database,
     Terms,
 )
-from blurfit.errors import InfeasibleError
+from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.messages.signing import Signer, new_key
+from blurfit.schema.columns import TimeToEvent
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 50}
@@ -190,6 +191,28 @@ def test_everything_else_is_refused(choices, message) -> None:
 def test_what_cannot_be_had_together_is_refused_with_its_reason(choices, waves, reason) -> None:
     with pytest.raises(InfeasibleError, match=reason):
         (Plan if waves else Agreement).propose(ADULTS, **LARGER | choices)
+
+
+@pytest.mark.parametrize(
+    ("choices", "reason"),
+    [
+        (INPUT, "mechanism='moment'"),
+        ({"public_rows": ROWS}, "no public rows"),
+        ({"groups": "region"}, "no groups"),
+        ({"weighting": "region", "factors": {"n": 1.0, "s": 0.5}}, "no weighting"),
+        ({"databases": TWO, "proofs": True}, "no proofs"),
+    ],
+)
+def test_what_a_time_to_an_event_excludes_is_refused(choices, reason) -> None:
+    asked = [Numeric("age", 18, 80), Categorical("region", ["n", "s"])]
+    exits = Schema(asked, TimeToEvent("months", "left", horizon=12))
+    with pytest.raises(InfeasibleError, match=f"{reason} with a time to an event"):
+        Agreement.propose(exits, **LARGER | choices)
+    plain = Agreement.propose(exits, **LARGER)
+    for name, value in choices.items():
+        if name in ("public_rows", "groups", "weighting", "proofs"):
+            with pytest.raises(BlurfitError):
+                replace(plain, **{name: value}).verify()
 
 
 @pytest.mark.parametrize(

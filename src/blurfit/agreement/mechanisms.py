@@ -72,7 +72,7 @@ class MomentPerturbation:
         """Return public weights or a later wave's map, the noise for how far records reach, and its
         grid: all of them found here, unless a plan states them already.
         """
-        refuse_with_exits(schema, terms)
+        require_together(terms, target=schema.target)
         weights: PublicWeights | None = None
         if stated is not None:
             weights = stated[0]
@@ -111,7 +111,6 @@ class MomentPerturbation:
 
     def require(self, agreement: "Agreement") -> None:
         """Refuse less noise than the reach of the form needs, which is computed from it."""
-        refuse_with_exits(agreement.schema, agreement)
         weights, form, proofs = agreement.weights, agreement.form, agreement.proofs
         if agreement.objective is not None or (weights is None) != agreement.is_later_wave:
             raise NotCertifiedError(
@@ -165,8 +164,7 @@ class InputPerturbation:
 
     def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
         """Return the objective of the one model, the noise that the theorem asks for, its grid."""
-        require_together(terms)
-        refuse_with_exits(schema, terms)
+        require_together(terms, target=schema.target)
         if derived := [one.name for one in schema.features if one.of]:
             raise InfeasibleError(
                 f"Expected no derived columns with mechanism='input', and got {listed(derived)}: "
@@ -214,7 +212,6 @@ class InputPerturbation:
         """Refuse noise for shorter records than those of the schema are."""
         noise = cast(InputCalibration, agreement.calibration)
         objective, schema = agreement.objective, agreement.schema
-        refuse_with_exits(schema, agreement)
         if agreement.weights is not None or objective is None:
             raise NotCertifiedError("Expected an objective and no weights with 'input'.")
         objective.verify(schema)
@@ -289,21 +286,6 @@ def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None, ag
     if agreed.sends == "targets":
         return TargetForm(whole.constant, whole.columns, len(target.columns))
     return whole
-
-
-def refuse_with_exits(schema: Schema, agreed: Any) -> None:
-    """Refuse what cannot be had together with a time to an event: here and nowhere else."""
-    if not isinstance(schema.target, TimeToEvent):
-        return
-    for together, reason in (
-        (agreed.mechanism == "input", "mechanism='moment'"),
-        (agreed.sends != "everything" or agreed.public_rows is not None, "no public rows"),
-        (agreed.groups is not None, "no groups: curves by group follow from features"),
-        (agreed.weighting is not None, "no weighting"),
-        (bool(agreed.proofs), "no proofs, which are about products of answers"),
-    ):
-        if together:
-            raise InfeasibleError(f"Expected {reason} with a time to an event as the target.")
 
 
 def _coded(schema: Schema, inner: JointForm, agreed: Any, at: dict[str, int]) -> CodedForm:

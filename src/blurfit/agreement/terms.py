@@ -207,13 +207,17 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
     require_together(agreed, waves=waves)
 
 
-def require_together(agreed: Any, *, waves: bool = False, served: bool = False) -> None:
+def require_together(
+    agreed: Any, *, target: Any = None, waves: bool = False, served: bool = False
+) -> None:
     """Refuse what cannot be had together, of terms, an agreement or a plan: here and nowhere else.
-    `served` says that a store is to collect it.
+
+    Terms have no schema, so whoever knows one gives its `target`; `served` says that a store is to
+    collect it.
     """
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
     targets = agreed.sends == "targets"
-    target = getattr(getattr(agreed, "schema", None), "target", None)  # of terms alone, none
+    target = target or getattr(getattr(agreed, "schema", None), "target", None)
     exits = getattr(target, "kind", None) == "exit"  # by its word: `--help` waits for no columns
     coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
@@ -253,6 +257,24 @@ def require_together(agreed: Any, *, waves: bool = False, served: bool = False) 
             "no proofs with waves: between two databases they exist for one wave alone, so far. "
             "Propose one wave, or leave proofs out: then nothing limits what one contributor who "
             "lies can do to the model.",
+        ),
+        (exits and by_input, "mechanism='moment' with a time to an event as the target."),
+        (
+            exits and (targets or agreed.public_rows is not None),
+            "no public rows with a time to an event as the target.",
+        ),
+        (
+            exits and agreed.groups is not None,
+            "no groups with a time to an event as the target: curves by group follow from "
+            "features.",
+        ),
+        (
+            exits and agreed.weighting is not None,
+            "no weighting with a time to an event as the target.",
+        ),
+        (
+            exits and proofs,
+            "no proofs with a time to an event as the target: they are about products of answers.",
         ),
         (
             exits and served and getattr(agreed, "wave", None) is not None,
