@@ -195,8 +195,12 @@ def test_a_token_says_what_it_may_do(service) -> None:
     assert told["administrator"] == {"name": "administrator", "rights": [*RIGHTS]}
     for right in RIGHTS:
         assert told[right] == {"name": f"may {right}", "rights": [right]}
-    for headers in ({}, {"authorization": "Bearer of-nothing"}):
-        refused(client.get("/token", headers=headers), 401, "unauthorised")
+    _, token = given["administrator"]["authorization"].split()
+    for sent in (None, "", "Bearer", "Bearer ", "Bearer of-nothing", f"Basic {token}", token):
+        headers = {} if sent is None else {"authorization": sent}
+        answer = client.get("/token", headers=headers)
+        refused(answer, 401, "unauthorised")
+        assert answer.headers["www-authenticate"] == "Bearer"
     assert not client.get("/audit-log", headers=given["administrator"]).json(), "asking is no deed"
 
 
