@@ -34,7 +34,7 @@ from blurfit_lab.rivals.perturbation import (
     huber_minimiser,
     sensitivity,
 )
-from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, into_ball, minimiser
+from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, into_ball
 
 RIDGE, ETA = 2.0, 1.5
 
@@ -59,10 +59,10 @@ def test_nobody_moves_the_minimiser_further_than_the_sensitivity(kind, neighbour
             x, y = unit(generator, rows), generator.choice([-1.0, 1.0], rows)
             moved, label = x.copy(), y.copy()
             moved[0], label[0] = -x[0], y[0]
-            before = minimiser(risk_of(kind, x, y), RIDGE)
+            before = risk_of(kind, x, y).minimiser(RIDGE)
             if neighbours == "zero-out":
                 moved[0] = 0.0
-            after = minimiser(risk_of(kind, moved, label), RIDGE)
+            after = risk_of(kind, moved, label).minimiser(RIDGE)
             worst = max(worst, float(np.linalg.norm(before - after)))
     bound = sensitivity(risk_of(kind, x, y), RIDGE, neighbours)
     assert 0.2 * bound < worst <= bound
@@ -72,7 +72,7 @@ def test_nobody_moves_the_minimiser_further_than_the_sensitivity(kind, neighbour
 def test_the_noise_is_gamma_in_length() -> None:
     generator = np.random.default_rng(1)
     x, y = unit(generator, 30), generator.choice([-1.0, 1.0], 30)
-    clean = minimiser(LogisticRisk([(x, y)]), RIDGE)
+    clean = LogisticRisk([(x, y)]).minimiser(RIDGE)
     risk = LogisticRisk([(x, y)], start=clean)  # each release looks for it anew
     model = OutputPerturbationClassifier(epsilon=0.5, ridge=RIDGE)
     lengths = [np.linalg.norm(model.release(risk, generator) - clean) for _ in range(3000)]
@@ -86,7 +86,7 @@ def test_output_without_privacy_is_the_plain_fit(kind) -> None:
     risk = risk_of(kind, x, y)
     family = OutputPerturbationRegressor if kind == "squared" else OutputPerturbationClassifier
     found = family(epsilon=1e12).release(risk, generator)
-    assert found == pytest.approx(minimiser(risk, 0.0), abs=1e-4)
+    assert found == pytest.approx(risk.minimiser(0.0), abs=1e-4)
 
 
 def test_the_default_ridge_minimises_its_forecast() -> None:
@@ -175,7 +175,7 @@ FAMILIES = {
 def test_objectives_without_privacy_are_the_plain_fit(kind, rule) -> None:
     risk, generator = problem(kind)
     model = FAMILIES[kind](epsilon=1e9, rule=rule)
-    assert model.release(risk, generator) == pytest.approx(minimiser(risk, 0.0), abs=1e-2)
+    assert model.release(risk, generator) == pytest.approx(risk.minimiser(0.0), abs=1e-2)
 
 
 @pytest.mark.statistical
@@ -357,7 +357,7 @@ def test_all_steps_together_keep_the_promise_and_noise_for_one_does_not() -> Non
 def test_without_noise_the_descent_approaches_the_minimum(kind) -> None:
     x, y = records()
     risk = LogisticRisk([(x, np.sign(y))]) if kind == "logistic" else squared_risk(x, y, None)
-    plain = minimiser(risk, 0.0)
+    plain = risk.minimiser(0.0)
     radius = 1.5 * float(np.linalg.norm(plain))
     found = descend(
         risk,

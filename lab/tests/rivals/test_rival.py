@@ -21,7 +21,6 @@ from blurfit_lab.rivals.rival import (
     SquaredRisk,
     coefficients,
     exponential_in_norm,
-    minimiser,
 )
 
 COMMON = {"epsilon": -1, "neighbours": "any", "bounds": None}  # which no rival takes
@@ -199,21 +198,21 @@ def loss(x, y, w) -> float:
 def test_squared_minimisers_are_ridge_regression() -> None:
     x, y = records(50)
     linear = np.array([1.0, -2.0, 0.5])
-    found = squared(x, y, None).minimisers(np.array([3.0]), linear[None])[0]
+    found = squared(x, y, None).minimiser(3.0, linear)
     assert found == pytest.approx(np.linalg.solve(x.T @ x + 3 * np.eye(3), x.T @ y - linear))
 
 
 def test_squared_minimisers_stay_in_the_ball() -> None:
     x, y = records(50)
-    free = minimiser(squared(x, y, None), 0.0)
-    held = minimiser(squared(x, y, np.linalg.norm(free) / 2), 0.0)
+    free = squared(x, y, None).minimiser(0.0)
+    held = squared(x, y, np.linalg.norm(free) / 2).minimiser(0.0)
     assert np.linalg.norm(held) == pytest.approx(np.linalg.norm(free) / 2)
 
 
 def test_logistic_minimisers_are_scikit_learns() -> None:
     x, y = records(400)
     oracle = LogisticRegression(C=1 / 2.5, fit_intercept=False, tol=1e-12, max_iter=10_000)
-    assert minimiser(LogisticRisk([(x, y)]), 2.5) == pytest.approx(
+    assert LogisticRisk([(x, y)]).minimiser(2.5) == pytest.approx(
         oracle.fit(x, y).coef_[0], abs=1e-6
     )
 
@@ -227,7 +226,7 @@ def test_logistic_minimisers_with_a_linear_term_are_those_of_a_general_solver(si
         lambda w: loss(x, y, w) + 0.5 * 5 * w @ w + linear @ w, np.zeros(3), tol=1e-12
     )
     risk = LogisticRisk([(x, y)])
-    found = minimiser(risk, 5.0, linear)
+    found = risk.minimiser(5.0, linear)
     assert found == pytest.approx(oracle.x, rel=1e-4, abs=1e-5)
     gradient = risk.gradients(found[None])[0] + 5 * found + linear
     assert np.linalg.norm(gradient) < 1e-9 * (200 + size)
@@ -238,9 +237,9 @@ def test_many_logistic_problems_at_once_are_each_by_itself_wherever_one_starts()
     ridges, linears = np.array([0.5, 8.0, 1.0]), np.array([[0.0] * 3, [1.0, 2, 3], [-40.0, 0, 9]])
     together = LogisticRisk([(x[:100], y[:100]), (x[100:], y[100:])], start=np.ones(3))
     alone = LogisticRisk([(x, y)])
-    found = together.minimisers(ridges, linears)
+    found = [together.minimiser(*one) for one in zip(ridges, linears, strict=True)]
     for k in range(3):
-        assert found[k] == pytest.approx(minimiser(alone, ridges[k], linears[k]), abs=1e-8)
+        assert found[k] == pytest.approx(alone.minimiser(ridges[k], linears[k]), abs=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])

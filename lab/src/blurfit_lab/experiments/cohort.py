@@ -24,7 +24,7 @@ from blurfit.simulation.sampler import generator_for
 from blurfit.theory import forms
 from blurfit_lab.datasets import load_acs, load_ipums
 from blurfit_lab.datasets.census import FILENAME
-from blurfit_lab.rivals.rival import LogisticRisk, minimiser
+from blurfit_lab.rivals.rival import LogisticRisk
 
 BLOCK = 32  # rows; a quarter of the least n, 128
 GENERATED_ROWS = 2**21 + 2**16
@@ -175,7 +175,7 @@ class Cohort:
     def optimum(self) -> FloatArray:
         """The logistic fit to a part of the rows: where to start looking for others."""
         part = slice(0, min(len(self), 2**17))
-        return minimiser(LogisticRisk([(self.x[part], self.label[part])]), 1.0)
+        return LogisticRisk([(self.x[part], self.label[part])]).minimiser(1.0)
 
     def prepare(self) -> None:
         """Compute what all trials share, before there are several workers."""

@@ -133,13 +133,11 @@ def perturbed(
 
 def minimised(risk: Risk, problems: Sequence[Perturbed]) -> FloatArray:
     """The weights of all of them; what two ask for alike is done once."""
-    linears = [np.broadcast_to(one.linear, risk.dimension) for one in problems]
-    keys = [(one.ridge, b.tobytes()) for one, b in zip(problems, linears, strict=True)]
-    first = dict(zip(keys, linears, strict=True))
-    ridges = np.array([ridge for ridge, _ in first])
-    found = dict(zip(first, risk.minimisers(ridges, np.array([*first.values()])), strict=True))
+    keys = [(one.ridge, np.asarray(one.linear).tobytes()) for one in problems]
+    first = dict(zip(keys, problems, strict=True))
+    found = {key: risk.minimiser(one.ridge, one.linear) for key, one in first.items()}
     weights = [found[key] + one.after for key, one in zip(keys, problems, strict=True)]
-    return into_ball(np.array(weights).reshape(-1, risk.dimension), risk.weight_bound)
+    return into_ball(np.array(weights), risk.weight_bound)
 
 
 def least_squares(sums: WindowSums) -> FloatArray:

@@ -114,7 +114,6 @@ from blurfit_lab.rivals.rival import (
     RivalRegressor,
     exponential_in_norm,
     into_ball,
-    minimiser,
 )
 
 _LARGEST = 700.0  # e⁷⁰⁰ is still a number
@@ -143,8 +142,7 @@ class Minimising(Rival):
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
         """The minimiser, what is added to it, and the way back into the ball."""
         asked = self.perturbed(risk, generator)
-        linear = np.broadcast_to(asked.linear, risk.dimension)
-        found = minimiser(risk, asked.ridge, linear) + asked.after
+        found = risk.minimiser(asked.ridge, asked.linear) + asked.after
         return into_ball(found, risk.weight_bound)
 
 

@@ -100,18 +100,11 @@ class SquaredRisk:
         """Gw − c."""
         return np.asarray(weights @ self.statistics.gram - self.statistics.moment)
 
-    def minimisers(self, ridges: FloatArray, linears: FloatArray) -> FloatArray:
-        """By the certified solver: one eigendecomposition each."""
-        found = [
-            minimise(
-                self.statistics.gram,
-                self.statistics.moment - linear,
-                ridge=max(ridge, LEAST_CURVATURE * self.count),
-                weight_bound=self.weight_bound,
-            ).weights
-            for ridge, linear in zip(ridges.tolist(), linears, strict=True)
-        ]
-        return np.array(found)
+    def minimiser(self, ridge: float, linear: FloatArray | float = 0.0) -> FloatArray:
+        """By the certified solver."""
+        sums, ridge = self.statistics, max(ridge, LEAST_CURVATURE * self.count)
+        terms: Any = {"ridge": ridge, "weight_bound": self.weight_bound}
+        return minimise(sums.gram, sums.moment - linear, **terms).weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +152,6 @@ class LogisticRisk:
             total += x.T @ (x * (expit(z) * expit(-z))[:, None])
         return total
 
-    def minimisers(self, ridges: FloatArray, linears: FloatArray) -> FloatArray:
-        """Each by Newton's steps."""
-        found = [self._newton(*one) for one in zip(ridges.tolist(), linears, strict=True)]
-        return np.array(found)
-
     @cached_property
     def _first(self) -> FloatArray:
         """The Hessian where all problems start."""
@@ -173,10 +161,10 @@ class LogisticRisk:
     def _begin(self) -> FloatArray:
         return np.zeros(self.dimension) if self.start is None else self.start
 
-    def _newton(self, ridge: float, linear: FloatArray) -> FloatArray:
-        """With the first Hessian as long as that halves the gradient, then with that of each step,
-        which is halved until the gradient shrinks, as it does near the minimum at once: along −H⁻¹g
-        the derivative of ‖g‖² is −2‖g‖².
+    def minimiser(self, ridge: float, linear: FloatArray | float = 0.0) -> FloatArray:
+        """By Newton's steps: with the first Hessian as long as that halves the gradient, then with
+        that of each step, which is halved until the gradient shrinks, as it does near the minimum
+        at once: along −H⁻¹g the derivative of ‖g‖² is −2‖g‖².
         """
         ridge = max(ridge, LEAST_CURVATURE * self.count)
 
@@ -215,12 +203,6 @@ class LogisticRisk:
 
 # A sum of losses over records, with the bounds that privacy rests upon.
 Risk = SquaredRisk | LogisticRisk
-
-
-def minimiser(risk: Risk, ridge: float, linear: FloatArray | None = None) -> FloatArray:
-    """The minimiser for one ridge and one linear term."""
-    slope = np.zeros(risk.dimension) if linear is None else linear
-    return np.asarray(risk.minimisers(np.array([ridge]), slope[None, :])[0])
 
 
 def _sigmoid(z: FloatArray) -> FloatArray:
