@@ -233,6 +233,11 @@ class Inference:
         return Answer(self.coefficients, self.sampling, self.privacy)
 
     @property
+    def freedom(self) -> float:
+        """Of Student's law: people beyond coefficients."""
+        return float(self.count - len(self.coefficients))
+
+    @property
     def covariance(self) -> FloatArray:
         """Of the coefficients, with both parts."""
         return self.sampling + self.privacy
@@ -290,9 +295,8 @@ class Inference:
         self, name: str, value: float, sampling: float, privacy: float, confidence: float
     ) -> Estimate:
         inside_unit_interval(confidence=confidence)
-        freedom = self.count - len(self.coefficients)
         error = float(np.sqrt(sampling + privacy))
-        reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+        reach = float(stdtrit(self.freedom, (1 + confidence) / 2)) * error
         statistic = value / error if error > 0 else float(np.copysign(np.inf, value))
         return Estimate(
             name=name,
@@ -303,7 +307,7 @@ class Inference:
             lower=value - reach,
             upper=value + reach,
             statistic=statistic,
-            p_value=float(2 * stdtr(freedom, -abs(statistic))),
+            p_value=float(2 * stdtr(self.freedom, -abs(statistic))),
         )
 
 

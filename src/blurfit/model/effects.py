@@ -118,7 +118,7 @@ class ModelQuestions:
             )
         asked = found.answer.through(matrix)
         moved = replace(asked, values=asked.values - values)
-        return tables.wald(moved, np.eye(len(matrix)), hypotheses, _freedom(found))
+        return tables.wald(moved, np.eye(len(matrix)), hypotheses, found.freedom)
 
     def compare(self, other: "ModelQuestions", output: str | None = None) -> Comparison:
         """Compare two models of one target of which one is within the other."""
@@ -143,7 +143,7 @@ class ModelQuestions:
         asked = found.answer.through(left)
         names = [f"{large.target} ~ {' + '.join(one.features) or '1'}" for one in (small, large)]
         test = tables.wald(
-            asked, np.eye(len(left)), f"{names[0]} is enough, of {names[1]}", _freedom(found)
+            asked, np.eye(len(left)), f"{names[0]} is enough, of {names[1]}", found.freedom
         )
         statistic = test.statistic * len(left)
         seen = np.linalg.solve(asked.covariance, asked.sampling * found.count)
@@ -200,7 +200,7 @@ class ModelQuestions:
         found = self.inference_of(output)
         change = rows[1:] - rows[0]
         basis = np.linalg.svd(change)[2][: np.linalg.matrix_rank(change, tol=1e-9)]
-        test = tables.wald(found.answer, basis, f"{question} has no effect", _freedom(found))
+        test = tables.wald(found.answer, basis, f"{question} has no effect", found.freedom)
         labels = ("yes", "no") if points == [1, 0] else tuple(_written(point) for point in points)
         told = self._responses(rows, question, labels, output, confidence)
         others = ", ".join(f"{name} = {_written(held[name])}" for name in held if name != question)
@@ -284,7 +284,7 @@ class ModelQuestions:
         title = f"{what} of {self.target}" + ("" if output is None else f" = {output}")
         promise = f"{self.guarantee.counted}, {self.guarantee.numbers}"
         notes = notes if self.link == "linear" else (CURVE, *notes)
-        freedom = _freedom(self.inference_of(output))
+        freedom = self.inference_of(output).freedom
         told = title, keys, rows, answer, promise, confidence
         return Answers(*told, assumes=notes, freedom=freedom, **more)
 
@@ -316,7 +316,7 @@ def standardised(moments: Asked, formula: Formula, confidence: float = 0.95) -> 
         Answer(own.values, sampling, own.privacy + np.diag(more)),
         confidence,
         assumes=("One unit is a standard deviation; those of the sample are taken as normal.",),
-        freedom=_freedom(found),
+        freedom=found.freedom,
     )
 
 
@@ -385,10 +385,6 @@ def _middle(one: Question, references: Mapping[str, str]) -> Any:
 
 def _written(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:,.4g}"
-
-
-def _freedom(found: Inference) -> float:
-    return float(found.count - len(found.names))
 
 
 def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
