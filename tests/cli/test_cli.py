@@ -1,7 +1,6 @@
 """The command line as a whole: what it offers, its exit codes, and examples that work in order."""
 
 import inspect
-import json
 import re
 import shlex
 import socket
@@ -16,7 +15,6 @@ from click.testing import CliRunner
 from blurfit import __version__, cli, errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.cli import REFUSED, UNREACHABLE, Commands, agree, as_exit
-from blurfit.cli._options import Answer, command
 from blurfit.errors import BlurfitError, ServiceError
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
@@ -263,20 +261,6 @@ def test_numbers_beyond_floating_point_are_wrong_values() -> None:
 def test_what_is_a_mistake_of_ours_is_not_hidden() -> None:
     result = CliRunner().invoke(raising(KeyError("oops")), ["fail"])
     assert isinstance(result.exception, KeyError)
-
-
-def test_an_answer_is_a_sentence_or_json() -> None:
-    @command("count", "3")
-    def count(rows: int) -> Answer:
-        """Count."""
-        return Answer({"rows": rows}, f"There are {rows} rows.", "count again.", code=7)
-
-    said = CliRunner().invoke(count, ["3"])
-    assert (said.exit_code, said.stdout, said.stderr) == (
-        *(7, "There are 3 rows.\n", "Next: count again.\n"),
-    )
-    facts = CliRunner().invoke(count, ["3", "--json"])
-    assert (facts.exit_code, json.loads(facts.stdout), facts.stderr) == (7, {"rows": 3}, "")
 
 
 # ---- real processes
