@@ -290,6 +290,17 @@ def test_effects_answer_different_questions(effects, slope) -> None:
 
 
 @seeded
+def test_bounds_do_not_cut_predicted_differences() -> None:
+    """They bound a root mean square, and a single row may differ by more."""
+    X, y, whose = confounded(people=500)
+    model = regressor(epsilon=8.0, effects="within", spread=0.25, random_state=1)
+    model.fit(X, y, groups=whose)
+    far = np.array([[1.5, -1.5]])
+    assert model.predict(far) > model.model_.aim.upper
+    np.testing.assert_allclose(model.predict(far), far @ model.coef_ + model.intercept_)
+
+
+@seeded
 def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
     """The worst pair is known: two people who alternate between opposite ends, at right angles."""
     X, y, whose = confounded(people=50)

@@ -213,6 +213,14 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             raise InvalidValueError("Expected effects='pooled' with sample_weight.")
         return self._fit_rows(X, y, groups, sample_weight)
 
+    def predict(self, X: Any) -> FloatArray:
+        """Return `X·coef_ + intercept_`, in the target's units, for counts e to that power; within
+        the target's bounds, but for differences within people.
+        """
+        if self.effects == "within":  # bounds are of their root mean square, not of single ones
+            return self._linear(X)
+        return super().predict(X)
+
     def _fit(
         self,
         values: AnyArray,
