@@ -45,6 +45,22 @@ def test_where_the_noise_leaves_nothing_else_the_model_is_the_mean() -> None:
     assert found.coefficients[0] == pytest.approx(seen * 0.36 / (0.36 + noise))
 
 
+@pytest.mark.parametrize("deviation", [5.0, 20.0, 200.0])
+def test_where_the_noise_leaves_nothing_else_a_label_is_its_share(deviation) -> None:
+    """By quadrature over all shares, which are as likely before; and no label is impossible."""
+    columns = (JointColumn("x", 0.3), JointColumn("y", 0.9, "sign"))
+    values = np.array([[0.1, -1.0]] * 60)
+    sums = JointSums(columns, 1.0, 60, clean_sums(columns, 1.0, values), deviation).submodel("y")
+    found = shrink(sums)
+    assert reading(sums) == "mean"
+    assert (found.coefficients[1:] == 0).all()
+    shares = np.linspace(-1, 1, 200_001)
+    noise = math.sqrt(sums.noise.variance[0, -1]) / (60 * 0.9)
+    likely = np.exp(-(((shares - sums.cross[0] / (60 * 0.9)) / noise) ** 2) / 2)
+    assert found.coefficients[0] == pytest.approx((shares * likely).sum() / likely.sum(), abs=1e-5)
+    assert -1 < found.coefficients[0] < 1
+
+
 @pytest.mark.parametrize("width", [1.0, 0.03, 0.001])
 def test_a_variance_is_read_as_it_is_once_the_noise_is_small(width) -> None:
     for noise in (1e-3, 1e-6, 1e-9, 1e-12):

@@ -98,13 +98,13 @@ def collect_in_waves(
     names, columns, kept = _columns(kinds, values.shape[1])
     rows = waves[0]
     mean = "mean" in plan.kinds[:3]
-    number = task == "number" and (not held or len(waves) == 1)
+    read = task if not held or len(waves) == 1 else None
     followed = len(waves) > 1 and not held
     if task == "number" and followed:
         psi = information(len(rows), mus[0], len(kept))
-        mean = mean_alone(psi, len(kept), followed=True)
+        mean = mean_alone("number", psi, len(kept), followed=True)
     weights = public_weights(
-        kinds, len(rows), mus[0], neighbours=neighbours, number=number, followed=followed
+        kinds, len(rows), mus[0], neighbours=neighbours, task=read, followed=followed
     )
     per_column = [weights.features[feature] for feature, _ in columns]
     described = [

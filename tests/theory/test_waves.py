@@ -150,10 +150,10 @@ def test_the_reach_of_numbers_grows_beyond_every_bound() -> None:
 
 
 def test_where_only_a_mean_can_be_learned() -> None:
-    assert mean_alone(1.4, 100)
-    assert mean_alone(50.0, 1)
-    assert not mean_alone(1.6, 20)
-    few, many = (public_weights(["numeric"] * 9, n, 0.1, number=True) for n in (200, 10**5))
+    assert mean_alone("number", 1.4, 100)
+    assert mean_alone("number", 50.0, 1)
+    assert not mean_alone("number", 1.6, 20)
+    few, many = (public_weights(["numeric"] * 9, n, 0.1, task="number") for n in (200, 10**5))
     assert (few.constant, few.target) == (1.0, 0.95)
     assert many == public_weights(["numeric"] * 9, 10**5, 0.1)
 
@@ -163,17 +163,17 @@ def test_a_first_of_two_waves_learns_the_mean(psi: float) -> None:
     """And the second looks for slopes, where one wave alone would look for all of it."""
     count = round(psi * 13**1.5 / 0.1)
     start, rest = choose_plan("number", coefficients=13, count=count, mu=0.1).quorums(count)
-    assert mean_alone(information(start, 0.1, 13), 13, followed=True)
+    assert mean_alone("number", information(start, 0.1, 13), 13, followed=True)
     assert 0.2 < start / rest < 0.7
 
 
 def test_few_columns_are_looked_at_from_the_first_wave_on() -> None:
     """By one wave of 40 people nothing but a mean is told; with waves after it they are a start."""
     psi = information(400, 0.1, 3)
-    assert mean_alone(psi, 3)
-    assert not mean_alone(psi, 3, followed=True)
+    assert mean_alone("number", psi, 3)
+    assert not mean_alone("number", psi, 3, followed=True)
     alone, start = (
-        public_weights(["numeric"] * 3, 400, 0.1, number=True, followed=one)
+        public_weights(["numeric"] * 3, 400, 0.1, task="number", followed=one)
         for one in (False, True)
     )
     assert (alone.constant, alone.target) == (1.0, 0.95)
@@ -292,3 +292,17 @@ def test_times_to_an_event_take_three_waves_where_there_are_people_enough() -> N
     assert held.kinds == ("joint", "newton", "newton")
     four = choose_shares("hazard", count=4000, waves=4, **facts)
     assert four.fractions[3] == pytest.approx(8 / 15)
+
+
+def test_nothing_but_a_share_is_read_of_labels_where_noise_rules() -> None:
+    """Seen before: 128 people with three columns, whose model was far worse than their share."""
+    facts = {"coefficients": 14, "mu": 0.2}
+    assert mean_alone("label", information(240, 0.2, 14), 14)
+    assert not mean_alone("label", information(250, 0.2, 14), 14)
+    assert mean_alone("label", information(190, 0.2, 1), 1)
+    assert not mean_alone("label", information(240, 0.2, 14), 14, followed=True)
+    assert len(choose_shares("label", count=240, **facts).stages) == 1
+    assert len(choose_shares("label", count=250, **facts).stages) == 2
+    few, many = (public_weights(["numeric"] * 14, n, 0.2, task="label") for n in (240, 10**4))
+    assert few.constant == 1 > many.constant
+    assert few.target > many.target

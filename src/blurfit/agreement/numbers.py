@@ -136,7 +136,7 @@ from blurfit.errors import (
 from blurfit.proofs.field import MODULUS
 from blurfit.proofs.flp import ShortVector
 from blurfit.proofs.prio3 import Prio3, Xof
-from blurfit.schema.columns import Numeric, Question, TimeToEvent
+from blurfit.schema.columns import Binary, Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
 from blurfit.theory.certified import spectrum_floor
@@ -147,7 +147,7 @@ from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moments import MomentCalibration, Reach
 from blurfit.theory.numerics import shifted_energy_ceiling
-from blurfit.theory.planning import public_weights, weights_beside_public_rows
+from blurfit.theory.planning import Task, public_weights, weights_beside_public_rows
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -401,6 +401,8 @@ class PublicWeights:
             # a number that is the weight itself is read for little else: c/2 is enough
             light = None if terms.factors else terms.weighting
             kinds = [kind_of(one) for one in asked[:-1] if one.name != light]
+            task: Task | None = "number" if isinstance(asked[-1], Numeric) else None
+            task = "label" if isinstance(asked[-1], Binary) else task
             if terms.public_rows is not None:
                 found = weights_beside_public_rows(kinds)
             else:
@@ -409,7 +411,7 @@ class PublicWeights:
                     terms.quorum,
                     mu_of(*promise),
                     neighbours=terms.neighbours,
-                    number=alone and isinstance(asked[-1], Numeric),
+                    task=task if alone else None,
                     followed=followed,
                 )
             if isinstance(schema.target, TimeToEvent):

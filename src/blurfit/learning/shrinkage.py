@@ -7,7 +7,9 @@ large the two agree up to sampling error, and linear Bayes takes milliseconds. T
 choice: on the American Community Survey both are equal between 20 and 60, and so they are on twelve
 small sets. Beyond 32 coefficients sampling would take more than a second, and linear Bayes is used
 throughout. Where ψ is below 1.5, or nμ below 60, nothing but a number's mean can be learned, and
-the model is the mean alone (`blurfit.theory.planning.mean_alone`), under the prior below.
+of a label nothing but its share where nμ is below 40, or below 3.5 for each column: the model is
+that alone (`blurfit.theory.planning.mean_alone`), a mean under the prior below, a share under one
+that is even from 0 to 1.
 
 **Linear Bayes** (`linear_bayes`) gives the coefficients of least expected squared error that are
 linear in the blurred Σzy. With A = E[zzᵀ] denoised (`blurfit.learning.denoise`), t = Σzy/n and the
@@ -61,6 +63,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
+from scipy.special import ndtr
 
 from blurfit.data import FloatArray
 from blurfit.learning.denoise import (
@@ -481,10 +484,23 @@ def information(sums: Submodel) -> float:
 def reading(sums: Submodel) -> Reading:
     """Say which estimator `shrink` uses; it depends on N, s, c and the number of features only."""
     psi = information(sums)
-    if sums.target.kind == "numeric" and planning.mean_alone(psi, len(sums.features)):
+    tasks: dict[str, planning.Task] = {"numeric": "number", "sign": "label"}
+    if planning.mean_alone(tasks.get(sums.target.kind), psi, len(sums.features)):
         return "mean"
     sampled = psi < _BORDER and len(sums.features) <= _MOST_COEFFICIENTS
     return "posterior-mean" if sampled else "linear-bayes"
+
+
+def _mean_within(seen: float, deviation: float, bound: float) -> float:
+    """Return the posterior mean of what is as likely anywhere within ± a bound: never at its ends,
+    so that no label is thought impossible.
+    """
+    if deviation == 0:
+        return min(max(seen, -bound), bound)
+    near = min(max(seen, -bound - 5 * deviation), bound + 5 * deviation)
+    ends = (np.array([-bound, bound]) - near) / deviation
+    densities, below = np.exp(-(ends**2) / 2) / math.sqrt(2 * math.pi), ndtr(ends)
+    return float(near + deviation * (densities[0] - densities[1]) / (below[1] - below[0]))
 
 
 def shrink(sums: Submodel) -> Shrunk:
@@ -494,8 +510,11 @@ def shrink(sums: Submodel) -> Shrunk:
         theta = np.zeros(len(sums.cross))
         seen = sums.cross[0] / (sums.count * sums.constant)  # of the target's mean, times b
         noise = sums.noise.variance[0, -1] / (sums.count * sums.constant) ** 2
-        prior = _MEAN * sums.target.weight**2
-        theta[0] = shrunk(seen, noise, 0.0, prior) / sums.constant
+        if sums.target.kind == "sign":
+            mean = _mean_within(seen, math.sqrt(noise), sums.target.weight)
+        else:
+            mean = shrunk(seen, noise, 0.0, _MEAN * sums.target.weight**2)
+        theta[0] = mean / sums.constant
         alone = theta, sums.in_columns(theta), 0.0
         return Shrunk(*alone, variance=target_variance(sums), features=denoise(sums))
     found = linear_bayes(sums)

@@ -613,7 +613,7 @@ def _first(plan: Waves, release: "PublishedMoments") -> Belief:
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
     if isinstance(plan, Plan) and plan.task == "number":
         psi = information(plan.honest[0], plan.mus[0], size)
-        mean = mean_alone(psi, size, followed=True)
+        mean = mean_alone("number", psi, size, followed=True)
     facts: dict[str, Any] = {"mean": mean, "differences": plan.kept < 1}
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 

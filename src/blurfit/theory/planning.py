@@ -193,6 +193,7 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
 _PEOPLE_OF_HAZARDS = {1: (1.0,), 2: (0.25, 0.75), 3: (0.2, 0.3, 0.5)}
 _HAZARD_SHARES = {1: (1.0,), 2: (0.25, 0.75), 3: (0.15, 0.2, 0.65)}
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
+LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p, below which only a share can be
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
 ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
 RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
@@ -218,7 +219,7 @@ def public_weights(
     mu: float,
     *,
     neighbours: Neighbours = "replace",
-    number: bool = False,
+    task: Task | None = None,
     followed: bool = False,
 ) -> ChosenWeights:
     """Return the default weights, which follow from the kinds of the features, n and μ alone.
@@ -228,7 +229,7 @@ def public_weights(
         count: How many people will take part (the quorum).
         mu: The Gaussian privacy of the sums.
         neighbours: What one person may change.
-        number: Whether the target is a number, of which the mean is all that a few people tell.
+        task: What is learned of the target, if its mean or share is all that a few people tell.
         followed: Whether waves of other people follow.
 
     >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
@@ -242,17 +243,23 @@ def public_weights(
     shares = [_share(kind) for kind in features]
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
     psi = information(count, mu, coefficients)
-    if number and mean_alone(psi, coefficients, followed=followed) and neighbours == "replace":
+    if neighbours == "replace" and mean_alone(task, psi, coefficients, followed=followed):
         return _shared(shares, 1.0, 0.95)
     return _shared(shares, *_best_pair(coefficients, count, mu, neighbours))
 
 
-def mean_alone(psi: float, coefficients: int, *, followed: bool = False) -> bool:
-    """Tell whether nothing but the mean of a number can be learned, by public facts; or should be,
-    of a first wave that is `followed` by others of other people.
+def mean_alone(task: Task | None, psi: float, coefficients: int, *, followed: bool = False) -> bool:
+    """Tell whether nothing but the mean of a number, or the share of a label, can be learned, by
+    public facts; or should be, of a first wave that is `followed` by others of other people.
+
+    A label's products with its features stand above their noise as nμ/p does, and at the border
+    that was found on 16 populations of 3 to 200 columns, slopes begin to help on average.
     """
-    small = psi * math.pow(coefficients, 1.5) < LEAST_REACH
-    return psi < LEAST_INFORMATION or (small and not followed)
+    reach = psi * math.pow(coefficients, 1.5)
+    if task == "label":
+        return not followed and reach < max(LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE * coefficients)
+    small = reach < LEAST_REACH
+    return task == "number" and (psi < LEAST_INFORMATION or (small and not followed))
 
 
 def weights_beside_public_rows(features: Sequence[Kind], constant: float = 0.4) -> ChosenWeights:
@@ -460,7 +467,7 @@ def choose_plan(
 
 
 def _waves_of_numbers(psi: float, reach: float, coefficients: int) -> int:
-    if mean_alone(psi, coefficients):
+    if mean_alone("number", psi, coefficients):
         return 1
     enough = [k for k, (least, most) in _MORE_OF_NUMBERS.items() if psi >= least and reach >= most]
     return max(enough, default=2)
@@ -486,7 +493,7 @@ def choose_shares(
         return _hazard_stages(waves, _HAZARD_SHARES)
     psi, reach = information(count, mu, coefficients), count * mu
     if task != "number":
-        if waves is None and count < FEWEST:
+        if waves is None and (count < FEWEST or mean_alone(task, psi, coefficients)):
             waves = 1
         return _shares_of_curve(task, psi, reach, waves)
     rich = psi >= RICH_INFORMATION and reach >= RICH_REACH
@@ -534,7 +541,7 @@ def _doubling(waves: int) -> tuple[float, ...]:
 
 
 def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) -> Stages:
-    """Return the shares of labels and counts: never one wave, unless it is asked for."""
+    """Return the shares of labels and counts: two waves at least, unless one is asked for."""
     if waves is None:
         few = psi < 10 or reach < 250
         waves = 2 if few else 3 if psi < 50 else 4
