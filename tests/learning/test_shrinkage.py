@@ -7,7 +7,14 @@ import pytest
 from joint_people import collected
 
 from blurfit.learning.denoise import variance_posterior
-from blurfit.learning.shrinkage import information, linear_bayes, posterior_mean, reading, shrink
+from blurfit.learning.shrinkage import (
+    _mean_within,
+    information,
+    linear_bayes,
+    posterior_mean,
+    reading,
+    shrink,
+)
 from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation.sampler import clean_sums
 
@@ -45,7 +52,7 @@ def test_where_the_noise_leaves_nothing_else_the_model_is_the_mean() -> None:
     assert found.coefficients[0] == pytest.approx(seen * 0.36 / (0.36 + noise))
 
 
-@pytest.mark.parametrize("deviation", [5.0, 20.0, 200.0])
+@pytest.mark.parametrize("deviation", [5.0, 20.0, 200.0, 2e4, 2e9, 2e14])
 def test_where_the_noise_leaves_nothing_else_a_label_is_its_share(deviation) -> None:
     """By quadrature over all shares, which are as likely before; and no label is impossible."""
     columns = (JointColumn("x", 0.3), JointColumn("y", 0.9, "sign"))
@@ -76,3 +83,16 @@ def test_without_noise_psi_is_infinite() -> None:
     np.testing.assert_allclose(
         shrink(sums).theta, np.linalg.solve(sums.gram, sums.cross), rtol=0.3, atol=0.05
     )
+
+
+@pytest.mark.parametrize("deviation", [1e-3, 0.3, 1.0, 999.0, 1001.0, 1e6, 1e10, 1e17])
+def test_a_share_is_within_its_bounds_whatever_noise_says(deviation) -> None:
+    """By quadrature; what is far out counts as five deviations beyond the end, on either side."""
+    steps = np.linspace(-1, 1, 200_001)
+    for seen in (-30 * deviation, -1.3 * deviation, 0.4 * deviation, 9 * deviation, 0.8):
+        found = _mean_within(seen, deviation, 1.0)
+        near = math.copysign(min(abs(seen), 1 + 5 * deviation), seen)
+        logs = (steps * near - steps**2 / 2) / deviation**2
+        likely = np.exp(logs - logs.max())
+        assert found == pytest.approx((steps * likely).sum() / likely.sum(), rel=1e-3, abs=1e-15)
+        assert abs(found) < 1

@@ -494,13 +494,21 @@ def reading(sums: Submodel) -> Reading:
 def _mean_within(seen: float, deviation: float, bound: float) -> float:
     """Return the posterior mean of what is as likely anywhere within ± a bound: never at its ends,
     so that no label is thought impossible.
+
+    Under noise far wider than the bound it is bound·x/3 but for x²/15 of that, x = seen·bound/
+    deviation², of which differences of densities would leave nothing but their rounding. It is
+    computed of |seen|, as probabilities near 0 are told more exactly than those near 1.
     """
     if deviation == 0:
         return min(max(seen, -bound), bound)
-    near = min(max(seen, -bound - 5 * deviation), bound + 5 * deviation)
-    ends = (np.array([-bound, bound]) - near) / deviation
-    densities, below = np.exp(-(ends**2) / 2) / math.sqrt(2 * math.pi), ndtr(ends)
-    return float(near + deviation * (densities[0] - densities[1]) / (below[1] - below[0]))
+    near = min(abs(seen), bound + 5 * deviation)
+    if bound < 1e-3 * deviation:
+        found = bound * (near / deviation) * (bound / deviation) / 3
+    else:
+        ends = (np.array([-bound, bound]) - near) / deviation
+        densities, below = np.exp(-(ends**2) / 2) / math.sqrt(2 * math.pi), ndtr(ends)
+        found = near + deviation * (densities[0] - densities[1]) / (below[1] - below[0])
+    return math.copysign(float(found), seen)
 
 
 def shrink(sums: Submodel) -> Shrunk:
