@@ -211,6 +211,13 @@ def test_a_plan_that_states_what_cannot_be_is_refused_when_it_is_read(part, name
         Plan.from_dict(document | {part: document[part] | {name: value}})
 
 
+def test_a_plan_with_the_noise_of_another_mechanism_is_refused_in_words() -> None:
+    document = plan().to_dict()
+    document["calibration"] |= {"mechanism": "input"}
+    with pytest.raises(NotCertifiedError, match="mechanism='moment', which waves have"):
+        Plan.from_dict(document)
+
+
 WHITE = Whitening([0.0] * 5, np.eye(5), [0.0] * 5)
 CHART = ResidualMap(WHITE, 1, 1, 1)
 

@@ -232,6 +232,8 @@ class TestFromDict:
             ({"name": "a", "kind": "binary", "lower": 0}, " ('a'): Unknown key 'lower'"),
             ({"name": "a", "kind": "binary", "unit": "years"}, " ('a'): Expected no unit for 'a'"),
             ({"name": "a", "kind": "binary", "labels": "x"}, " ('a'): Expected labels="),
+            ({"name": "a", "kind": "binary", "labels": ["yes"]}, " ('a'): Expected labels=["),
+            ({"name": "a", "kind": "binary", "labels": [5]}, " ('a'): Expected labels=[5]"),
             ({"name": "a", "kind": "categorical"}, " ('a'): Expected the key 'levels'"),
             ({"name": "a"}, ": Expected the key 'kind' besides 'name'"),
             ({"kind": "binary"}, ": Expected the key 'name' besides 'kind'"),

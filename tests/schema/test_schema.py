@@ -266,6 +266,9 @@ class TestDictAndFile:
             ("# people", "epsilon = 1", "Unknown key 'epsilon'; the keys here are"),
             ("# people", 'outside = "keep"', "outside='keep' to be one of 'clip', 'ref"),
             ("# people", "intercept = 1", "intercept=1 to be True or False"),
+            ("# people", "targets = 5", "Expected targets=5 to be a list of columns"),
+            ("# people", 'targets = [["age"]]', "Expected targets=[['age']] to be a list of col"),
+            ("# people", "predictors = 5", "Expected predictors=5 to be a list of columns"),
             (
                 "lower = 0\nupper = 100\n",
                 "lower = 0\n",

@@ -374,6 +374,8 @@ class Plan(Fingerprinted):
 
     @classmethod
     def _read(cls, document: PlanDocument) -> Self:
+        if document.calibration.get("mechanism", "moment") != "moment":
+            raise NotCertifiedError("Expected the noise of mechanism='moment', which waves have.")
         schema = Schema.from_dict(document.schema)
         terms = Terms(**{name: getattr(document, name) for name in (*_TERMS, *LATER_TERMS)})
         plan = cls(

@@ -212,7 +212,9 @@ class Wording(_Texts):
             assign(self, only_if=OnlyIf.of(self.only_if))
         labels: Any = self.labels
         pairs: Any = labels.items() if isinstance(labels, Mapping) else labels
-        if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        if not isinstance(pairs, Iterable) or any(
+            not isinstance(one, tuple | list) or len(one) != 2 for one in pairs
+        ):
             raise InvalidValueError(
                 f"Expected labels={labels!r} to be a table from answers to texts."
             )

@@ -156,6 +156,10 @@ class Schema:
             )
         if not isinstance(self.intercept, bool):
             raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
+        for part in ("targets", "predictors"):
+            names: Any = getattr(self, part)
+            if not isinstance(names, Collection) or not all(isinstance(one, str) for one in names):
+                raise InvalidValueError(f"Expected {part}={names!r} to be a list of columns.")
         all_names = [one.name for one in self.questions]
         unsaid = {one.name for one in self.questions if one.optional}
         several = {  # what cannot be predicted: neither one column, nor classes
