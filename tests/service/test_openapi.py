@@ -130,6 +130,19 @@ def test_every_route_is_described() -> None:
     assert described == served | {("/collections/{fingerprint}/submissions", "post")}
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Withdrawal", ("`unknown`", "`staying`")),
+        ("Status", ("`reason`", "`model`", "held")),
+        ("WaveStatus", ("dropped",)),
+    ],
+)
+def test_what_a_name_does_not_tell_is_described(name, words) -> None:
+    told = DOCUMENT["components"]["schemas"][name]["description"]
+    assert all(word in told for word in words)
+
+
 def test_terms_that_a_service_refuses_are_not_listed() -> None:
     for name in ("Proposal", "Wish"):
         listed = DOCUMENT["components"]["schemas"][name]["properties"]

@@ -74,16 +74,16 @@ class Acknowledgement(msgspec.Struct, omit_defaults=True):
 
 
 class Withdrawal(msgspec.Struct, omit_defaults=True):
-    """So many submissions are withdrawn, so many of them just now.
+    """So many submissions are withdrawn, so many of them just now; identifiers that are `unknown`
+    were never here, and those that are `staying` were not reached before the collection closed.
 
     The signature is for those that are withdrawn, in the order in which they were asked for.
     """
 
     withdrawn: int
     new: int
-    unknown: list[str] = msgspec.field(default_factory=list)  # identifiers that were never here
+    unknown: list[str] = msgspec.field(default_factory=list)
     signature: str | None = None
-    # Identifiers of those that stay, because the collection closed before they were reached.
     staying: list[str] = msgspec.field(default_factory=list)
 
 

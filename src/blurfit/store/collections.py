@@ -466,7 +466,10 @@ def open_wave(connection: Connection, course: Course, number: int, agreement: Ag
 
 @dataclass(frozen=True)
 class WaveStatus:
-    """One wave of a course. `fingerprint` is its agreement's, once it is open."""
+    """One wave of a course. `fingerprint` is its agreement's, once it is open.
+
+    A wave that was open when the course ended, below its quorum, is dropped: never released.
+    """
 
     number: int
     kind: StageKind
@@ -478,7 +481,12 @@ class WaveStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """What anyone may know of a course. `count` and `quorum` are those of its newest wave."""
+    """What anyone may know of a course. `count` and `quorum` are those of its newest wave.
+
+    By hand it is closed, then published; at quorum it may be held, by either of two databases, and
+    has ended. `reason` says why it ended early, or has no model; `model` is the fingerprint of the
+    wave that shows the model, once there is one.
+    """
 
     fingerprint: str
     state: State
@@ -490,8 +498,8 @@ class Status:
     awaits: str | None = None  # the other of two databases, if it has the next step
     sums: bool = False  # whether blurred sums are published, beside a model or without one
     waves: tuple[WaveStatus, ...] = ()
-    reason: str | None = None  # why it ended early, or has no model
-    model: str | None = None  # the fingerprint of the wave that shows it, once there is one
+    reason: str | None = None
+    model: str | None = None
 
 
 def status(connection: Connection, course: Course, fingerprint: str | None = None) -> Status:
