@@ -200,6 +200,21 @@ def test_only_a_whitening_that_is_too_wide_for_everybody_shrinks() -> None:
         assert ratio == pytest.approx(1 / wide, rel=0.5)
 
 
+def test_numbers_of_narrow_and_wide_people_keep_their_whitening() -> None:
+    """One in seven is four times as wide, which the cut hides, and noise hides who counts less."""
+    generator = np.random.default_rng(10)
+    scale = np.where(generator.random((20_000, 1)) < 1 / 7, 0.24, 0.06)
+    v = np.clip(scale * generator.laplace(size=(20_000, 8)), -1, 1)
+    y = np.where(generator.random(len(v)) < expit(v[:, 0]), 1.0, -1.0)
+    belief = belief_of(v, y, "number")
+    belief = replace(belief, spread=1.6 * belief.spread, seen=None)
+    chart = next_map(belief, "residual", 4096, 0.1)
+    sums = replace(quiet_sums(chart, v, y), deviation=0.2 * chart.constant**2 * len(v))
+    after = learn_wave(belief, chart, sums)
+    ratio = np.trace(after.spread) / np.trace(belief.spread)
+    assert ratio == pytest.approx(1.0, rel=0.1)
+
+
 def test_a_radius_is_never_rounded_down() -> None:
     """One that reaches the public bounds still does, so that nobody is looked at as cut."""
     for number in np.geomspace(1e-3, 1e6, 999) * np.pi:

@@ -121,7 +121,9 @@ _SIGNAL = (
     0.4  # of the variance that a mean leaves, which slopes may explain: as public weights expect
 )
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
-_TOO_WIDE = 0.3  # of their expected length: white features that are shorter shrink the whitening
+# Of their expected length: white features that are shorter shrink the whitening. Numbers have less,
+# for a mixture of narrow and wide people is as short as bounds that are too wide.
+_TOO_WIDE: dict[Task, float] = {"number": 0.15, "label": 0.3, "count": 0.3, "hazard": 0.3}
 _LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are told: chosen
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
@@ -911,14 +913,14 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cu
     if math.isfinite(cut.law_noise):
         size = cut.lost + cut.energy
     else:
-        seen = float(np.trace(centred)) * weight / len(shift)
-        size = _size(seen, chart.radius, len(shift) / 2)
+        seen, wide = float(np.trace(centred)) * weight / len(shift), _TOO_WIDE[belief.task]
+        size = _size(seen, chart.radius, len(shift) / 2, wide)
         if belief.seen is not None:  # or a few people carry the length
             least, noise = belief.seen.energy(chart.whitening)
             size = max(size, least - 2 * noise)
         unsure = math.sqrt(read.noise.variance[0, 0]) / (chart.constant**2 * read.count)
         near = weight + unsure > _NEARLY_ALL  # and nobody is so far out as to count less
-        size = size if size < _TOO_WIDE and near else 1.0
+        size = size if size < wide and near else 1.0
     centred *= size * len(shift) / max(float(np.trace(centred)), 1e-12)
     spread = soft_floor(lower @ centred @ lower.T, 0.0)
     explained = float(step.theta @ step.gram @ step.theta) / weight  # of the last model's errors
@@ -932,14 +934,14 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cu
     )
 
 
-def _size(seen: float, radius: float, shape: float) -> float:
+def _size(seen: float, radius: float, shape: float, wide: float) -> float:
     """Return by how much the whitening's spread is too wide: 1, unless it is clearly so.
 
     `seen` is E‖f'‖²/p of the cut features. Let t = ‖f‖²/p have a gamma law (of Gaussian features:
-    shape p/2) with E[min(t, r²)] = seen: if its mean is below 0.3, bounds were so wide that noise
-    hid the columns' spread, and it shrinks by that.
+    shape p/2) with E[min(t, r²)] = seen: if its mean is below `wide`, bounds were so wide that
+    noise hid the columns' spread, and it shrinks by that.
     """
-    if not 0 < seen < min(_TOO_WIDE, 0.99 * radius**2):  # no mean gives more than r², but noise may
+    if not 0 < seen < min(wide, 0.99 * radius**2):  # no mean gives more than r², but noise may
         return 1.0
 
     def kept(mean: float) -> float:
@@ -947,7 +949,7 @@ def _size(seen: float, radius: float, shape: float) -> float:
         return float(mean * gammainc(shape + 1, x) + radius**2 * gammaincc(shape, x))
 
     mean = root_of_increasing(lambda mean: kept(mean) - seen, seen, 1e-6)
-    return mean if mean < _TOO_WIDE else 1.0
+    return mean if mean < wide else 1.0
 
 
 def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:
