@@ -239,6 +239,10 @@ def test_the_table_of_the_docstring() -> None:
     assert kinds("label", 50) == kinds("count", 50) == ("joint", "residual", "newton")
     four = ("joint", "residual", "newton", "newton")
     assert kinds("label", 200) == kinds("count", 200) == four
+    for columns, planned in ((5, four[:3]), (13, four)):  # nμ is 1,342 and 5,625
+        count = round(120 * columns**1.5 / 0.1)
+        for task in ("label", "count"):
+            assert choose_plan(task, coefficients=columns, count=count, mu=0.1).kinds == planned
     for task in ("label", "count"):
         for psi, held in ((5, four[:2]), (20, four[:3]), (60, four)):
             count = round(psi * 13**1.5 / 0.1)

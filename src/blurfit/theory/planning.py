@@ -103,8 +103,8 @@ derivation.
 | below 3 | one wave | one wave |
 | 3 to 8 | one wave | 0.3, then residuals |
 | 8 to 30 | 0.3, then residuals | 0.3, then residuals |
-| 30 to 100 | 0.2, residuals 0.3, Newton | as labels |
-| from 100 on | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
+| 30 to 150 | 0.2, residuals 0.3, Newton | as labels |
+| from 150 on, or 100 if nμ ≥ 5000 | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
 
 Numbers (`_waves_of_numbers`): one wave where the mean is all that can be learned, ψ < 1.5 or nμ <
 60. Below ψ = 6 two, of which the first learns the mean alone, ψ₁ < 1.5, and so where slopes are
@@ -169,7 +169,8 @@ ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach
 FEWEST = 10  # people who can be divided at all
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
 ENOUGH_FOR_CURVE = 1000.0  # if nμ is at least this
-ENOUGH_FOR_FOUR = 100.0  # ψ from which a second Newton wave is
+# ψ and nμ, of which one pair must be reached for a second Newton wave, as the first has a tenth
+ENOUGH_FOR_FOUR = ((150.0, 0.0), (100.0, 5000.0))
 # Columns up to which one wave is enough for labels and counts, below this ψ.
 FEW: dict[Task, int] = {"label": 3, "count": 3}
 ENOUGH_FOR_FEW = 1500.0
@@ -447,7 +448,8 @@ def choose_plan(
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
         plain = coefficients <= FEW[task] and psi < ENOUGH_FOR_FEW
-        best = (4 if psi >= ENOUGH_FOR_FOUR else 3) if curve else 2
+        four = any(psi >= least and reach >= most for least, most in ENOUGH_FOR_FOUR)
+        best = (4 if four else 3) if curve else 2
         waves = 1 if plain or not enough else best
     whole(waves=waves)
     if waves == 1:
