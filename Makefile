@@ -82,7 +82,7 @@ ROOMS := tests/theory tests/learning tests/model tests/agreement lab/tests/exper
 ON = OPENBLAS_CORETYPE=$(1) NPY_DISABLE_CPU_FEATURES="$(2)" $(BIN)/python -W ignore::ImportWarning \
     -m pytest --quiet --numprocesses auto $(ROOMS)
 
-kernels: $(DEVELOPMENT)  ## Run the tests of what is computed as on two other processors
+kernels: $(DEVELOPMENT) $(if $(filter true,$(CI)),programs)  ## Run the tests of what is computed as on two other processors
 	$(call ON,Haswell,$(NARROW))
 	$(call ON,Nehalem,$(NARROWER))
 
