@@ -42,8 +42,9 @@ moves all others to other places in their blocks, where a kernel may round them 
 a map sends of n people with k columns moves with that by n(k + 8)·2⁻⁵⁰ times how far the bounds
 reach in r√p: within half of the 2⁻¹² that Δ keeps back while their product is below 2³⁷. That is a
 condition of the promise to persons, and nothing checks it: with ten columns it is the case for a
-million people whose bounds reach 7,000 times r√p. But a gauge's bins have ends. So whoever is so near an end that rounding could decide is measured again, by their own
-rows alone: every person's bins depend on nobody else (`Rows._gauged`).
+million people whose bounds reach 7,000 times r√p. But a gauge's bins have ends. So whoever is so
+near an end that rounding could decide is measured again, by their own rows alone: every person's
+bins depend on nobody else (`Rows._gauged`).
 """
 
 import math
