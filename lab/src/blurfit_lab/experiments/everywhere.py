@@ -17,7 +17,8 @@ So the same experiment runs on any version, and two versions are compared by the
 | …Regressor, …Classifier | a rival of `blurfit_lab.rivals` by its name |
 
 *Numbers*: `loss` is the mean squared error on rows of the same population, `floor` that of these
-rows' own least squares, so that `excess` = (loss − floor)/variance is never negative for a line.
+rows' own least squares, so that `excess` = (loss − floor)/variance is never negative for a line;
+predictions are within the target's bounds, which the floor's are not, and may have less.
 *Labels and counts*: the loss is log loss, or half the Poisson deviance; the floor is that of the
 tested rows' own maximum likelihood, and the excess is loss − floor. Probabilities are cut to
 [10⁻⁴, 1 − 10⁻⁴] and rates to at least 10⁻², for one wave's lines reach beyond what they are of.
