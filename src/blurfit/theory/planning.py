@@ -199,7 +199,7 @@ MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds tak
 ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
 RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
 # ψ and nμ, of which one pair must be reached for slopes, where one holds all rows
-_SLOPES_OF_HELD = ((LEAST_INFORMATION, 48.0), (0.75, LEAST_REACH))
+_SLOPES_OF_HELD = ((LEAST_INFORMATION, 48.0), (1.0, LEAST_REACH))
 
 
 @dataclass(frozen=True)
@@ -481,7 +481,7 @@ def choose_shares(
     """Choose how whoever holds all rows spends μ: fractions are shares of μ², and sum to 1.
 
     `waves` counts all but gauges, each of which belongs to the wave after it. Labels and counts:
-    `_CURVE_SHARES`. Numbers: where no slope can be learned, nμ < 48 or ψ < 0.75, or nμ < 60 and ψ <
+    `_CURVE_SHARES`. Numbers: where no slope can be learned, nμ < 48 or ψ < 1, or nμ < 60 and ψ <
     1.5, three waves after the first that learn the mean alone, in bounds that fit it better and
     better. Else seven waves, in which the noise falls as the map improves, each after a gauge; of
     these the second finds the target's mean and spread, before any slope, where ψ <
