@@ -401,8 +401,9 @@ class PublicWeights:
             # a number that is the weight itself is read for little else: c/2 is enough
             light = None if terms.factors else terms.weighting
             kinds = [kind_of(one) for one in asked[:-1] if one.name != light]
-            task: Task | None = "number" if isinstance(asked[-1], Numeric) else None
-            task = "label" if isinstance(asked[-1], Binary) else task
+            task: Task | None = None
+            if alone and isinstance(asked[-1], Numeric | Binary):
+                task = "number" if isinstance(asked[-1], Numeric) else "label"
             if terms.public_rows is not None:
                 found = weights_beside_public_rows(kinds)
             else:
@@ -411,7 +412,7 @@ class PublicWeights:
                     terms.quorum,
                     mu_of(*promise),
                     neighbours=terms.neighbours,
-                    task=task if alone else None,
+                    task=task,
                     followed=followed,
                 )
             if isinstance(schema.target, TimeToEvent):

@@ -262,7 +262,7 @@ export function noiseInWords(agreement) {
   if (weights === null) return t("noise.later");
   const { target } = schema;
   if (agreement.groups || agreement.weighting || "horizon" in target) return t("noise.apart");
-  // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.numbers.moment_parts`
+  // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.mechanisms`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
   // with noise of the databases themselves: `blurfit.theory.moments`
   const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
