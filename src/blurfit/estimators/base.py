@@ -89,8 +89,8 @@ class FitGuarantee:
 
     @classmethod
     def of(cls, model: PublishedModel | PublishedMoments, releases: int = 1) -> "FitGuarantee":
-        """The promise of one fit: `model` is what it published, or one of several models, after so
-        many releases.
+        """Return the promise of one fit: `model` is what it published, or one of several models,
+        after so many releases.
         """
         promise = model.guarantee
         told = " ".join(promise.caveats or _sentences(model, releases))
@@ -99,7 +99,7 @@ class FitGuarantee:
 
 
 def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[str]:
-    """What is promised of a fit, and what is assumed."""
+    """Say what is promised of a fit, and what is assumed."""
     promise, by_moment = model.guarantee, model.agreement.shows_sums
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     numbers = f"(epsilon={at_most(promise.epsilon, 6)}, delta={at_most(promise.delta, 6)})"
@@ -212,7 +212,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
 
     def agreement_for(self, schema: Schema, rows: int) -> Agreement:
-        """The contract under which a fit to this many rows of this schema blurs them."""
+        """Return the contract under which a fit to this many rows of this schema blurs them."""
         raise NotImplementedError  # pragma: no cover
 
     def _learn(
@@ -229,18 +229,18 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     # ---- what a fitted estimator tells
 
     def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
-        """One table for people, as text, Markdown or HTML: coefficients in your units, errors, n,
-        R² and the promise, and how it was spent.
+        """Return one table for people, as text, Markdown or HTML: coefficients in your units,
+        errors, n, R² and the promise, and how it was spent.
         """
         found = self._one_model().summary(confidence, errors=errors)
         return replace(found, notes=(*found.notes, *self._spent_in_words()))
 
     def _spent_in_words(self) -> tuple[str, ...]:
-        """What was spent on what, where there was a choice, and what the other would give."""
+        """Say what was spent on what, where there was a choice, and what the other would give."""
         return ()
 
     def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
-        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
+        """Return what statsmodels gives: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
         return self._one_model().results(output, errors=errors)
 
     def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
@@ -250,7 +250,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     def estimates(
         self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
     ) -> list[Estimate]:
-        """Each coefficient: name, value, standard_error (and of it sampling_error and
+        """Return each coefficient: name, value, standard_error (and of it sampling_error and
         privacy_error), lower, upper, p_value. Of several classes, `output` names one.
 
         They are unbiased; predictions use `coef_`, which is shrunk by what noise leaves uncertain.
@@ -298,7 +298,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         caveats: Sequence[str] = (),
         people: People | None = None,
     ) -> list[PublishedModel]:
-        """Models of all signals, together within the promise.
+        """Return models of all signals, together within the promise.
 
         `caveats` are the reasons for which the promise does not hold, where there are any;
         `people` say whose row is whose, where each person may have several.
@@ -331,12 +331,12 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def _target_name(self, y: Any) -> Any:
-        """What the target is called, if anybody says."""
+        """Return what the target is called, if anybody says."""
         text = getattr(self, "formula", None)
         return getattr(y, "name", None) if text is None else target_of(text)
 
     def _people(self, X: Any, y: Any, groups: Any, rows: int) -> People | None:
-        """Whose row is whose; None, and perhaps a warning, where nothing is said."""
+        """Return whose row is whose; None, and perhaps a warning, where nothing is said."""
         if groups is not None:
             return People.of(groups, rows)
         warn_if_repeated(X, y)
@@ -345,7 +345,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     def _weighed(
         self, values: AnyArray, columns: tuple[Feature, ...], sample_weight: Any, groups: Any
     ) -> tuple[AnyArray, tuple[Feature, ...]]:
-        """The rows with their weights as one more column, where there are weights."""
+        """Return the rows with their weights as one more column, where there are weights."""
         if sample_weight is None:
             return values, columns
         bound = getattr(self, "sample_weight_bound", None)
@@ -377,7 +377,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             delattr(self, name)
 
     def _seeded(self) -> Any:
-        """None for noise from the operating system, else one generator for all draws of a fit."""
+        """Return None for noise from the operating system, else one generator for all draws of a
+        fit.
+        """
         return None if self.random_state is None else generator_for(self.random_state)
 
     def _linear(self, X: Any) -> FloatArray:
@@ -401,14 +403,14 @@ def blur_each(
     signal: Signal,
     people: People | None = None,
 ) -> Submissions:
-    """Every row, or every person's mean, as its own contributor would send it."""
+    """Return every row, or every person's mean, as its own contributor would send it."""
     table = {**records(values, columns), signal.target.name: signal.recorded}
     agreement.verify(allow_unproved=True)  # `guarantee_` says what rule="published" does not prove
     return blur(agreement, agreement.exact(table, None if people is None else people.codes))
 
 
 def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
-    """The sums with the noise of as many contributors as the quorum, drawn at once.
+    """Return the sums with the noise of as many contributors as the quorum, drawn at once.
 
     For people: exact discrete Gaussian noise on the agreement's grid, as each of them would have
     drawn it, for all together. Rounding the sums to the grid moves two neighbours apart by no more
@@ -449,7 +451,7 @@ def require_room(agreement: Agreement, rows: int) -> None:
 
 
 def _sum_step(agreement: Agreement) -> float:
-    """The grid on which the noise of Σp̃ is drawn (`input`)."""
+    """Return the grid on which the noise of Σp̃ is drawn (`input`)."""
     found, grid = agreement.calibration, agreement.grid
     assert isinstance(found, InputCalibration)
     d = agreement.schema.dimension
@@ -458,7 +460,7 @@ def _sum_step(agreement: Agreement) -> float:
 
 
 def exactly(sums: FloatArray, scale: npt.ArrayLike, step: float) -> FloatArray:
-    """Sums to the grid, and exact noise on it."""
+    """Return sums to the grid, and exact noise on it."""
     return noise.add(noise.to_grid(sums, step, toward_zero=False), scale, step)
 
 
@@ -475,7 +477,7 @@ _agree = lru_cache(maxsize=32, typed=True)(Agreement.propose)
 
 
 def free_name(given: object, taken: Sequence[str]) -> str:
-    """The given name, or else "target", with underscores until no feature has that name."""
+    """Return the given name, or else "target", with underscores until no feature has that name."""
     name = given if isinstance(given, str) and given else "target"
     while name in taken:
         name += "_"

@@ -107,12 +107,12 @@ class Encoder:
         return np.array([2.0 if isinstance(one, Binary) else 2 / one.width for one in numbers])
 
     def slices(self, count: int) -> Iterator[slice]:
-        """The rows of each block."""
+        """Return the rows of each block."""
         return (slice(start, start + self.at_once) for start in range(0, count, self.at_once))
 
     def blocks(self, values: AnyArray) -> Iterator[tuple[slice, FloatArray, bool]]:
-        """Each block's rows and its columns v, which the next block overwrites; and whether no
-        value was outside.
+        """Yield each block's rows and its columns v, which the next block overwrites; and whether
+        no value was outside.
         """
         if self.by_columns:
             for rows in self.slices(len(values)):
@@ -147,7 +147,9 @@ class Encoder:
 def derived(
     values: AnyArray, columns: Sequence[Feature], features: Sequence[Feature]
 ) -> FloatArray:
-    """The columns v of all features: those of a table's columns, and what is derived from these."""
+    """Return the columns v of all features: those of a table's columns, and what is derived from
+    these.
+    """
     at = {column.name: place for place, column in enumerate(columns)}
     table = records(values, columns)
     parts = []
@@ -162,7 +164,7 @@ def derived(
 
 
 def encoded(values: AnyArray, column: Feature) -> FloatArray:
-    """A column of a table, as `read_rows` makes it, as columns v: of a categorical, levels."""
+    """Return a column of a table, as `read_rows` makes it, as columns v; levels one by one."""
     if isinstance(column, Categorical):
         return np.eye(len(column.columns))[values.astype(np.intp)]
     return np.asarray(column.scale(values)).reshape(len(values), -1)

@@ -76,13 +76,13 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of labels that are predicted right, as scikit-learn computes it."""
+        """Return the share of labels that are predicted right, as scikit-learn computes it."""
         self.predict(X)  # is refused in words of its own
         with without_answers():
             return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> AnyArray:
-        """The label of the largest score."""
+        """Return the label of the largest score."""
         scores = self.decision_function(X)
         places = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[places])
@@ -108,7 +108,7 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
     def _public_classes(self) -> Any:
-        """The classes that the user or the schema states; None if neither does."""
+        """Return the classes that the user or the schema states; None if neither does."""
         if not isinstance(self.bounds, Schema):
             return self.classes
         target = self.bounds.target
@@ -126,7 +126,7 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         return free_name(self._target_name(y), taken)
 
     def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
-        """What is learned where there are more than two classes."""
+        """Return what is learned where there are more than two classes."""
         raise NotImplementedError  # pragma: no cover
 
     def __sklearn_tags__(self) -> Any:
@@ -136,12 +136,12 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
 
 
 def label_of(name: str, wanted: Any) -> Binary:
-    """Yes or no: the target's own name for True and 1, else "name=class"."""
+    """Return a yes or no: the target's own name for True and 1, else "name=class"."""
     return Binary(name if wanted in (True, 1) else f"{name}={wanted}")
 
 
 def public_classes(labels: Any) -> AnyArray:
-    """Different labels in order, at least two of them; messages tell none: they may be of y."""
+    """Return different labels in order, at least two; messages tell none: they may be of y."""
     try:
         classes = np.unique(np.asarray(labels))
     except (TypeError, ValueError):
@@ -157,7 +157,7 @@ def public_classes(labels: Any) -> AnyArray:
 
 
 def codes_of(labels: AnyArray, classes: AnyArray) -> AnyArray:
-    """The place of each label among the classes; the message about another does not tell it.
+    """Return the place of each label among the classes; the message about another does not tell it.
 
     >>> codes_of(np.array(["b", "a", "b"]), np.array(["a", "b", "c"])).tolist()
     [1, 0, 1]

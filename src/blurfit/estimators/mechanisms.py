@@ -117,7 +117,7 @@ class InputPerturbation(PerturbationEstimator):
     split: float | None = None
 
     def agreement_for(self, schema: Schema, rows: int, models: int = 1) -> Agreement:
-        """The contract under which a fit to this many rows of this schema blurs them.
+        """Return the contract under which a fit to this many rows of this schema blurs them.
 
         `models` is how many share the promise: one, or one for each of several classes.
         """
@@ -193,14 +193,14 @@ class InputPerturbation(PerturbationEstimator):
 def sum_of_each(
     agreement: Agreement, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
 ) -> Totals:
-    """The sums of rows that are blurred one by one."""
+    """Return the sums of rows that are blurred one by one."""
     sent = blur_each(agreement, values, columns, signal).numbers
     d = agreement.schema.dimension
     return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
 
 
 def clean_input_totals(agreement: Agreement, sums: JointTotals, count: int, target: int) -> Totals:
-    """A and c of one target before any noise: the schema's x is s·(v, 1), s = 1/√m.
+    """Return A and c of one target before any noise: the schema's x is s·(v, 1), s = 1/√m.
 
     q = R_q·x and p = κy·x with what the loss says: ∑qqᵀ = R_q²·Σxxᵀ, Σp = R_p·Σyx.
     """
@@ -217,7 +217,8 @@ def clean_input_totals(agreement: Agreement, sums: JointTotals, count: int, targ
 def stages_for(
     schema: Schema, rows: int, waves: Any, *, counts: bool, mu: float, differences: bool = False
 ) -> Stages | None:
-    """The waves of a fit to this many rows, from public facts alone; None where there is only one.
+    """Return the waves of a fit to this many rows, from public facts alone; None where there is
+    only one.
 
     Args:
         schema: what a row is. More than two classes are learned in one wave.
@@ -270,8 +271,8 @@ class MomentPerturbation(PerturbationEstimator):
     sample_weight_bound: float | None = None
 
     def agreement_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> Agreement:
-        """The contract under which a fit in one wave to this many rows blurs them; to so many
-        people, where each may have several.
+        """Return the contract under which a fit in one wave to this many rows blurs them; to so
+        many people, where each may have several.
         """
         weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
         if _is_weighted(schema):
@@ -279,7 +280,7 @@ class MomentPerturbation(PerturbationEstimator):
         return agree(schema, quorum=rows, diaries=diaries, **self._promise(), **weights)
 
     def waves_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> HeldWaves | None:
-        """The waves of a fit to this many rows of this schema, or people; None for only one."""
+        """Return the waves of a fit to this many rows of this schema, or people; None for one."""
         if self.public_X is not None:
             refuse_waves(self.waves, "public_X")
             return None
@@ -338,7 +339,7 @@ class MomentPerturbation(PerturbationEstimator):
         return {"constant": constant, "weights": weights}
 
     def _family(self) -> Family | None:
-        """What the public rows are read for."""
+        """Return what the public rows are read for."""
         return None
 
     def _learn(
@@ -389,7 +390,7 @@ class MomentPerturbation(PerturbationEstimator):
         people: People | None,
         random: Any,
     ) -> tuple[Course, tuple[PublishedMoments, ...]]:
-        """All that leaves, blurred: waves, and releases beside. It has been spent for."""
+        """Return all that leaves, blurred: waves, and releases beside. It has been spent for."""
         (values, columns), schema = table, course.agreed.schema
         rows = Rows(values, signal.encoded, columns, people, features=schema.features)
         if _is_weighted(schema):
@@ -423,8 +424,8 @@ class MomentPerturbation(PerturbationEstimator):
         self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
 
     def _schema(self, columns: tuple[Feature, ...], target: Question) -> Schema:
-        """What a row is, with what the formula or the schema derives; and what may be predicted
-        from the release: as the schema says, if there is one, else all.
+        """Return what a row is, with what the formula or the schema derives; and what may be
+        predicted from the release: as the schema says, if there is one, else all.
         """
         features: Sequence[Feature] = columns
         rest: dict[str, Any] = {}
@@ -456,12 +457,14 @@ class MomentPerturbation(PerturbationEstimator):
 
 
 def _counted(values: AnyArray, people: People | None) -> tuple[int, bool]:
-    """How many the promise is to, and whether they may have several rows each."""
+    """Return how many the promise is to, and whether they may have several rows each."""
     return (len(values), False) if people is None else (people.count, True)
 
 
 def clean_moment_totals(agreement: Agreement, rows: Rows) -> Totals:
-    """The sums of what the rows, or the people, would send, in one pass and before any noise."""
+    """Return the sums of what the rows, or the people, would send, in one pass and before any
+    noise.
+    """
     form, count = agreement.form, rows.count
     if isinstance(form, WaveForm):
         return Totals(count, rows.sums(form), agreement.fingerprint)
@@ -474,12 +477,12 @@ def clean_moment_totals(agreement: Agreement, rows: Rows) -> Totals:
 def released(
     agreement: Agreement, rows: Rows, random: Any, caveats: tuple[str, ...]
 ) -> PublishedMoments:
-    """The blurred sums of what the rows, or the people, would send."""
+    """Return the blurred sums of what the rows, or the people, would send."""
     require_room(agreement, agreement.quorum)  # before rows are looked at
     totals = blurred(agreement, clean_moment_totals(agreement, rows), random)
     return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
 
 def _is_weighted(schema: Schema) -> bool:
-    """Whether rows have weights of their own."""
+    """Tell whether rows have weights of their own."""
     return any(one.name == SAMPLE_WEIGHT for one in schema.features)

@@ -183,7 +183,7 @@ class Rows:
         return rows
 
     def weights(self, part: slice) -> FloatArray | None:
-        """How much each row counts, if not 1."""
+        """Return how much each row counts, if not 1."""
         if self.scales is not None:
             return self.scales[part]
         return None if self.people is None else self.people.weights[part]
@@ -221,7 +221,7 @@ class Rows:
         return JointTotals(gram, total[back], cross[back], squares, sums)
 
     def sums(self, form: WaveForm) -> FloatArray:
-        """The sums of what the rows, or the people, of a later wave would send.
+        """Return the sums of what the rows, or the people, of a later wave would send.
 
         Where a map cuts a person's rows together, a first pass finds how long they are.
         """
@@ -310,7 +310,7 @@ class Rows:
         return np.asarray(np.sum(counts, axis=0), dtype=np.float64)
 
     def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
-        """The root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
+        """Return the root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
         linear = Linear(form, self, folded)
 
         def squares_of(part: slice) -> FloatArray:
@@ -325,7 +325,7 @@ class Rows:
         return np.sqrt(people.means(each.T).T)
 
     def folded(self, chart: Announced) -> bool:
-        """Whether blocks are multiplied as they are, x ↦ v being folded into the map's matrix."""
+        """Tell whether blocks are multiplied as they are, x ↦ v being part of the map's matrix."""
         encoder = self.encoder
         if not (self.inside and encoder.folds and self.values.dtype == np.float64):
             return False
@@ -342,7 +342,7 @@ class Rows:
         return bool(16 * n * moved <= LEAST)
 
     def blocks(self, part: slice, *, folded: bool) -> Iterator[tuple[slice, FloatArray]]:
-        """Each block's rows, and its columns v, or the values as they are."""
+        """Yield each block's rows, and its columns v, or the values as they are."""
         values = self.values[part]
         if folded:
             yield from ((rows, values[rows]) for rows in self.encoder.slices(len(values)))
@@ -350,7 +350,8 @@ class Rows:
             yield from ((rows, v) for rows, v, _ in self.encoder.blocks(values))
 
     def lengths(self, form: WaveForm) -> "Lengths | None":
-        """How long the features of each row are, where single precision tells what is of use.
+        """Return how long the features of each row are, where single precision tells what is of
+        use.
 
         A gauge and the wave after it whiten alike: what was found is remembered.
         """
@@ -378,7 +379,7 @@ class Rows:
         return last
 
     def _knows_products(self, form: WaveForm, about: "Lengths | None") -> bool:
-        """Whether the products of all rows that are not cut follow from what is known."""
+        """Tell whether the products of all rows that are not cut follow from what is known."""
         chart = form.chart
         if not (isinstance(chart, ResidualMap) and "joint" in self.__dict__ and self.alike):
             return False
@@ -392,7 +393,7 @@ class Rows:
         return bool(np.mean(about.sizes > reach) <= MOST_FAR)
 
     def in_parts(self, function: Callable[[slice], Found]) -> Iterator[Found]:
-        """What a function finds of parts of the rows, on all cores; a few take no thread."""
+        """Return what a function finds of parts of the rows, on all cores; a few take no thread."""
         n, d = self.values.shape
         stride = BLOCKS_AT_ONCE * self.encoder.at_once
         parts = [slice(start, start + stride) for start in range(0, n, stride)]
@@ -413,12 +414,12 @@ def added(parts: Iterable[Sequence[FloatArray]]) -> list[FloatArray]:
 
 
 def every(people: People | None, stride: int) -> tuple[slice | AnyArray, People | None]:
-    """Every k-th row, or the rows of every k-th person; and whose they are."""
+    """Return every k-th row, or the rows of every k-th person; and whose they are."""
     return (slice(None, None, stride), None) if people is None else people.every(stride)
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # pragma: no cover

@@ -58,7 +58,7 @@ NO_TARGETS = object()  # None is no targets where some are needed, which scikit-
 def feature_columns(
     bounds: Any, names: Sequence[str], *, are_named: bool = True
 ) -> tuple[Feature, ...]:
-    """A column for each name, in the order of the names.
+    """Return a column for each name, in the order of the names.
 
     Args:
         bounds: (lower, upper), each one number or one for each column; or by name, {"age": (18,
@@ -93,14 +93,17 @@ def feature_columns(
 
 
 def asked_features(schema: Schema) -> tuple[Feature, ...]:
-    """What X has of a schema: all that is asked but the target, and the time until its event."""
+    """Return what X has of a schema: all that is asked but the target, and the time until its
+    event.
+    """
     target = schema.target
     apart = {target.name, target.time if isinstance(target, TimeToEvent) else target.name}
     return tuple(one for one in schema.asked if one.name not in apart)  # type: ignore[misc]
 
 
 def by_formula(estimator: Any, X: Any, y: Any = NO_TARGETS) -> tuple[Any, Any]:
-    """The columns of a DataFrame that have bounds, and the targets, which may be a column too.
+    """Return the columns of a DataFrame that have bounds, and the targets, which may be a column
+    too.
 
     Without a formula X and y are as they are.
     """
@@ -125,7 +128,8 @@ def by_formula(estimator: Any, X: Any, y: Any = NO_TARGETS) -> tuple[Any, Any]:
 
 
 def bounded_columns(parameter: str, bounds: Any, names: Sequence[str]) -> tuple[Numeric, ...]:
-    """A number for each name; `bounds` is (lower, upper), each one number or one for each column.
+    """Return a number for each name; `bounds` is (lower, upper), each one number or one for each
+    column.
 
     Values outside are moved to the nearer bound. `parameter` is what messages call the bounds. Of
     two columns, ([18, 90], [92, 180]) could also be meant as a pair for each: that is refused.
@@ -170,7 +174,7 @@ def _by_name(stated: Mapping[str, Any], names: Sequence[str], where: str) -> tup
 
 
 def _column(name: str, stated: Any) -> Feature:
-    """A pair of numbers, or levels as words."""
+    """Return a pair of numbers, or levels as words."""
     words = isinstance(stated, Sequence) and not isinstance(stated, str)
     if words and stated and all(isinstance(one, str) for one in stated):
         return Categorical(name, list(stated))
@@ -181,7 +185,7 @@ def _column(name: str, stated: Any) -> Feature:
 def _refuse_two_readings(
     parameter: str, lower: FloatArray, upper: FloatArray, names: Sequence[str]
 ) -> None:
-    """Two columns whose bounds make sense as (lower, upper) and as a pair for each column."""
+    """Refuse bounds of two columns that make sense as (lower, upper) and as a pair for each."""
     both_ways = len(names) == 2 and (lower < upper).all()
     if both_ways and lower[0] < lower[1] and upper[0] < upper[1]:
         first, second = lower.tolist(), upper.tolist()
@@ -223,7 +227,7 @@ _REMEDIES = "Reshape your data", "Feature names must be in the same order as the
 def read_rows(
     estimator: Any, X: Any, y: Any = NO_TARGETS, *, reset: bool, **checks: Any
 ) -> tuple[AnyArray, AnyArray | None, tuple[Feature, ...]]:
-    """Numbers (n, d), the targets as they are, and what the columns of X are.
+    """Return numbers (n, d), the targets as they are, and what the columns of X are.
 
     Args:
         estimator: whose `bounds` say what the columns are, and who remembers their names.
@@ -284,7 +288,7 @@ def without_answers() -> Iterator[None]:
 
 
 def columns_of(estimator: Any) -> tuple[Feature, ...]:
-    """What the columns of X are: under their own names, or as x0, x1 and so on."""
+    """Return what the columns of X are: under their own names, or as x0, x1 and so on."""
     unnamed = [f"x{place}" for place in range(estimator.n_features_in_)]
     names = getattr(estimator, "feature_names_in_", None)
     given = unnamed if names is None else [str(name) for name in names]
@@ -292,7 +296,7 @@ def columns_of(estimator: Any) -> tuple[Feature, ...]:
 
 
 def records(values: AnyArray, columns: Sequence[Feature]) -> dict[str, AnyArray]:
-    """A table of numbers as the schema's records: levels by their words."""
+    """Return a table of numbers as the schema's records: levels by their words."""
     found: dict[str, AnyArray] = {}
     for place, column in enumerate(columns):
         found[column.name] = values[:, place]
@@ -303,13 +307,13 @@ def records(values: AnyArray, columns: Sequence[Feature]) -> dict[str, AnyArray]
 
 
 def words(places: AnyArray, levels: Sequence[str | None]) -> AnyArray:
-    """The level at each place."""
+    """Return the level at each place."""
     return np.asarray(np.array(levels, dtype=object)[places], dtype=object)
 
 
 def design(values: AnyArray, columns: Sequence[Feature]) -> FloatArray:
-    """What coefficients in the user's units multiply: numbers as they are, 0 and 1 for each level
-    but the first. A number that was not said is at its middle, with a 1 beside it.
+    """Return what coefficients in the user's units multiply: numbers as they are, 0 and 1 for each
+    level but the first. A number that was not said is at its middle, with a 1 beside it.
     """
     if not any(isinstance(column, Categorical) or column.optional for column in columns):
         return np.asarray(values, dtype=np.float64)
@@ -328,7 +332,7 @@ def design(values: AnyArray, columns: Sequence[Feature]) -> FloatArray:
 
 
 def refuse_unless_binary(values: AnyArray, columns: Sequence[Feature]) -> None:
-    """Binary columns have 0 and 1 alone; their bounds cut nothing."""
+    """Refuse binary columns with anything but 0 and 1; their bounds cut nothing."""
     for place, column in enumerate(columns):
         if not isinstance(column, Binary):
             continue
@@ -343,7 +347,7 @@ def refuse_unless_binary(values: AnyArray, columns: Sequence[Feature]) -> None:
 
 
 def refuse_outside(values: AnyArray, column: Question) -> None:
-    """Values may lie outside bounds unless the column says outside="refuse"."""
+    """Refuse values outside of bounds where the column says outside="refuse"."""
     if not isinstance(column, Numeric) or column.outside != "refuse":
         return
     with np.errstate(invalid="ignore"):  # NaN, where it need not be said, is not outside
@@ -356,7 +360,7 @@ def refuse_outside(values: AnyArray, column: Question) -> None:
 
 
 def refuse_unless_said(table: FloatArray, columns: Sequence[Feature]) -> None:
-    """Values may be missing in optional columns alone."""
+    """Refuse missing values but in optional columns."""
     for place, column in enumerate(columns):
         if not column.optional and np.isnan(table[:, place]).any():
             raise InvalidValueError(
@@ -367,7 +371,7 @@ def refuse_unless_said(table: FloatArray, columns: Sequence[Feature]) -> None:
 
 
 def _names_levels(bounds: Any) -> bool:
-    """Whether columns are to be read one by one: some have levels, or need not be said."""
+    """Tell whether columns are to be read one by one: some have levels, or need not be said."""
     if isinstance(bounds, Schema):
         return any(isinstance(one, Categorical) or one.optional for one in asked_features(bounds))
     if not isinstance(bounds, Mapping):
@@ -413,7 +417,7 @@ def _places(values: AnyArray, column: Categorical) -> AnyArray:
 
 
 def _no_numbers(X: Any, bounds: Any) -> str:
-    """Where there are no numbers: by name where it is public, else by place."""
+    """Say where there are no numbers: by name where it is public, else by place."""
     is_schema = isinstance(bounds, Schema)
     stated = [one.name for one in asked_features(bounds)] if is_schema else bounds
     public = set(stated) if isinstance(stated, Mapping | list) else set()

@@ -162,14 +162,14 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         return self
 
     def _next(self, course: Course) -> Agreement:
-        """The next wave's agreement, if the exits tell enough for its map."""
+        """Return the next wave's agreement, if the exits tell enough for its map."""
         try:
             return course.next_agreement()
         except InfeasibleError as error:
             raise _standing(error) from error
 
     def waves_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> HeldWaves | None:
-        """The waves of a fit to this many rows of this schema, or people; None for additive
+        """Return the waves of a fit to this many rows of this schema, or people; None for additive
         hazards.
         """
         one_of(("additive", "logistic"), model=self.model)
@@ -197,8 +197,8 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         return HeldWaves(in_all, stages, None if None in local else local)  # type: ignore[arg-type]
 
     def agreement_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> Agreement:
-        """The contract under which a fit to this many rows blurs them; to so many people, where
-        each may have several.
+        """Return the contract under which a fit to this many rows blurs them; to so many people,
+        where each may have several.
         """
         names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
         promise = {name: getattr(self, name) for name in names}
@@ -207,12 +207,12 @@ class MomentPerturbationSurvival(PerturbationEstimator):
     def estimates(
         self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
     ) -> list[Estimate]:
-        """Each coefficient of the hazard with its errors, of one kind."""
+        """Return each coefficient of the hazard with its errors, of one kind."""
         del output, errors
         return self._survival().estimates(confidence)
 
     def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
-        """Coefficients, the curve and the promise, as text, Markdown or HTML."""
+        """Return coefficients, the curve and the promise, as text, Markdown or HTML."""
         del errors
         return self._survival().summary(confidence)
 
@@ -278,7 +278,7 @@ class MomentPerturbationSurvival(PerturbationEstimator):
 
 
 def _standing(error: InfeasibleError) -> InfeasibleError:
-    """The same refusal, and what is left after it."""
+    """Return the same refusal, and what is left after it."""
     return InfeasibleError(
         f"{error} The release has been made and stands as moments_; moments_.survival() has the "
         "curves and tests that it can tell."

@@ -37,7 +37,7 @@ MOST_COLUMNS = 64  # which a thread takes; rows of more are left to BLAS and its
 
 
 def squares_beside(chart: Announced, rows: "Rows") -> bool:
-    """Whether squares are added in the same pass: all rows send them, each for itself."""
+    """Tell whether squares are added in the same pass: all rows send them, each for itself."""
     all_rows = getattr(chart, "stride", 1) == 1 and rows.people is None
     return chart.robust and all_rows and (isinstance(chart, NewtonMap) or rows.alike)
 
@@ -55,7 +55,7 @@ def add_products(total: FloatArray, x: FloatArray) -> FloatArray:
 
 
 def symmetric(total: FloatArray) -> FloatArray:
-    """The whole of a sum of products."""
+    """Return the whole of a sum of products."""
     if len(total) <= MOST_COLUMNS:
         return (total + total.T) / 2
     return np.asarray(np.triu(total) + np.triu(total, 1).T)
@@ -68,13 +68,13 @@ def farthest(chart: Announced, largest: float = 1.0) -> float:
 
 
 def far(chart: Announced, largest: float = 1.0) -> float:
-    """How far that is in r√p."""
+    """Return how far that is in r√p."""
     radius = getattr(chart, "radius", 0.0) * math.sqrt(chart.whitening.dimension)
     return farthest(chart, largest) / radius if radius else math.inf
 
 
 def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
-    """Whether every record has the weight 1, by public facts alone."""
+    """Tell whether every record has the weight 1, by public facts alone."""
     return far(chart, largest) <= 1 + 2.0**-30
 
 
@@ -113,7 +113,7 @@ class Linear:
         np.dot(block, self.matrix[p], out=out[p])
 
     def scores(self, block: FloatArray) -> FloatArray:
-        """The score alone of a block's rows."""
+        """Return the score alone of a block's rows."""
         return np.asarray(np.dot(block, self.matrix[-1]) + self.shift[-1])
 
 
@@ -145,7 +145,7 @@ class Screen:
         self.whole = np.array_equal(self.kept, np.arange(len(encoder.order)))
 
     def __call__(self, block: FloatArray) -> FloatArray:
-        """The lengths, each within `error` of what it is."""
+        """Return the lengths, each within `error` of what it is."""
         rows = self.rows[: len(block)]
         rows[:, 0], rows[:, 1:] = 1.0, block if self.whole else block[:, self.kept]
         f = strmm(1.0, self.matrix, rows.T, lower=1, overwrite_b=1).T[:, 1:]
@@ -219,8 +219,8 @@ class Whitened:
     def _places(
         self, chart: GaugeMap, block: FloatArray, target: FloatArray, about: FloatArray | None
     ) -> tuple[IntArray, ...]:
-        """The bins of a block's rows; those at the end of one are measured, each by itself, so that
-        no row's bin depends on another row.
+        """Return the bins of a block's rows; those at the end of one are measured, each by itself,
+        so that no row's bin depends on another row.
         """
         root = math.sqrt(self.linear.p)
         if about is None:
@@ -295,7 +295,7 @@ class Whitened:
         add_products(total, x)
 
     def totals(self) -> list[FloatArray]:
-        """What this thread has found."""
+        """Return what this thread has found."""
         return [self.gram, self.squares, self.slopes, self.counts]
 
     def found(
@@ -311,7 +311,7 @@ class Whitened:
         return self.form.take(self.ordered(gram), squares=squared)
 
     def ordered(self, gram: FloatArray) -> FloatArray:
-        """A residual map's sums as they are sent: the constant comes first, the error last."""
+        """Return a residual map's sums as they are sent: the constant first, the error last."""
         p = self.linear.p
         order = [p + 1, *range(p), p]
         return gram[np.ix_(order, order)]
@@ -331,7 +331,7 @@ class _Products:
         self.count += np.dot(weight, weight)
 
     def totals(self) -> list[FloatArray]:
-        """What this thread has found."""
+        """Return what this thread has found."""
         return [self.gram, self.total, self.count]
 
 
@@ -384,7 +384,7 @@ class Residuals:
         return found
 
     def totals(self) -> list[FloatArray]:
-        """What this thread has found."""
+        """Return what this thread has found."""
         if self.far:
             block, target = (np.concatenate(parts) for parts in zip(*self.far, strict=True))
             for rows in self.rows.encoder.slices(len(block)):
