@@ -26,7 +26,8 @@ from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import power_of_two_below
+from blurfit.agreement.numbers import DISCRETE_SHARE, power_of_two_below
+from blurfit.agreement.plan import HeldWaves
 from blurfit.agreement.terms import Mechanism
 from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
 from blurfit.contributor.blur import blur
@@ -55,6 +56,7 @@ from blurfit.simulation.sampler import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.guarantees import Neighbours, at_most
 from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moments import MomentCalibration
 
 # Why a fit is not private: said in a warning, in the guarantee and in the model.
 SEEDED = (
@@ -367,6 +369,23 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             )
         column = Numeric(SAMPLE_WEIGHT, 0, float(bound))
         return np.column_stack([values, weights]), (*columns, column)
+
+    def _promise(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
+        return {name: getattr(self, name) for name in names}
+
+    def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
+        """Spend μ, once for all waves, which share it (`blurfit.agreement.plan`)."""
+        found = agreement.calibration
+        assert isinstance(found, MomentCalibration)
+        if not self.per_record:
+            require_room(agreement, rows)
+        mu, releases = (found.mu, 1) if waves is None else (waves.mu, waves.releases)
+        # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
+        # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
+        kept_back = releases * DISCRETE_SHARE / 2 * self.delta
+        what = f"{type(self).__name__} of {rows:,} {'people' if agreement.diaries else 'rows'}"
+        self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
 
     def _pay(self, what: str, neighbours: Neighbours, **cost: float) -> None:
         """Spend, and forget what an earlier fit found: should this one fail from now on, an earlier

@@ -27,7 +27,6 @@ from typing import Any, Literal
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import HeldWaves
 from blurfit.agreement.waves import kept_columns, task_of
 from blurfit.data import AnyArray
@@ -319,10 +318,6 @@ class MomentPerturbation(PerturbationEstimator):
             "spends it all on one release.",
         )
 
-    def _promise(self) -> dict[str, Any]:
-        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
-        return {name: getattr(self, name) for name in names}
-
     def _weights_for_public_rows(self, schema: Schema, rows: int) -> dict[str, Any]:
         """c, ω and the target's b = R, which make the noise on Σyx smallest.
 
@@ -409,19 +404,6 @@ class MomentPerturbation(PerturbationEstimator):
         for stride in waves.strides[1:] if isinstance(waves, HeldWaves) else ():
             course = course.then(release(course.next_agreement(), stride))
         return course, ()
-
-    def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
-        """μ, once for all waves, which share it (`blurfit.agreement.plan`)."""
-        found = agreement.calibration
-        assert isinstance(found, MomentCalibration)
-        if not self.per_record:
-            require_room(agreement, rows)
-        mu, releases = (found.mu, 1) if waves is None else (waves.mu, waves.releases)
-        # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
-        # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
-        kept_back = releases * DISCRETE_SHARE / 2 * self.delta
-        what = f"{type(self).__name__} of {rows:,} {'people' if agreement.diaries else 'rows'}"
-        self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
 
     def _schema(self, columns: tuple[Feature, ...], target: Question) -> Schema:
         """Return what a row is, with what the formula or the schema derives; and what may be

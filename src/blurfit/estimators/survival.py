@@ -9,7 +9,6 @@ blurred sums of exits (`blurfit.theory.events`), and additive hazards follow fro
 (`blurfit.agreement.plan`); the others are Newton steps of log-odds (`blurfit.theory.hazards`).
 """
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -17,14 +16,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import HeldWaves
 from blurfit.agreement.waves import kept_columns
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
-    NotPrivateWarning,
     one_of,
     positive,
     whole,
@@ -36,6 +33,7 @@ from blurfit.estimators.base import (
     agree,
     blurred,
     require_room,
+    warn_caller,
 )
 from blurfit.estimators.mechanisms import refuse_waves
 from blurfit.estimators.people import People
@@ -129,17 +127,11 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         waves = self.waves_for(schema, count, diaries=diaries)
         course = Course(waves or self.agreement_for(schema, count, diaries=diaries))
         agreement = course.next_agreement()
-        found = agreement.calibration
-        assert isinstance(found, MomentCalibration)
-        require_room(agreement, count)
-        what = f"{type(self).__name__} of {count:,} {'people' if diaries else 'rows'}"
-        mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
-        kept_back = releases * DISCRETE_SHARE / 2 * self.delta
-        self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
+        self._spend(agreement, count, waves)
         caveats = () if self.random_state is None else (SEEDED,)
         for caveat in caveats:
-            warnings.warn(caveat, NotPrivateWarning, stacklevel=2)
-        random = self._seeded()
+            warn_caller(caveat)
+        random, releases = self._seeded(), 1 if waves is None else waves.releases
         for _ in range(releases):
             if course.releases:
                 agreement = self._next(course)
@@ -200,9 +192,7 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         """Return the contract under which a fit to this many rows blurs them; to so many people,
         where each may have several.
         """
-        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
-        promise = {name: getattr(self, name) for name in names}
-        return agree(schema, quorum=rows, diaries=diaries, **promise)
+        return agree(schema, quorum=rows, diaries=diaries, **self._promise())
 
     def estimates(
         self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
