@@ -141,12 +141,11 @@ from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
 from blurfit.theory.certified import spectrum_floor
 from blurfit.theory.forms import TargetForm
-from blurfit.theory.gaussian import mu_of
+from blurfit.theory.gaussian import mu_of, shifted_energy_ceiling
 from blurfit.theory.guarantees import APPROXIMATIONS, BEYOND, Approximation, ceiling
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moments import MomentCalibration, Reach
-from blurfit.theory.numerics import shifted_energy_ceiling
 from blurfit.theory.planning import Task, public_weights, weights_beside_public_rows
 
 if TYPE_CHECKING:

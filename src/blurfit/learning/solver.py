@@ -43,7 +43,7 @@ from blurfit.errors import (
     positive,
 )
 from blurfit.learning.sums import conforming, symmetrised
-from blurfit.theory.numerics import brent
+from blurfit.theory.gaussian import brent
 
 EPSILON = float(np.finfo(np.float64).eps)
 

@@ -54,6 +54,13 @@ import numpy as np
 from scipy.special import expit
 
 from blurfit.errors import InfeasibleError, finite, inside_unit_interval, nonnegative, positive
+from blurfit.theory.gaussian import (
+    Point,
+    chi_square_ceiling,
+    chi_square_floor,
+    descend,
+    shifted_energy_ceiling,
+)
 from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_gradient_delta
 from blurfit.theory.guarantees import (
     LEAST_DELTA,
@@ -63,13 +70,6 @@ from blurfit.theory.guarantees import (
     require_below,
     rounded_down,
     rounded_up,
-)
-from blurfit.theory.numerics import (
-    Point,
-    chi_square_ceiling,
-    chi_square_floor,
-    descend,
-    shifted_energy_ceiling,
 )
 
 FORECAST_FAILURE = 0.1
