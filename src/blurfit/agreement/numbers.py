@@ -4,7 +4,7 @@ Both mechanisms send one vector. For `moment` it holds the products of all colum
 public weights (`blurfit.theory.forms`); for `input` q and then p, which the model's objective
 gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
 of them than the `NumberRun` that each belongs to. Each number is rounded to the safe side
-(`blurfit.theory.guarantees`) when it is proposed.
+(`blurfit.theory.moments`) when it is proposed.
 
 **The public grid on which noise is exact, and what the rounding to it costs.** Noise that is drawn
 in floating point can be recognised by its last bits. So whatever is sent is a multiple of a power
@@ -142,10 +142,16 @@ from blurfit.schema.table import listed
 from blurfit.theory.certified import spectrum_floor
 from blurfit.theory.forms import TargetForm
 from blurfit.theory.gaussian import mu_of, shifted_energy_ceiling
-from blurfit.theory.guarantees import APPROXIMATIONS, BEYOND, Approximation, ceiling
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moments import MomentCalibration, Reach
+from blurfit.theory.moments import (
+    APPROXIMATIONS,
+    BEYOND,
+    Approximation,
+    MomentCalibration,
+    Reach,
+    ceiling,
+)
 from blurfit.theory.planning import Task, public_weights, weights_beside_public_rows
 
 if TYPE_CHECKING:

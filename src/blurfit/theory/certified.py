@@ -62,7 +62,7 @@ from blurfit.theory.gaussian import (
     shifted_energy_ceiling,
 )
 from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_gradient_delta
-from blurfit.theory.guarantees import (
+from blurfit.theory.moments import (
     LEAST_DELTA,
     LEAST_PROBABILITY,
     Setting,
@@ -424,7 +424,7 @@ def _candidate(
     all of it again.
 
     With `sharp` every number is rounded to the safe side as it is made, and those after it follow
-    from what is stated: shares of δ down, σ_u, Δ_in and σ_b up (`blurfit.theory.guarantees`).
+    from what is stated: shares of δ down, σ_u, Δ_in and σ_b up (`blurfit.theory.moments`).
 
     σ_u is raised where a local target asks for more. Where the noise then supplies more curvature
     than J needs, Δ_in is negative: taken away again up to what is certain (−a·(1 − λ̃/((e^J −

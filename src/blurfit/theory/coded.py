@@ -71,8 +71,7 @@ import numpy as np
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, whole
 from blurfit.theory.forms import Form, JointForm
-from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.moments import NUDGE, Reach, sensitivity
+from blurfit.theory.moments import NUDGE, Neighbours
 
 MOST_CLASSES = 256
 MOST_OVERLAP = 0.9
@@ -223,12 +222,14 @@ class CodedForm(Form):
         if {len(self.code.rows), len(self.labels), self.code.table.shape[1]} != {classes}:
             raise InvalidValueError(f"Expected a code of {classes} groups and as many blocks.")
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
-        c, radius = self.inner.constant, self.inner.radius
-        length = (c**2 + radius**2) * NUDGE
-        apart = max(sensitivity(c, radius), length) if not self.groups else math.sqrt(2) * length
-        return Reach(apart if neighbours == "replace" else length, apart)
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ by Lemma C for groups, and by Lemma H for weights alone."""
+        length = (self.inner.constant**2 + self.inner.radius**2) * NUDGE
+        if neighbours == "zero-out":
+            return length
+        return (
+            math.sqrt(2) * length if self.groups else max(self.inner.sensitivity("replace"), length)
+        )
 
     @property
     def counts(self) -> FloatArray:

@@ -58,9 +58,17 @@ import numpy as np
 
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of, positive, whole
-from blurfit.theory.forms import Form, IndexArray, JointForm, public_zeros
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit.theory.moments import NUDGE, Reach
+from blurfit.theory.forms import (
+    Form,
+    JointForm,
+    Places,
+    pair_counts,
+    pair_names,
+    places,
+    public_zeros,
+    symmetric,
+)
+from blurfit.theory.moments import NEIGHBOURS, NUDGE, Neighbours
 
 LEAST_BANDS, MOST_BANDS = 2, 48  # as in `blurfit.schema.columns`
 OF_TIME = 0.95  # α
@@ -80,16 +88,20 @@ def code_of(bands: int) -> FloatArray:
     whole(bands=bands)
     if not LEAST_BANDS <= bands <= MOST_BANDS:
         raise InvalidValueError(f"Expected bands={bands} from {LEAST_BANDS} to {MOST_BANDS}.")
-    knots, knot = np.arange(bands + 1) / bands, _KNOT / bands
-    event = 1 - _TIME - _BAND - knot  # v
+    knots, (t, v, u_v, h, u) = np.arange(bands + 1) / bands, _roots(bands)
     found = np.zeros((2 * bands + 5, 2 * bands + 1))
-    found[0, : bands + 1] = math.sqrt(_TIME) * knots
-    found[1, : bands + 1] = math.sqrt(_TIME) * (1 - knots)
-    found[2, bands + 1 :] = math.sqrt(event)
-    found[3, : bands + 1], found[3, bands + 1 :] = 1.0, -1.0
-    found[3] *= math.sqrt(event + _BAND)
-    found[4:] = np.diag(np.repeat(np.sqrt([knot, _BAND]), [bands + 1, bands]))
+    found[:2, : bands + 1] = t * knots, t * (1 - knots)
+    found[2, bands + 1 :] = v
+    found[3, : bands + 1], found[3, bands + 1 :] = u_v, -u_v
+    found[4:] = np.diag(np.repeat([h, u], [bands + 1, bands]))
     return fixed(found)
+
+
+def _roots(bands: int) -> tuple[float, ...]:
+    """√t, √v, √(v + u), √h and √u."""
+    knot = _KNOT / bands
+    event = 1 - _TIME - _BAND - knot  # v
+    return tuple(map(math.sqrt, (_TIME, event, event + _BAND, knot, _BAND)))
 
 
 def codes_of(time: FloatArray, event: FloatArray, bands: int) -> FloatArray:
@@ -98,18 +110,10 @@ def codes_of(time: FloatArray, event: FloatArray, bands: int) -> FloatArray:
     >>> np.allclose(codes_of(np.array(0.4), np.array(1.0), 8), code_of(8) @ exits(0.4, 1.0, 8))
     True
     """
-    knot = _KNOT / bands
-    event_ = 1 - _TIME - _BAND - knot
-    phi = exits(time, event, bands)
-    totals = [
-        math.sqrt(_TIME) * time,
-        math.sqrt(_TIME) * (1 - time),
-        math.sqrt(event_) * event,
-        math.sqrt(event_ + _BAND) * (1 - event),
-    ]
-    hats, happened = phi[..., : bands + 1], phi[..., bands + 1 :]
-    parts = [np.stack(totals, axis=-1), math.sqrt(knot) * hats, math.sqrt(_BAND) * happened]
-    return np.concatenate(parts, axis=-1)
+    t, v, u_v, h, u = _roots(bands)
+    hats, happened = np.split(exits(time, event, bands), [bands + 1], axis=-1)
+    totals = np.stack([t * time, t * (1 - time), v * event, u_v * (1 - event)], axis=-1)
+    return np.concatenate([totals, h * hats, u * happened], axis=-1)
 
 
 def exits(time: FloatArray, event: FloatArray, bands: int) -> FloatArray:
@@ -174,15 +178,14 @@ class EventForm(Form):
         if len(self.kept) != len(self.inner.columns):
             raise InvalidValueError("Expected a place for each column of the features.")
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ over pairs of extreme points, or over one beside nothing."""
         one_of(NEIGHBOURS, neighbours=neighbours)
-        replaced, blanked = self._reaches
-        return Reach(replaced if neighbours == "replace" else blanked, replaced)
+        return self._reaches[NEIGHBOURS.index(neighbours)]
 
     @cached_property
     def _reaches(self) -> tuple[float, float]:
-        """Δ of `replace` and of `zero-out`: see the module's docstring."""
+        """Δ of `replace` and of `zero-out`."""
         K, c, rho, w2 = self.bands, self.inner.constant, self.inner.radius, self.weight**2
         points = extreme_exits(K)
         codes = points @ code_of(K).T
@@ -200,17 +203,16 @@ class EventForm(Form):
         return math.sqrt(apart.max()) * NUDGE, math.sqrt(alone.max()) * NUDGE
 
     @cached_property
-    def _pairs(self) -> tuple[IndexArray, IndexArray]:
+    def _pairs(self) -> Places:
         """The places of the products of two columns that are sent."""
-        rows, columns = np.triu_indices(len(self.kept))
+        rows, columns = places(len(self.kept))
         known = public_zeros(self.inner.columns)[rows + 1, columns + 1]
         return fixed(rows[~known]), fixed(columns[~known])
 
     @cached_property
     def counts(self) -> FloatArray:
         """How often each number counts in the squared norm: twice off a diagonal."""
-        rows, columns = self._pairs
-        products = np.where(rows == columns, 1.0, 2.0)
+        products = pair_counts(self._pairs)
         coded = np.ones((2 * self.bands + 5) * (len(self.kept) + 1))
         return fixed(np.concatenate([products, products, coded]))
 
@@ -218,7 +220,7 @@ class EventForm(Form):
     def names(self) -> tuple[str, ...]:
         """What each number is about: products times time, times event, and codes of exits."""
         labels = [column.name for column in self.inner.columns]
-        pairs = [f"{labels[i]}·{labels[j]}" for i, j in zip(*self._pairs, strict=True)]
+        pairs = pair_names(labels, self._pairs)
         exits_ = [f"exit {place}" for place in range(2 * self.bands + 5)]
         return (
             *(f"{what}·{pair}" for what in ("time", "event") for pair in pairs),
@@ -227,8 +229,7 @@ class EventForm(Form):
 
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
-        weights = np.array([column.weight for column in self.inner.columns])
-        x = values[..., list(self.kept)] * weights
+        x = values[..., list(self.kept)] * self.inner.scale[1:]
         time = np.clip((np.nan_to_num(values[..., self.time], nan=-1.0) + 1) / 2, 0.0, 1.0)
         event = np.where(values[..., self.event] > 0, 1.0, 0.0)
         rows, columns = self._pairs
@@ -250,18 +251,17 @@ class EventForm(Form):
         Everybody has left by some time, so the first column's hats sum to the count; what the noise
         adds to that is taken away where it costs least.
         """
-        rows, columns = self._pairs
-        size, p = len(rows), len(self.kept)
-        grams = []
-        for start, weight in ((0, OF_TIME), (size, OF_EVENT)):
-            gram = np.zeros((p, p))
-            gram[rows, columns] = gram[columns, rows] = sums[start : start + size] / weight
-            grams.append(gram)
+        size, p = len(self._pairs[0]), len(self.kept)
+        by_time, by_event, coded = np.split(np.asarray(sums), [size, 2 * size])
         code = code_of(self.bands)
         spread = np.linalg.inv(code.T @ code)
-        coded = np.reshape(sums[2 * size :], (len(code), p + 1)) / self.weight
+        coded = coded.reshape(len(code), p + 1) / self.weight
         coded = coded / np.array([self.inner.constant, *np.ones(p)])
         exits_ = spread @ (code.T @ coded)
         hats = np.repeat([1.0, 0.0], [self.bands + 1, self.bands])
         exits_[:, 0] -= spread @ hats * (hats @ exits_[:, 0] - count) / (hats @ spread @ hats)
-        return grams[0], grams[1], exits_
+        grams = (
+            symmetric(self._pairs, by_time / OF_TIME, p),
+            symmetric(self._pairs, by_event / OF_EVENT, p),
+        )
+        return *grams, exits_

@@ -93,11 +93,11 @@ import numpy.typing as npt
 
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of, positive, whole
-from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
-from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensitivity
+from blurfit.theory.moments import NUDGE, Neighbours, Reach, sensitivity
 
 IndexArray = npt.NDArray[np.intp]
+Places = tuple[IndexArray, IndexArray]  # rows and columns of a matrix
 ColumnKind = Literal["numeric", "sign", "level", "hat"]
 KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 LEAST_BALANCE, LARGEST_BALANCE = 1.0, 1e6  # τ of a Newton map
@@ -110,13 +110,33 @@ def size(dimension: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def places(dimension: int) -> tuple[IndexArray, IndexArray]:
+def places(dimension: int) -> Places:
     """Return the row and the column of each number of a triangle, to index a matrix with."""
     rows, columns = np.triu_indices(dimension)
     return fixed(rows), fixed(columns)
 
 
-def pack(symmetric: npt.ArrayLike) -> FloatArray:
+def pair_counts(pairs: Places) -> FloatArray:
+    """Return how often each pair's product counts in the squared norm: twice off a diagonal."""
+    return np.where(pairs[0] == pairs[1], 1.0, 2.0)
+
+
+def pair_names(labels: Sequence[str], pairs: Places) -> tuple[str, ...]:
+    """Return what the product of each pair of labels is called."""
+    return tuple(f"{labels[i]}·{labels[j]}" for i, j in zip(*pairs, strict=True))
+
+
+def symmetric(pairs: Places, upper: npt.ArrayLike, size: int) -> FloatArray:
+    """Return the symmetric matrix, or the stack of them, with these numbers at these places and 0
+    elsewhere.
+    """
+    (rows, columns), numbers = pairs, np.asarray(upper)
+    found = np.zeros((*numbers.shape[:-1], size, size))
+    found[..., rows, columns] = found[..., columns, rows] = numbers
+    return found
+
+
+def pack(matrix: npt.ArrayLike) -> FloatArray:
     """Write a symmetric matrix as its upper triangle, row by row: M₁₁, M₁₂, …, M₁d, M₂₂, …, Mdd.
 
     A symmetric matrix says everything twice; a message says it once. A stack (…, d, d) becomes a
@@ -125,10 +145,10 @@ def pack(symmetric: npt.ArrayLike) -> FloatArray:
     >>> pack([[1.0, 2.0], [2.0, 3.0]])
     array([1., 2., 3.])
     """
-    M = np.asarray(symmetric, dtype=np.float64)
+    M = np.asarray(matrix, dtype=np.float64)
     if M.ndim < 2 or M.shape[-1] != M.shape[-2] or not np.array_equal(M, np.swapaxes(M, -1, -2)):
         raise InvalidValueError(
-            f"Expected symmetric.shape={M.shape} to be (…, d, d) and each matrix to equal its "
+            f"Expected matrix.shape={M.shape} to be (…, d, d) and each matrix to equal its "
             "transpose; (M + M.T) / 2 does."
         )
     rows, columns = places(M.shape[-1])
@@ -144,11 +164,7 @@ def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
             f"Expected packed.shape={triangle.shape} to end in {size(dimension)}, "
             f"which is d(d+1)/2 for dimension={dimension}."
         )
-    rows, columns = places(dimension)
-    M = np.empty((*triangle.shape[:-1], dimension, dimension))
-    M[..., rows, columns] = triangle
-    M[..., columns, rows] = triangle
-    return M
+    return symmetric(places(dimension), triangle, dimension)
 
 
 @dataclass(frozen=True)
@@ -201,8 +217,12 @@ class Form(ABC):
     """
 
     @abstractmethod
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ: how far one person moves the sums."""
+
     def reach(self, neighbours: Neighbours) -> Reach:
         """Return how far one person moves the sums, and how far apart two submissions can be."""
+        return Reach(self.sensitivity(neighbours), self.sensitivity("replace"))
 
     @property
     @abstractmethod
@@ -229,7 +249,7 @@ class Form(ABC):
     @property
     def bound(self) -> float:
         """The largest norm of the numbers of one record."""
-        return self.reach("zero-out").sums
+        return self.sensitivity("zero-out")
 
     @property
     def width(self) -> int:
@@ -289,10 +309,9 @@ class JointForm(Form):
             math.fsum(weight**2 for weight in (*alone, *(max(group) for group in groups)))
         )
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
-        c, radius = self.constant, self.radius
-        return Reach(sensitivity(c, radius, neighbours), submission_sensitivity(c, radius))
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ of Σzzᵀ (`blurfit.theory.moments`)."""
+        return sensitivity(self.constant, self.radius, neighbours)
 
     @property
     def size(self) -> int:
@@ -312,15 +331,12 @@ class JointForm(Form):
     @property
     def counts(self) -> FloatArray:
         """How often each number that is sent counts in the squared norm: twice off the diagonal."""
-        rows, columns = self._sent
-        return np.where(rows == columns, 1.0, 2.0)
+        return pair_counts(self._sent)
 
     @property
     def names(self) -> tuple[str, ...]:
         """What each number that is sent is the product of, 1 being the constant."""
-        labels = ("1", *(column.name for column in self.columns))
-        rows, columns = self._sent
-        return tuple(f"{labels[i]}·{labels[j]}" for i, j in zip(rows, columns, strict=True))
+        return pair_names(("1", *(column.name for column in self.columns)), self._sent)
 
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
@@ -333,9 +349,7 @@ class JointForm(Form):
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ from the sums of what was sent by `count` people, and what everybody knows."""
-        found = np.zeros((self.size, self.size))
-        rows, columns = self._sent
-        found[rows, columns] = found[columns, rows] = sums
+        found = symmetric(self._sent, sums, self.size)
         if not self.counted:
             return found
         found[0, 0] = self.constant**2 * count
@@ -351,7 +365,7 @@ class JointForm(Form):
         return found
 
     @cached_property
-    def _sent(self) -> tuple[IndexArray, IndexArray]:
+    def _sent(self) -> Places:
         rows, columns = np.triu_indices(self.size)
         signs = np.array([True, *(column.kind == "sign" for column in self.columns)])
         known = (rows == columns) & signs[rows] & self.counted
@@ -390,12 +404,22 @@ class TargetForm(JointForm):
         """The target's columns."""
         return self.columns[-self.outputs :]
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
-        full = super().reach(neighbours)  # of zzᵀ, of which this is a part
-        submission = min(self._replaced() * NUDGE, full.submission)
-        zeroed = min(self._zeroed() * NUDGE, full.sums)
-        return Reach(submission if neighbours == "replace" else zeroed, submission)
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ of the products with the target, and no more than that of all."""
+        b = max(column.weight for column in self.target)
+        inner = JointForm(self.constant, self.columns[: -self.outputs]).radius
+        length = math.hypot(self.constant, inner)  # R
+        first, levels = self.target[0], all(column.kind == "level" for column in self.target)
+        if neighbours == "zero-out":
+            square = 2 * (b * length) ** 2 + (0.0 if first.kind == "sign" else b**4)
+        elif self.outputs == 1:
+            free = first.kind == "sign" or b**2 <= _FREE * length**2
+            square = 8 * (b * length) ** 2 + (0.0 if free else 4 * b**4)
+        elif levels:
+            square = max(4 * (b * length) ** 2 + 2 * b**4, 8 * (b * inner) ** 2)
+        else:
+            square = 8 * (b * length) ** 2 + 2 * b**4
+        return min(math.sqrt(square) * NUDGE, super().sensitivity(neighbours))
 
     @property
     def joint(self) -> None:
@@ -410,40 +434,14 @@ class TargetForm(JointForm):
         """Σzzᵀ with the target's rows as they were sent, and for the rest `count` times E[(1, v)
         (1, v)ᵀ] of public rows, (p + 1, p + 1).
         """
-        found = np.zeros((self.size, self.size))
-        p = len(features)
-        scale = self.scale[:p]
-        found[:p, :p] = count * features * np.outer(scale, scale)
-        rows, columns = self._sent
-        found[rows, columns] = found[columns, rows] = sums
+        found, p = symmetric(self._sent, sums, self.size), len(features)
+        found[:p, :p] = count * features * np.outer(self.scale[:p], self.scale[:p])
         return found
 
-    def _replaced(self) -> float:
-        b, length, inner = self._lengths()
-        first = self.target[0]
-        if self.outputs == 1:
-            extra = 0.0 if first.kind == "sign" or b**2 <= _FREE * length**2 else 4 * b**4
-            return math.sqrt(8 * (b * length) ** 2 + extra)
-        if all(column.kind == "level" for column in self.target):
-            return math.sqrt(max(4 * (b * length) ** 2 + 2 * b**4, 8 * (b * inner) ** 2))
-        return math.sqrt(8 * (b * length) ** 2 + 2 * b**4)
-
-    def _zeroed(self) -> float:
-        b, length, _ = self._lengths()
-        known = self.target[0].kind == "sign"
-        return math.sqrt(2 * (b * length) ** 2 + (0.0 if known else b**4))
-
-    def _lengths(self) -> tuple[float, float, float]:
-        """b, R, and ρ of the features without the constant."""
-        b = max(column.weight for column in self.target)
-        inner = JointForm(self.constant, self.columns[: -self.outputs]).radius
-        return b, math.hypot(self.constant, inner), inner
-
     @cached_property
-    def _sent(self) -> tuple[IndexArray, IndexArray]:
+    def _sent(self) -> Places:
         rows, columns = super()._sent
-        first = self.size - self.outputs
-        kept = columns >= first
+        kept = columns >= self.size - self.outputs
         return fixed(rows[kept]), fixed(columns[kept])
 
 
@@ -490,16 +488,14 @@ class WaveForm(Form):
         """Whether a Newton step is collected, and not residuals."""
         return isinstance(self.chart, NewtonMap)
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
-        return Reach(self.chart.sensitivity(neighbours), self.chart.sensitivity("replace"))
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ of the map's numbers, whatever it was made of."""
+        return self.chart.sensitivity(neighbours)
 
     @cached_property
     def counts(self) -> FloatArray:
         """How often each number counts in the squared norm: 1, 2 beside the diagonal, 1/τ²."""
-        found, squares = (
-            np.where(rows == columns, 1.0, 2.0) for rows, columns in (self._upper, self._squared)
-        )
+        found, squares = pair_counts(self._upper), pair_counts(self._squared)
         balance = self.chart.loss.balance if isinstance(self.chart, NewtonMap) else 1.0
         slopes = np.full(self._rows if self.is_newton else 0, balance**-2)
         return fixed(np.concatenate([found, slopes, squares]))
@@ -509,13 +505,10 @@ class WaveForm(Form):
         """What each number is about: white features by the column that ends each of them."""
         features = [self.columns[place] for place in self.kept]
         labels = [*features, "1"] if self.is_newton else ["1", *features, "error"]
-        products, squares = (
-            [f"{labels[i]}·{labels[j]}" for i, j in zip(*places, strict=True)]
-            for places in (self._upper, self._squared)
-        )
         slopes = [f"slope·{label}" for label in labels] if self.is_newton else []
         what = "slope" if self.is_newton else "error"
-        return (*products, *slopes, *(f"{what}²·{one}" for one in squares))
+        squares = (f"{what}²·{one}" for one in pair_names(labels, self._squared))
+        return (*pair_names(labels, self._upper), *slopes, *squares)
 
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns (…, k).
@@ -576,7 +569,7 @@ class WaveForm(Form):
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""
         del count  # no entry is known beforehand
-        return _symmetric(self._upper, np.asarray(sums)[: len(self._upper[0])])
+        return symmetric(self._upper, np.asarray(sums)[: len(self._upper[0])], self._rows)
 
     def linear(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
         """Σp, where a Newton step is collected."""
@@ -588,7 +581,7 @@ class WaveForm(Form):
         if not len(self._squared[0]):
             return None
         upper = np.asarray(sums)[-len(self._squared[0]) :]
-        return _symmetric(self._squared, upper / self.chart.robust_weight)
+        return symmetric(self._squared, upper / self.chart.robust_weight, len(self.kept) + 1)
 
     def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the features and the target as the map reads them: counts as they were given."""
@@ -603,22 +596,14 @@ class WaveForm(Form):
         return len(self.kept) + (1 if self.is_newton else 2)
 
     @property
-    def _upper(self) -> tuple[IndexArray, IndexArray]:
+    def _upper(self) -> Places:
         """The places of the upper triangle, which is sent."""
         return places(self._rows)
 
     @property
-    def _squared(self) -> tuple[IndexArray, IndexArray]:
+    def _squared(self) -> Places:
         """Those of the squares: of all rows, but the error's own; none unless they are sent."""
         return places(len(self.kept) + 1 if self.chart.robust else 0)
-
-
-def _symmetric(places: tuple[IndexArray, IndexArray], upper: FloatArray) -> FloatArray:
-    rows, columns = places
-    size = rows[-1] + 1
-    found = np.zeros((size, size))
-    found[rows, columns] = found[columns, rows] = upper
-    return found
 
 
 class GaugeForm(WaveForm):

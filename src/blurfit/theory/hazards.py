@@ -92,7 +92,6 @@ from blurfit.data import BoolArray, FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.theory.events import LEAST_BANDS, MOST_BANDS
 from blurfit.theory.forms import WaveForm, places
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit.theory.maps import (
     LARGEST_RADIUS,
     LARGEST_SCORE,
@@ -105,7 +104,7 @@ from blurfit.theory.maps import (
     numbers,
     within,
 )
-from blurfit.theory.moments import NUDGE
+from blurfit.theory.moments import NEIGHBOURS, NUDGE, Neighbours
 
 BAND = math.sqrt(0.3)  # ω
 FEATURES = math.sqrt(0.7)  # b

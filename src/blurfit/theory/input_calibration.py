@@ -7,7 +7,7 @@ as whoever reads it will.
 **An `InputCalibration`** carries every number that its guarantee follows from, so whoever receives
 one need not trust the sender: `verify` finds the promise kept by the numbers as they are stated.
 Each of them is rounded to the safe side when it is made, and checked by inequality
-(`blurfit.theory.guarantees`): the theorem's quantities bound the exact ones
+(`blurfit.theory.moments`): the theorem's quantities bound the exact ones
 (`CurvatureLoss.verify`), and the noise on p, with what they leave of ε, spends no more than its
 share of δ.
 
@@ -36,10 +36,11 @@ from blurfit.errors import (
 from blurfit.theory import certified
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
-from blurfit.theory.guarantees import (
+from blurfit.theory.moments import (
     LEAST_DELTA,
     RULES,
     LocalGuarantee,
+    LocalTarget,
     ModelGuarantee,
     Neighbours,
     Rule,
@@ -54,7 +55,6 @@ from blurfit.theory.guarantees import (
     rounded_down,
     rounded_up,
 )
-from blurfit.theory.moments import LocalTarget
 
 
 @dataclass(frozen=True)

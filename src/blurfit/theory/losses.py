@@ -73,7 +73,7 @@ from scipy.special import expit
 from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, nonnegative, one_of, positive
 from blurfit.theory.gaussian import brent
-from blurfit.theory.guarantees import APPROXIMATIONS, Approximation
+from blurfit.theory.moments import APPROXIMATIONS, Approximation
 
 TOLERANCE = 1e-9  # by how much, relatively, rounding may carry an honest record beyond a bound
 _VANISHING = 1e-150  # a norm whose square underflows has no digits left to compare

@@ -191,8 +191,7 @@ from scipy.special import expit
 
 from blurfit.data import FloatArray, IntArray, fixed
 from blurfit.errors import InvalidValueError, finite, nonnegative, one_of, positive, whole
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit.theory.moments import NUDGE
+from blurfit.theory.moments import NEIGHBOURS, NUDGE, Neighbours
 
 FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ = 2/τ
 FREE_SQUARES = 4.5  # τ, up to which it is so with the squared slopes as well
