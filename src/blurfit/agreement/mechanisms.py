@@ -43,8 +43,8 @@ from blurfit.schema.derived import Curve
 from blurfit.schema.schema import Categorical, Schema, joint_form, values
 from blurfit.schema.table import listed
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
-from blurfit.theory.events import EventForm
 from blurfit.theory.forms import Form, JointForm, TargetForm
+from blurfit.theory.hazards import EventForm
 from blurfit.theory.input_calibration import InputCalibration, calibrate
 from blurfit.theory.moments import MomentCalibration, calibrate_moment, rounded_up
 

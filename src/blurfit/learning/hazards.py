@@ -1,4 +1,4 @@
-"""Additive hazards, curves and tests from the blurred sums of exits (`blurfit.theory.events`).
+"""Additive hazards, curves and tests from the blurred sums of exits (`blurfit.theory.hazards`).
 
 With Σφ ⊗ (1, x) = (B_j, D_k) by knots and bands, E_k = (1/K)Σ_{j>k} B_j is the time at risk in band
 k, in all and times x, and D_k the events. Write E_k0 and E_kx for the two parts, x̄_k = E_kx/E_k0.
@@ -49,7 +49,7 @@ from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, inside_unit_interval
 from blurfit.learning.denoise import soft_floor
 from blurfit.learning.inference import Inference
-from blurfit.theory.events import OF_TIME, EventForm, code_of
+from blurfit.theory.hazards import OF_TIME, EventForm, code_of
 
 DRAWS = 200
 LEAST_EVENTS = 20.0  # standard deviations of the noise on a count

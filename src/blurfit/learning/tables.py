@@ -11,9 +11,8 @@ seen with independent noise of known variance (`Noise`; the two equations of a l
 one there). N = Σ T_kl is public, or one more equation where it is not. `solved` gives the linear
 estimate of least variance under that constraint and the covariance that the noise leaves in it:
 with T = N/m + Qη, the columns of Q an orthonormal basis of the vectors that sum to 0, that is
-weighted least squares for η. Sums of a
-number by level, Y_k = Σ v_y over the people at level k, are the same problem without a constraint:
-Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
+weighted least squares for η. Sums of a number by level, Y_k = Σ v_y over the people at level k, are
+the same problem without a constraint: Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
 
 **What sampling adds.** Within one table people are multinomial: Cov T = N(diag π − ππᵀ). A mean
 ȳ_k = Y_k/N_k has the variance σ_k²/N_k, and σ_k² would need Σ v_y² by level, which is not in the

@@ -65,9 +65,8 @@ from blurfit.schema.columns import Numeric, Question, is_unsaid
 from blurfit.schema.formulas import Formula, Units, units
 from blurfit.schema.schema import Categorical, values
 from blurfit.schema.table import listed
-from blurfit.theory.events import EventForm
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import Announced, HazardMap
+from blurfit.theory.hazards import Announced, EventForm, HazardMap
 from blurfit.theory.maps import GaugeMap
 from blurfit.theory.planning import information, mean_alone, stride_of_squares
 

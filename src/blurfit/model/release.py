@@ -80,9 +80,8 @@ from blurfit.model.tables import Answers, Asked
 from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
-from blurfit.theory.events import EventForm
 from blurfit.theory.forms import JointForm, TargetForm
-from blurfit.theory.hazards import HazardForm
+from blurfit.theory.hazards import EventForm, HazardForm
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.moments import MomentCalibration

@@ -49,11 +49,10 @@ z (a factor for each level, or half of a number's column and a half), so Σw² =
 products, and so is f = Σw²/Σw. Sums divided by f are those of n people, with noise of s/f.
 
 **Which code.** X = (1 − κ)I + κ11ᵀ, with the overlap κ from 0 to 0.9. In units of s², the variance
-of the sum of all G groups is G/(1 + (G−1)κ), of one group
-(1 + (G−2)κ)/((1−κ)(1 + (G−1)κ)), of the difference of two 2/(1−κ). κ = 0 is best for groups and
-their differences; κ = ½ for everybody together, where there are four groups or more. Its
-symmetric root is a code of G numbers: a_g = αe_g + β1 with α = √(1−κ) and
-β = (√(1 + (G−1)κ) − α)/G ≥ 0.
+of the sum of all G groups is G/(1 + (G−1)κ), of one group (1 + (G−2)κ)/((1−κ)(1 + (G−1)κ)), of the
+difference of two 2/(1−κ). κ = 0 is best for groups and their differences; κ = ½ for everybody
+together, where there are four groups or more. Its symmetric root is a code of G numbers: a_g = αe_g
++ β1 with α = √(1−κ) and β = (√(1 + (G−1)κ) − α)/G ≥ 0.
 
 **Rounding.** A code is stated by κ, and its entries are at least 0, so products of its rows are as
 well, in floating point too. Entries are taken 2⁻⁴⁰ smaller where they are no whole numbers, so that

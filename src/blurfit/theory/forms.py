@@ -474,9 +474,7 @@ class WaveForm(Form):
                 f"Expected a map of {len(self.kept)} columns, as the schema has them without the "
                 f"target and the last level of each categorical, and got one of {dimension}."
             )
-        if not self.is_newton:
-            return
-        balance = self.chart.loss.balance  # type: ignore[union-attr]
+        balance = self.chart.loss.balance if isinstance(self.chart, NewtonMap) else 1.0
         if not LEAST_BALANCE <= balance <= LARGEST_BALANCE:
             raise InvalidValueError(
                 f"Expected balance={balance!r} between {LEAST_BALANCE:g} and {LARGEST_BALANCE:g}: "
@@ -485,8 +483,8 @@ class WaveForm(Form):
 
     @property
     def is_newton(self) -> bool:
-        """Whether a Newton step is collected, and not residuals."""
-        return isinstance(self.chart, NewtonMap)
+        """Whether a Newton step is collected, and neither residuals nor bins."""
+        return not isinstance(self.chart, ResidualMap | GaugeMap)
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         """Δ of the map's numbers, whatever it was made of."""

@@ -7,9 +7,8 @@ as whoever reads it will.
 **An `InputCalibration`** carries every number that its guarantee follows from, so whoever receives
 one need not trust the sender: `verify` finds the promise kept by the numbers as they are stated.
 Each of them is rounded to the safe side when it is made, and checked by inequality
-(`blurfit.theory.moments`): the theorem's quantities bound the exact ones
-(`CurvatureLoss.verify`), and the noise on p, with what they leave of ε, spends no more than its
-share of δ.
+(`blurfit.theory.moments`): the theorem's quantities bound the exact ones (`CurvatureLoss.verify`),
+and the noise on p, with what they leave of ε, spends no more than its share of δ.
 
 **As the paper prints it** (Algorithm 1, Corollaries 1 and 2, Theorem 1): `published_scales` and
 `published_claim` are the numbers that a reader of the paper computes. Theorem 1 does not hold as

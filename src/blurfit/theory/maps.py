@@ -149,15 +149,14 @@ left out or becomes (c, 0), which is closer.
 square of ‖f‖ over their rows, s = min(1, r√p/F) is one weight for all of them, G is the root mean
 square of s·g, and z_t = (c·s, a·s·f_t/(r√p), b·s·g_t·min(1, R/G)/R). The mean of z_tz_tᵀ is
 positive semidefinite and its trace is at most c² + a² + b² ≤ c² + 1, so two of them are at most
-√2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`).
-So Δ is as above, `zero-out` too, and for one row the two are the same map. What has to fit into the
-ball is a mean over rows, which varies less than each row: the ball can be smaller.
-Their squared error is B = ppᵀ, p the mean of g_t·x_t with z_t = (x_t, b·g_t), as the sampling of
-people asks. Let M be the mean of z_tz_tᵀ, γ that of g_t², and X that of x_tx_tᵀ: M is positive
-semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤ γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t,
-tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)² and tr BB' = tρ²: F is at most what it is above,
-with tr X and γ in place of ‖x‖² and g², and Δ is the same. A gauge counts a person in the bins of
-F/√p and of the root mean square of g.
+√2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`). So Δ is as above,
+`zero-out` too, and for one row the two are the same map. What has to fit into the ball is a mean
+over rows, which varies less than each row: the ball can be smaller. Their squared error is B = ppᵀ,
+p the mean of g_t·x_t with z_t = (x_t, b·g_t), as the sampling of people asks. Let M be the mean of
+z_tz_tᵀ, γ that of g_t², and X that of x_tx_tᵀ: M is positive semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤
+γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t, tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)²
+and tr BB' = tρ²: F is at most what it is above, with tr X and γ in place of ‖x‖² and g², and Δ is
+the same. A gauge counts a person in the bins of F/√p and of the root mean square of g.
 
 Newton's (M, p) are averaged over a person's rows, and B = ppᵀ is that of the averaged p, as the
 sampling of people asks. (M, p) of a person is in the hull of those of rows, by Lemma H of
