@@ -49,7 +49,7 @@ paid for:
       e = √d·g/(2κ)                      a continuous c, cut down to the grid
         + 2⁻⁵³·N·(r_p + η·r_q²)/κ        sums that are rounded once (`blurfit.learning.sums`):
                                          ‖c‖ ≤ N·r_p and ‖A‖_F ≤ N·r_q², r the screen's radii
-        + 2⁻⁴⁰·b                         the solver (`blurfit.learning.exact`), proved each time,
+        + 2⁻⁴⁰·b                         the solver (`blurfit.learning.solver`), proved each time,
 
   and (ε', δ') for the theorem's w become (ε' + 2√d·e/b, e^{√d·e/b}·δ') for what is published. With
   m = min(1, ε), g ≤ κb₀·2⁻¹²m/d makes the first part of 2√d·e/b at most 2⁻¹²m, and b ≥ b₀ ≈ 2⁻²⁰η

@@ -54,7 +54,7 @@ from blurfit.learning.hazards import EventSums
 from blurfit.learning.inference import Inference, Pull, estimates_apart, infer
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
 from blurfit.learning.shrinkage import Reading, linear_bayes, reading, shrink
-from blurfit.learning.solver import ElasticNet, minimise
+from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
@@ -159,8 +159,7 @@ def _weights(
         return shrink(sums).coefficients, _METHODS[reading(sums)]
     nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
     covariance, cross, mean, middle = _centred(sums)
-    penalty = ElasticNet(lasso, 0.0) if lasso else None
-    slopes = minimise(covariance, cross, ridge=ridge or 0.0, regulariser=penalty).weights
+    slopes = minimise(covariance, cross, ridge=ridge or 0.0, l1=lasso or 0.0).weights
     words = [f"{name} {value:g}" for name, value in (("ridge", ridge), ("lasso", lasso)) if value]
     method = " and ".join(words) or "least squares"
     return np.concatenate([[middle - slopes @ mean], slopes]), method
