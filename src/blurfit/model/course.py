@@ -49,8 +49,7 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.learning.denoise import denoise
-from blurfit.learning.hazard_waves import belief_of_exits, hazard_estimates, pooled
-from blurfit.learning.hazards import EventSums
+from blurfit.learning.hazards import EventSums, belief_of_exits, hazard_estimates, pooled
 from blurfit.learning.inference import Inference, Pull, estimates_apart, infer
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
 from blurfit.learning.shrinkage import Reading, linear_bayes, reading, shrink
