@@ -159,15 +159,14 @@ def curvature_loss(
     radius, d = setting.q_bound, setting.dimension
     energy, floor, spectrum, noise = radius**2, 0.0, 0.0, 0.0
     if sigma_u > 0:
-        require_more_records_than_dimensions(records, d, "quorum" if count is None else "count")
+        _require_more_records(records, d, "quorum" if count is None else "count")
         s = sigma_u / math.sqrt(setting.quorum)
         energy = shifted_energy_ceiling(shares.record, d, radius, s)
         floor = s**2 * chi_square_floor(shares.gram, records - d)
         noise = s * math.sqrt(chi_square_ceiling(shares.record, d))
         spectrum = spectrum_floor(s, d, records, shares.spectrum)
     convexity = _strong_convexity(floor, spectrum, ridge)
-    replacing = setting.neighbours == "replace"
-    cross = radius**2 + (4 if replacing else 2) * radius * noise
+    cross = radius**2 + (4 if setting.neighbours == "replace" else 2) * radius * noise
     return CurvatureLoss(
         record_energy=energy,
         gram_floor=floor,
@@ -183,9 +182,7 @@ def fixed_sensitivity(setting: Setting) -> float:
     return (2 if setting.neighbours == "replace" else 1) * setting.p_bound
 
 
-def require_more_records_than_dimensions(
-    records: int, dimension: int, name: str = "quorum"
-) -> None:
+def _require_more_records(records: int, dimension: int, name: str = "quorum") -> None:
     """n > d: with fewer records the noise leaves a direction without any curvature."""
     if records <= dimension:
         raise InfeasibleError(
@@ -203,12 +200,8 @@ def spectrum_floor(s: float, dimension: int, records: int, probability: float) -
     """
     if probability == 0 or records - 1 < dimension:
         return 0.0
-    bracket = (
-        math.sqrt(records - 1 - dimension)
-        - math.sqrt(dimension)
-        - math.sqrt(2 * math.log(1 / probability))
-    )
-    return (s * max(0.0, bracket)) ** 2
+    certain = math.sqrt(records - 1 - dimension) - math.sqrt(dimension)
+    return (s * max(0.0, certain - math.sqrt(2 * math.log(1 / probability)))) ** 2
 
 
 def _strong_convexity(floor: float, spectrum: float, ridge: float) -> float:
@@ -283,13 +276,12 @@ def choose(
 ) -> Choice:
     """Choose the noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission.
 
-    With split=None the choice minimises the certified excess risk.
-
-    A number for `split` fixes it, and the shares of δ at a hundredth for each event. `local_share`
-    is the share of a submission's μ² that the noise on q may spend; None minimises likewise.
+    With split=None the choice minimises the certified excess risk. A number fixes it, and the
+    shares of δ at a hundredth for each event. `local_share` is the share of a submission's μ² that
+    the noise on q may spend; None minimises likewise.
     """
     require_certifiable(delta)
-    require_more_records_than_dimensions(setting.quorum, setting.dimension)
+    _require_more_records(setting.quorum, setting.dimension)
 
     searching = [] if split is not None else [math.log(0.2 / 0.8), 0.0, 0.0]
     balancing = local_mu is not None and local_share is None
@@ -358,10 +350,8 @@ def kept_epsilon(
 ) -> float:
     """Return the ε that the theorem gives to these scales at these shares of δ."""
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
-    parts = standardised(setting, scales.sigma_b, loss, count)
-    return least_epsilon(
-        loss.determinant_loss, shares.gradient, *parts, setting.dimension, sharp=sharp
-    )
+    parts = *standardised(setting, scales.sigma_b, loss, count), setting.dimension
+    return least_epsilon(loss.determinant_loss, shares.gradient, *parts, sharp=sharp)
 
 
 def least_kept_delta(
@@ -379,12 +369,10 @@ def least_kept_delta(
 
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         tails = _tails(scales, 1.0, point)
-        loss = curvature_loss(
-            setting, scales.sigma_u, scales.ridge, DeltaShares(*tails, 0.0), count
-        )
-        parts = standardised(setting, scales.sigma_b, loss, count)
-        headroom = epsilon - loss.determinant_loss
-        spent = log_gradient_delta(headroom, *parts, setting.dimension, sharp=sharp)
+        given = DeltaShares(*tails, 0.0)
+        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, given, count)
+        parts = *standardised(setting, scales.sigma_b, loss, count), setting.dimension
+        spent = log_gradient_delta(epsilon - loss.determinant_loss, *parts, sharp=sharp)
         shares = DeltaShares(*tails, math.exp(spent))
         return shares.total, shares
 
@@ -420,8 +408,7 @@ def _candidate(
     debias: bool,
     sharp: bool,
 ) -> Choice:
-    """One calibration: J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, then
-    all of it again.
+    """J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, and all of it again.
 
     With `sharp` every number is rounded to the safe side as it is made, and those after it follow
     from what is stated: shares of δ down, σ_u, Δ_in and σ_b up (`blurfit.theory.moments`).
@@ -431,33 +418,25 @@ def _candidate(
     1)f))) with `debias`, else left (Δ_in = 0).
     """
     n, d = setting.quorum, setting.dimension
+    up, down = (rounded_up, rounded_down) if sharp else (float, float)
     gram, record = _probability(delta * fractions[0]), _probability(delta * fractions[1] / 2)
-    spectrum = _probability(delta * fractions[2])
-    if sharp:
-        gram, record, spectrum = map(rounded_down, (gram, record, spectrum))
+    gram, record, spectrum = down(gram), down(record), down(_probability(delta * fractions[2]))
     growth = math.expm1(min(split * epsilon, _LARGEST_DETERMINANT_LOSS))
     sigma_u = setting.q_bound / math.sqrt(growth)
     if local_mu is not None:
         sigma_u = max(sigma_u, 2 * math.sqrt(n / local_share) * setting.q_bound / local_mu)
-    if sharp:
-        sigma_u = rounded_up(sigma_u)
+    sigma_u = up(sigma_u)
     s = sigma_u / math.sqrt(n)
     needed = shifted_energy_ceiling(record, d, setting.q_bound, s) / growth
-    floor = s**2 * chi_square_floor(gram, n - d)
-    if sharp:
-        floor = rounded_down(floor)
+    floor = down(s**2 * chi_square_floor(gram, n - d))
     ridge = needed - floor
     if ridge < 0:
-        certain = spectrum_floor(s, d, n, spectrum) if debias else 0.0
-        if sharp:
-            certain = rounded_down(certain)
+        certain = down(spectrum_floor(s, d, n, spectrum) if debias else 0.0)
         ridge = -certain * (1 - needed / floor) * (1 - 1e-12)
-    if sharp:
-        ridge = rounded_up(ridge)
+    ridge = up(ridge)
     if ridge >= 0:
         spectrum = 0.0
-    left = delta - gram - 2 * record - spectrum
-    shares = DeltaShares(gram, record, spectrum, rounded_down(left) if sharp else left)
+    shares = DeltaShares(gram, record, spectrum, down(delta - gram - 2 * record - spectrum))
     loss = curvature_loss(setting, sigma_u, ridge, shares)
     if sharp:
         loss = loss.bounded(ridge)
@@ -467,9 +446,7 @@ def _candidate(
     if local_mu is not None:
         rest = (local_mu / 2) ** 2 / n - (setting.q_bound / sigma_u) ** 2
         sigma_b = max(sigma_b, setting.p_bound / math.sqrt(rest) * (1 + 1e-12))
-    if sharp:
-        sigma_b = rounded_up(sigma_b)
-    return Choice(Scales(sigma_u, sigma_b, ridge), shares, loss, split)
+    return Choice(Scales(sigma_u, up(sigma_b), ridge), shares, loss, split)
 
 
 def _tightest(
@@ -522,5 +499,4 @@ def _fraction(logarithm: float) -> float:
 
 
 def _probability(value: float) -> float:
-    """Kept where quantiles have been compared with exact ones."""
     return max(value, LEAST_PROBABILITY)

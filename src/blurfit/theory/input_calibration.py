@@ -58,9 +58,7 @@ from blurfit.theory.moments import (
 
 @dataclass(frozen=True)
 class LocalClaim:
-    """Corollary 1's (ε, δ) for one submission. Its proof needs ε < 1, and its ε is usually far
-    above.
-    """
+    """Corollary 1's (ε, δ) for one submission; its proof needs ε < 1, which is usually exceeded."""
 
     epsilon: float
     delta: float
@@ -145,16 +143,12 @@ class InputCalibration:
 
     @property
     def q_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of q:
-        σ_u/√n.
-        """
+        """σ_u/√n: the deviation of what one contributor adds to each coordinate of q."""
         return self.sigma_u / math.sqrt(self.setting.quorum)
 
     @property
     def p_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of p:
-        σ_b/√n.
-        """
+        """σ_b/√n: the deviation of what one contributor adds to each coordinate of p."""
         return self.sigma_b / math.sqrt(self.setting.quorum)
 
     @property
@@ -203,11 +197,9 @@ class InputCalibration:
         inside_unit_interval(gradient=self.shares.gradient)
         exact = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
         self.loss.verify(exact, self.ridge)
-        spent = log_gradient_delta(
-            self.model.epsilon - self.loss.determinant_loss,
-            *certified.standardised(self.setting, self.sigma_b, self.loss),
-            self.setting.dimension,
-        )
+        parts = certified.standardised(self.setting, self.sigma_b, self.loss)
+        headroom = self.model.epsilon - self.loss.determinant_loss
+        spent = log_gradient_delta(headroom, *parts, self.setting.dimension)
         _promise(self.shares.total <= self.model.delta, self.model, "shares")
         _promise(spent <= math.log(self.shares.gradient), self.model, "sigma_b")
 
@@ -235,17 +227,10 @@ class InputCalibration:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "InputCalibration":
         """Read what `to_dict` wrote; refuse missing and unknown fields. Then call `verify`."""
-        parts = {
-            "setting": Setting,
-            "model": ModelGuarantee,
-            "kept": ModelGuarantee,
-            "local": LocalGuarantee,
-            "shares": DeltaShares,
-            "loss": CurvatureLoss,
-            "local_claim": LocalClaim,
-        }
-        optional = ("shares", "loss", "local_claim")
-        return calibration_from(cls, parts, fields, optional)
+        optional = {"shares": DeltaShares, "loss": CurvatureLoss, "local_claim": LocalClaim}
+        promises = {"model": ModelGuarantee, "kept": ModelGuarantee, "local": LocalGuarantee}
+        parts = {"setting": Setting, **promises, **optional}
+        return calibration_from(cls, parts, fields, tuple(optional))
 
 
 @within_floating_point()
@@ -344,8 +329,12 @@ def calibrate(
     target = ModelGuarantee(alpha * epsilon, delta, neighbours, 1)
     local = LocalTarget.of(local_epsilon, local_delta, delta)
     if rule == "published":
-        _refuse_for("rule='published'", split=split, local_epsilon=local_epsilon)
-        _refuse_for("rule='published'", local_share=local_share)
+        given = {"split": split, "local_epsilon": local_epsilon, "local_share": local_share}
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidValueError(
+                    f"Expected no {name}={value!r} with rule='published': it has no such parameter."
+                )
         return _calibrate_published(setting, target, local)
     if split is not None:
         inside_unit_interval(split=split)
@@ -356,7 +345,18 @@ def calibrate(
                 f"Expected local_epsilon with local_share={local_share!r}: without a local target "
                 "there is nothing to share."
             )
-    found = _calibrate_certified(setting, target, local, split, local_share, debias)
+    choice = certified.choose(
+        setting,
+        target.epsilon,
+        delta,
+        split=split,
+        local_mu=local.mu,
+        local_share=local_share,
+        debias=debias,
+    )
+    parts = {"split": choice.split, "shares": choice.shares, "loss": choice.loss}
+    claims = {"model": target, "kept": target, "local_claim": None}
+    found = _stated("certified", setting, choice.scales, local, **parts, **claims)
     found.verify()  # the last line of defence: what a search returned is evaluated again
     return found
 
@@ -387,28 +387,6 @@ def guarantee(
     return kept_by_input(setting, Scales(sigma_u, sigma_b, ridge), count, epsilon, delta)
 
 
-def _calibrate_certified(
-    setting: Setting,
-    target: ModelGuarantee,
-    local: LocalTarget,
-    split: float | None,
-    local_share: float | None,
-    debias: bool,
-) -> InputCalibration:
-    choice = certified.choose(
-        setting,
-        target.epsilon,
-        target.delta,
-        split=split,
-        local_mu=local.mu,
-        local_share=local_share,
-        debias=debias,
-    )
-    parts = {"split": choice.split, "shares": choice.shares, "loss": choice.loss}
-    claims = {"model": target, "kept": target, "local_claim": None}
-    return _stated("certified", setting, choice.scales, local, **parts, **claims)
-
-
 def _calibrate_published(
     setting: Setting, target: ModelGuarantee, local: LocalTarget
 ) -> InputCalibration:
@@ -416,14 +394,13 @@ def _calibrate_published(
     _, shares = certified.least_kept_epsilon(setting, scales, target.delta)
     shares = DeltaShares(*map(rounded_down, astuple(shares)))
     kept = rounded_up(certified.kept_epsilon(setting, scales, shares))
+    parts = {"split": None, "shares": shares, "loss": None}
     claims = {
         "model": replace(target, proved=False),
         "kept": replace(target, epsilon=kept),
         "local_claim": published_claim(setting, scales, target.delta),
     }
-    return _stated(
-        "published", setting, scales, local, split=None, shares=shares, loss=None, **claims
-    )
+    return _stated("published", setting, scales, local, **parts, **claims)
 
 
 def _stated(
@@ -435,16 +412,6 @@ def _stated(
         setting=setting,
         local=local_guarantee(certified.local_mu(setting, scales), local.delta),
         excess_risk=rounded_up(certified.input_excess_risk(setting, scales)),
-        sigma_u=scales.sigma_u,
-        sigma_b=scales.sigma_b,
-        ridge=scales.ridge,
+        **asdict(scales),
         **others,
     )
-
-
-def _refuse_for(what: str, **values: Any) -> None:
-    for name, value in values.items():
-        if value is not None:
-            raise InvalidValueError(
-                f"Expected no {name}={value!r} with {what}: it has no such parameter."
-            )
