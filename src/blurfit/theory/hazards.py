@@ -151,6 +151,7 @@ from blurfit.theory.maps import (
     LARGEST_RADIUS,
     LARGEST_SCORE,
     GaugeMap,
+    PublicMap,
     WaveMap,
     Whitening,
     gaussian_mean,
@@ -362,7 +363,7 @@ class EventForm(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class HazardMap:
+class HazardMap(PublicMap):
     """(M, g) of a person's bands at announced log-odds, observed while Σp_k ≤ L.
 
     Args:
@@ -380,6 +381,8 @@ class HazardMap:
     bands: FloatArray
     events: float = 1.0
     radius: float = 1.0
+    kind = "hazard"
+    written = "bands", "events", "radius"
     robust: ClassVar[bool] = False
     balance: ClassVar[float] = BALANCE
 
@@ -396,7 +399,7 @@ class HazardMap:
     @property
     def scale(self) -> float:
         """What f is multiplied by in x: b/(r√p)."""
-        return FEATURES / (self.radius * math.sqrt(self.whitening.dimension))
+        return FEATURES / self.spread(self.radius)
 
     @cached_property
     def mean_curvature(self) -> float:
@@ -443,21 +446,11 @@ class HazardMap:
         here = band == np.arange(count)
         seen = np.where(here & happened, 1.0, seen) * observed
         f = self.whitening.features(v)
-        reach = self.radius * math.sqrt(self.whitening.dimension)
+        reach = self.spread(self.radius)
         with np.errstate(over="ignore"):
             weight = 1 / np.maximum(1.0, norms(f) / reach)
         left = np.where(here & happened & observed, 1.0, 0.0) - seen * p
         return FEATURES * into_ball(f, reach), weight, seen * p * (1 - p), left
-
-    def to_dict(self) -> dict[str, Any]:
-        """Write it as part of an agreement."""
-        return {
-            "kind": "hazard",
-            **self.whitening.to_dict(),
-            "bands": self.bands.tolist(),
-            "events": self.events,
-            "radius": self.radius,
-        }
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> "HazardMap":

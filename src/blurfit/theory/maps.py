@@ -180,7 +180,7 @@ Whoever sees a single submission compares any two records: `replace`, always.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -217,6 +217,7 @@ class LogisticNewton:
     """
 
     balance: float = FREE_SQUARES
+    kind: ClassVar[str] = "logistic"
     gradient_bound: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -254,6 +255,7 @@ class PoissonNewton:
     curvature_bound: float
     gradient_bound: float
     balance: float
+    kind: ClassVar[str] = "poisson"
 
     def __post_init__(self) -> None:
         for name in ("count_bound", "curvature_bound", "gradient_bound"):
@@ -282,13 +284,8 @@ class PoissonNewton:
 
     def sensitivity(self, neighbours: Neighbours = "replace", *, robust: bool = False) -> float:
         """Δ for curvatures in [0, H] and gradients in [−G, G]."""
-        return bounded_sensitivity(
-            self.curvature_bound,
-            self.gradient_bound,
-            self.balance,
-            neighbours,
-            robust_weight=self.robust_weight if robust else 0.0,
-        )
+        bounds, weight = (self.curvature_bound, self.gradient_bound), self.robust_weight * robust
+        return bounded_sensitivity(*bounds, self.balance, neighbours, robust_weight=weight)
 
 
 def logistic_sensitivity(
@@ -468,11 +465,9 @@ class Whitening:
 
 def norms(x: FloatArray) -> FloatArray:
     """‖x‖ of each row, scaled by its largest entry: no square overflows or vanishes."""
-    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
-    w = x / np.where(largest > 0, largest, 1.0)
+    largest, _, length = _scaled(x)
     with np.errstate(over="ignore"):  # an infinite norm of finite numbers is a norm above any bound
-        found = largest[..., 0] * np.sqrt(np.einsum("...i,...i->...", w, w))
-    return np.asarray(found)
+        return np.asarray((largest * length)[..., 0])
 
 
 def root_mean_square(x: FloatArray) -> float:
@@ -485,11 +480,16 @@ def root_mean_square(x: FloatArray) -> float:
 
 def into_ball(x: FloatArray, reach: float) -> FloatArray:
     """x/max(‖x‖, reach) for finite rows: x/reach, cut to the unit ball."""
-    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
-    w = x / np.where(largest > 0, largest, 1.0)
-    length = np.sqrt(np.einsum("...i,...i->...", w, w))[..., None]
+    largest, w, length = _scaled(x)
     with np.errstate(over="ignore"):  # then the other term is the smaller one
         return np.asarray(w * np.minimum(largest / reach, 1 / np.maximum(length, 1.0)))
+
+
+def _scaled(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the largest entry of each row, the row over it, and the norm of that."""
+    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
+    w = x / np.where(largest > 0, largest, 1.0)
+    return largest, w, np.sqrt(np.einsum("...i,...i->...", w, w))[..., None]
 
 
 def numbers(most: float, **named: ArrayLike) -> FloatArray:
@@ -526,8 +526,26 @@ def _yes_or_no(**values: object) -> None:
             raise InvalidValueError(f"Expected {name}={value!r} to be true or false.")
 
 
+class PublicMap:
+    """What every map has: a whitening, and its own numbers as an agreement states them."""
+
+    whitening: Whitening
+    kind: ClassVar[str]  # as an agreement calls it
+    written: ClassVar[tuple[str, ...]]
+
+    def spread(self, radius: float) -> float:
+        """r√p, beyond which ‖f‖ counts less."""
+        return radius * math.sqrt(self.whitening.dimension)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as part of an agreement."""
+        own = {name: getattr(self, name) for name in self.written}
+        lists = {name: one.tolist() for name, one in own.items() if isinstance(one, np.ndarray)}
+        return {"kind": self.kind, **self.whitening.to_dict(), **own, **lists}
+
+
 @dataclass(frozen=True, eq=False)
-class ResidualMap:
+class ResidualMap(PublicMap):
     """z = (c·s, a·s·f/(r√p), b·s·g/bound), s = min(1, r√p/‖f‖): ‖(z₁, …)‖ ≤ 1 for every record.
 
     Args:
@@ -551,6 +569,8 @@ class ResidualMap:
     target_weight: float = 0.6
     robust: bool = False
     stride: int = 1
+    kind = "residual"
+    written = "radius", "scale", "bound", "weights", "robust", "stride"
     robust_weight: ClassVar[float] = 0.5  # ω, which costs a 25th more noise
 
     def __post_init__(self) -> None:
@@ -569,7 +589,7 @@ class ResidualMap:
     @property
     def feature_scale(self) -> float:
         """a/(r√p): the weight of each whitened feature in z."""
-        return self.feature_weight / (self.radius * math.sqrt(self.whitening.dimension))
+        return self.feature_weight / self.spread(self.radius)
 
     @property
     def target_scale(self) -> float:
@@ -589,8 +609,7 @@ class ResidualMap:
 
     def vectors(self, v: ArrayLike, y: ArrayLike, *, together: bool = False) -> FloatArray:
         """z of each record, or of the rows of one person, which are cut `together`."""
-        f = self.whitening.features(v)
-        reach = self.radius * math.sqrt(self.whitening.dimension)
+        f, reach = self.whitening.features(v), self.spread(self.radius)
         size = norms(f)
         if together:
             size = np.full(len(size), root_mean_square(size))
@@ -617,22 +636,14 @@ class ResidualMap:
         x, square = z[:, :-1], (z[:, -1] / self.target_weight) ** 2
         return z.T @ z, (x * square[:, None]).T @ x if self.robust else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Write it as part of an agreement."""
-        return {
-            "kind": "residual",
-            **self.whitening.to_dict(),
-            "radius": self.radius,
-            "scale": self.scale,
-            "bound": self.bound,
-            "weights": [self.constant, self.feature_weight, self.target_weight],
-            "robust": self.robust,
-            "stride": self.stride,
-        }
+    @property
+    def weights(self) -> list[float]:
+        """[c, a, b]."""
+        return [self.constant, self.feature_weight, self.target_weight]
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonMap:
+class NewtonMap(PublicMap):
     """(h·xxᵀ, −g·x)/max(1, ‖x‖²) at the score t, with x = (f/(r√p), κ)/√(1 + κ²).
 
     Args:
@@ -648,6 +659,8 @@ class NewtonMap:
     constant: float = 0.3
     radius: float = 1.0
     robust: bool = False
+    kind = "newton"
+    written = "constant", "radius", "robust"
 
     def __post_init__(self) -> None:
         within(0.01, 100.0, constant=self.constant)
@@ -664,8 +677,7 @@ class NewtonMap:
     def scale(self) -> tuple[float, float]:
         """What f and the constant 1 are multiplied by in x."""
         length = math.hypot(1.0, self.constant)
-        spread = self.radius * math.sqrt(self.whitening.dimension)
-        return 1 / (spread * length), self.constant / length
+        return 1 / (self.spread(self.radius) * length), self.constant / length
 
     @cached_property
     def mean_curvature(self) -> float:
@@ -683,9 +695,8 @@ class NewtonMap:
             g, h = self.loss.slopes(mean + deviation * z, -1.0)
             return h if isinstance(self.loss, PoissonNewton) else h * (1 - 2 * g)
 
-        return np.array(
-            [float(NORMAL_WEIGHTS @ (third(NORMAL_NODES) * NORMAL_NODES**k)) for k in range(4)]
-        )
+        powers = (third(NORMAL_NODES) * NORMAL_NODES**k for k in range(4))
+        return np.array([float(NORMAL_WEIGHTS @ one) for one in powers])
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of (ΣM, Σp), with Σppᵀ if it is sent, whatever the map is: the loss's own."""
@@ -711,22 +722,12 @@ class NewtonMap:
         return (u * h[:, None]).T @ u, -(g @ u), squares
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as part of an agreement."""
-        entry: dict[str, Any] = {
-            **self.whitening.to_dict(),
-            "constant": self.constant,
-            "radius": self.radius,
-            "robust": self.robust,
-            "balance": self.loss.balance,
-        }
-        if isinstance(self.loss, LogisticNewton):
-            return {"kind": "logistic", **entry}
-        names = ("count_bound", "curvature_bound", "gradient_bound")
-        return {"kind": "poisson", **entry, **{name: getattr(self.loss, name) for name in names}}
+        """Write it as part of an agreement, with the numbers of its loss."""
+        return super().to_dict() | {"kind": self.loss.kind, **asdict(self.loss)}
 
 
 @dataclass(frozen=True, eq=False)
-class GaugeMap:
+class GaugeMap(PublicMap):
     """The bins of ‖f‖/√p and of |g|, g = (y − t)/scale, that a record is in: one 1 in each of two
     histograms, or one in their joint one.
 
@@ -743,6 +744,8 @@ class GaugeMap:
     features: FloatArray
     errors: FloatArray
     joint: bool = False
+    kind = "gauge"
+    written = "scale", "features", "errors", "joint"
     robust: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -758,8 +761,8 @@ class GaugeMap:
     @property
     def width(self) -> int:
         """How many counts there are."""
-        bins = len(self.features), len(self.errors)
-        return bins[0] * bins[1] if self.joint else sum(bins)
+        rows, columns = len(self.features), len(self.errors)
+        return rows * columns if self.joint else rows + columns
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of the counts: a record is in one bin, or in one of each histogram."""
@@ -781,20 +784,9 @@ class GaugeMap:
 
     def bins(self, size: FloatArray, error: FloatArray) -> tuple[IntArray, ...]:
         """The same, of ‖f‖/√p and |g|."""
-        f, e = len(self.features), len(self.errors)
         row, column = _ends_below(self.features[:-1], size), _ends_below(self.errors[:-1], error)
-        return (row * e + column,) if self.joint else (row, f + column)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Write it as part of an agreement."""
-        return {
-            "kind": "gauge",
-            **self.whitening.to_dict(),
-            "scale": self.scale,
-            "features": self.features.tolist(),
-            "errors": self.errors.tolist(),
-            "joint": self.joint,
-        }
+        joint = row * len(self.errors) + column
+        return (joint,) if self.joint else (row, len(self.features) + column)
 
 
 def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:
