@@ -68,11 +68,10 @@ from blurfit.errors import (
     InvalidValueError,
     finite,
     nonnegative,
-    positive,
     whole,
     whole_from_zero,
 )
-from blurfit.theory.forms import JointColumn, public_zeros
+from blurfit.theory.forms import JointColumn, JointForm, places, public_zeros
 from blurfit.theory.input_calibration import InputCalibration
 
 EXACT = 2.0**53
@@ -88,29 +87,21 @@ def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
     """Add up a block's rows: each number for `moment`, for `input` the sums of the table above."""
     if agreement.shows_sums:
         return np.asarray(numbers.sum(axis=0))
-    d = agreement.schema.dimension
-    q, p, step = numbers[:, :d], numbers[:, d:], agreement.grid.linear
-    cut = agreement.grid.quadratic * _cut(agreement)
-    high = q * (1 / cut)
-    np.rint(high, out=high)
-    high *= cut
-    low = q - high
+    d, grid = agreement.schema.dimension, agreement.grid
+    high, low = _split(numbers[:, :d], grid.quadratic * _cut(agreement))
+    coarse, fine = _split(numbers[:, d:], grid.linear)
     mixed = high.T @ low
-    upper = np.triu_indices(d)
-    coarse = p * (1 / step)
+    triangles = (one[places(d)] for one in (high.T @ high, mixed + mixed.T, low.T @ low))
+    ones = np.ones(len(numbers))  # BLAS adds columns faster than NumPy
+    return np.concatenate([*triangles, ones @ coarse, ones @ fine])
+
+
+def _split(numbers: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+    """Return the nearest multiples of a step, which is a power of two, and the rest."""
+    coarse = numbers * (1 / step)
     np.rint(coarse, out=coarse)
     coarse *= step
-    fine = p - coarse
-    ones = np.ones(len(p))  # BLAS adds columns faster than NumPy
-    return np.concatenate(
-        [
-            (high.T @ high)[upper],
-            (mixed + mixed.T)[upper],
-            (low.T @ low)[upper],
-            ones @ coarse,
-            ones @ fine,
-        ]
-    )
+    return coarse, numbers - coarse
 
 
 def _cut(agreement: Agreement) -> float:
@@ -182,21 +173,19 @@ class Totals:
 def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int) -> Totals:
     """Return the totals of a collection from its blocks' counts and sums."""
     groups = merged(parts, exact_rows)
-    count = sum(rows for rows, _ in groups)
-    is_input = not agreement.shows_sums
-    d = agreement.schema.dimension
+    count, d = sum(rows for rows, _ in groups), agreement.schema.dimension
     triangle = d * (d + 1) // 2
     if not groups:
-        width = triangle + d if is_input else agreement.width
+        width = agreement.width if agreement.shows_sums else triangle + d
         return Totals(0, np.zeros(width), agreement.fingerprint)
     lines = np.array([sums for _, sums in groups])
-    if not is_input:
-        sums = [math.fsum(column) for column in lines.T]
-        return Totals(count, np.array(sums), agreement.fingerprint)
-    # the three parts of A, and the two of c, are several lines of one sum
-    gram = [math.fsum(column) for column in lines[:, : 3 * triangle].reshape(-1, triangle).T]
-    moment = [math.fsum(column) for column in lines[:, 3 * triangle :].reshape(-1, d).T]
-    return Totals(count, np.array(gram + moment), agreement.fingerprint)
+    columns = list(lines.T)
+    if not agreement.shows_sums:
+        # the three parts of A, and the two of c, are several lines of one sum
+        gram, moment = np.split(lines, [3 * triangle], axis=1)
+        columns = [*gram.reshape(-1, triangle).T, *moment.reshape(-1, d).T]
+    sums = np.array([math.fsum(column) for column in columns])
+    return Totals(count, sums, agreement.fingerprint)
 
 
 @dataclass(frozen=True)
@@ -222,9 +211,8 @@ class Screen:
 
     def largest_steps(self) -> tuple[float, ...]:
         """Return how many steps a number that passes can have, in each part."""
-        return tuple(
-            radius / part.fine for part, radius in zip(self.parts, self.radii, strict=True)
-        )
+        each = zip(self.parts, self.radii, strict=True)
+        return tuple(radius / part.fine for part, radius in each)
 
     def passes(self, numbers: FloatArray) -> npt.NDArray[np.bool_]:
         """Tell which rows an honest contributor could have sent."""
@@ -319,10 +307,11 @@ class Statistics:
         A, c = np.zeros((dimension, dimension)), np.zeros(dimension)
         for start in range(0, count, chunk):
             part = slice(start, start + chunk)
-            rows = _rows(q=q[part])
+            rows, targets = (np.ascontiguousarray(one[part], dtype=np.float64) for one in (q, p))
+            _refuse_unless_finite(q=rows, p=targets)
             with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked at the end
                 A += rows.T @ rows
-                c += _rows(p=p[part]).sum(axis=0)
+                c += targets.sum(axis=0)
         return cls(count, A, c)
 
 
@@ -357,13 +346,6 @@ def conforming(gram: FloatArray, **vectors: npt.ArrayLike) -> FloatArray:
         )
     _refuse_unless_finite(**{name: vector})
     return vector
-
-
-def _rows(**rows: npt.NDArray[Any]) -> FloatArray:
-    ((name, value),) = rows.items()
-    numbers = np.ascontiguousarray(value, dtype=np.float64)
-    _refuse_unless_finite(**{name: numbers})
-    return numbers
 
 
 def _refuse_unless_finite(**arrays: FloatArray) -> None:
@@ -415,9 +397,8 @@ class Noise:
         kept = [np.ones_like(own), own, other, own & other]
         size, parts = len(self.variance), []
         for (a, b, c, d), some in zip(turned, kept, strict=True):
-            for out, seen in (((a, d), (b, c)), ((d, a), (c, b))):
-                places = [(one[0] * size + one[1])[some] for one in (out, seen)]
-                parts.append((self.covariances[some], *places))
+            for out, seen in ((a * size + d, b * size + c), (d * size + a, c * size + b)):
+                parts.append((self.covariances[some], out[some], seen[some]))
         value, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
         return csr_array((value, (row, column)), shape=(size**2, size**2))
 
@@ -554,38 +535,27 @@ class JointSums:
         return cls(columns, constant, count, matrix, deviation, counted=False)
 
     def __post_init__(self) -> None:
-        positive(constant=self.constant)
         whole(count=self.count)
         nonnegative(deviation=self.deviation)
-        names = [column.name for column in self.columns]
-        size = len(names) + 1
-        if len(set(names)) != len(names):
-            raise InvalidValueError(f"Expected columns of different names, got {names}.")
+        size = JointForm(self.constant, self.columns).size  # refuses a name or a weight too many
         if self.matrix.shape != (size, size) or not np.array_equal(self.matrix, self.matrix.T):
             raise InvalidValueError(
                 f"Expected matrix to be symmetric with {size} rows (the constant and "
                 f"{size - 1} columns), got shape {self.matrix.shape}."
             )
         finite(largest_entry=float(np.abs(self.matrix).max()))
-        for group in {column.group for column in self.columns} - {None}:
-            weights = {column.weight for column in self.columns if column.group == group}
-            if len(weights) > 1:
-                raise InvalidValueError(
-                    f"Expected one weight for all levels of {group!r}, got {sorted(weights)}."
-                )
         matrix, noise = _with_what_is_known(self)
         object.__setattr__(self, "matrix", fixed(matrix))
         object.__setattr__(self, "noise", noise)
 
     def index(self, name: str) -> int:
         """Return the row of a column in `matrix`, where 0 is the constant's."""
-        for row, column in enumerate(self.columns, start=1):
-            if column.name == name:
-                return row
-        raise InvalidValueError(
-            f"Expected a column of the release, got {name!r}; there are "
-            f"{[column.name for column in self.columns]}."
-        )
+        names = [column.name for column in self.columns]
+        if name not in names:
+            raise InvalidValueError(
+                f"Expected a column of the release, got {name!r}; there are {names}."
+            )
+        return 1 + names.index(name)
 
     def submodel(self, target: str, features: Sequence[str] | None = None) -> Submodel:
         """Return the sums for a linear model of one column by others, or by all other questions.
@@ -593,24 +563,24 @@ class JointSums:
         The levels of a categorical sum to one, as the constant does: leave a reference level out
         where coefficients are to be told apart (`blurfit.learning.inference` refuses otherwise).
         """
-        goal = self.columns[self.index(target) - 1]
+        last = self.index(target)
+        goal = self.columns[last - 1]
+
+        def belongs(column: JointColumn) -> bool:
+            return column == goal or (goal.group is not None and column.group == goal.group)
+
         if features is None:
-            features = [
-                column.name
-                for column in self.columns
-                if column.name != target and (column.group is None or column.group != goal.group)
-            ]
+            features = [column.name for column in self.columns if not belongs(column)]
         rows = [0, *(self.index(name) for name in features)]
         chosen = tuple(self.columns[row - 1] for row in rows[1:])
         for column in chosen:
-            if column == goal or (goal.group is not None and column.group == goal.group):
+            if belongs(column):
                 raise InvalidValueError(
                     f"Expected features other than the target {target!r} and its levels, got "
                     f"{column.name!r}."
                 )
         if len(set(rows)) != len(rows):
             raise InvalidValueError(f"Expected each feature once, and got {list(features)}.")
-        last = self.index(target)
         return Submodel(
             count=self.count,
             constant=self.constant,
@@ -647,10 +617,9 @@ def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
         elif column.kind == "hat":
             hats.setdefault(column.group, []).append(row)
         elif column.kind == "level":
-            number = (w**2 * matrix[row, row] + 2 * c * w * matrix[0, row]) / (
-                w**2 * (w**2 + 2 * c**2)
-            )
-            spread = s2 / (w**2 * (w**2 + 2 * c**2))
+            precision = w**2 * (w**2 + 2 * c**2)
+            number = (w**2 * matrix[row, row] + 2 * c * w * matrix[0, row]) / precision
+            spread = s2 / precision
             matrix[row, row], variance[row, row] = w**2 * number, w**4 * spread
             matrix[0, row] = matrix[row, 0] = c * w * number
             variance[0, row] = variance[row, 0] = (c * w) ** 2 * spread
@@ -680,14 +649,9 @@ def _of_hats(
     own, beside = np.eye(k, 2 * k - 1), np.eye(k - 1, 2 * k - 1, k) / 2
     means = own + np.vstack([beside, np.zeros((1, 2 * k - 1))])
     means[1:] += beside
-    hats = np.arange(first, first + k)
-    places = np.concatenate(
-        [
-            np.column_stack([hats, hats]),
-            np.column_stack([hats[:-1], hats[1:]]),
-            np.column_stack([np.zeros(k, dtype=np.int64), hats]),
-        ]
-    )
+    hats, none = np.arange(first, first + k), np.zeros(k, dtype=np.int64)
+    pairs = (hats, hats), (hats[:-1], hats[1:]), (none, hats)
+    places = np.concatenate([np.column_stack(pair) for pair in pairs])
     design = np.vstack([w**2 * own, w**2 * beside, c * w * means])
     i, j = places.T
     total = sums.count if sums.counted else None

@@ -267,8 +267,7 @@ def descend(
     from scipy.optimize import minimize  # half a second to import
 
     simplex = np.vstack([start, start + reach * np.eye(len(start))])
-    stop: dict[str, Any] = {"maxfev": steps, "xatol": tolerance, "fatol": 1e-5}
-    options = stop | {"initial_simplex": simplex}
+    options: Any = {"maxfev": steps, "xatol": tolerance, "fatol": 1e-5, "initial_simplex": simplex}
     return np.asarray(minimize(function, start, method="Nelder-Mead", options=options).x)
 
 
