@@ -36,7 +36,7 @@ answers as drawn independently: with C_g that of θ_g, V_g = Cov(x)/N_g, D = a_A
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -158,11 +158,7 @@ class Fitted:
     @property
     def answer(self) -> Answer:
         """θ with both parts of its covariance."""
-        return Answer(self.theta, self.sampling, self.covariance(self.slopes))
-
-    def covariance(self, slopes: FloatArray) -> FloatArray:
-        """Return the noise covariance of numbers with these slopes: see the module's docstring."""
-        return covariance(self.unit, self.spread, slopes)
+        return Answer(self.theta, self.sampling, covariance(self.unit, self.spread, self.slopes))
 
 
 def covariance(unit: Noise, spread: FloatArray, slopes: FloatArray) -> FloatArray:
@@ -199,17 +195,17 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
     else:
         maps = [np.eye(groups * size)[g * size : (g + 1) * size] for g in range(groups)]
         together = [[g] for g in range(groups)]
-    A = _added(maps, [part.gram for part in parts])
-    t = sum(chosen.T @ part.cross for chosen, part in zip(maps, parts, strict=True))
+    pairs = list(zip(maps, parts, strict=True))
+    A = np.asarray(sum(chosen.T @ part.gram @ chosen for chosen, part in pairs))
+    t = sum(chosen.T @ part.cross for chosen, part in pairs)
     if np.linalg.eigvalsh(A)[0] <= 0:
         raise InfeasibleError(str(Refusal.NOT_DEFINITE))
     plain: FloatArray = np.asarray(np.linalg.inv(A), dtype=np.float64)
     halves = []
     for g, chosen in enumerate(maps):
-        middle = (features.sandwich(chosen @ plain @ other.T) for other in maps)
-        right = sum(
-            spread[g, h] * one @ maps[h] for h, one in enumerate(middle) if spread[g, h]
-        ) + np.zeros_like(chosen)
+        right = np.zeros_like(chosen)
+        for h in np.flatnonzero(spread[g]):
+            right += spread[g, h] * features.sandwich(chosen @ plain @ maps[h].T) @ maps[h]
         half = chosen.T @ right
         halves.append((half + half.T) / 2)
     H = sum(halves)
@@ -274,19 +270,8 @@ def _spread(
 
 def _unit(part: Submodel) -> Noise:
     """Return C: the noise of a block of deviation 1, with the target's row."""
-    scale = part.deviation**2 or 1.0
-    return replace(
-        part.noise,
-        variance=part.noise.variance / scale,
-        covariances=part.noise.covariances / scale,
-    )
-
-
-def _added(maps: Sequence[FloatArray], matrices: Sequence[FloatArray]) -> FloatArray:
-    found: FloatArray = sum(  # type: ignore[assignment]
-        chosen.T @ one @ chosen for chosen, one in zip(maps, matrices, strict=True)
-    )
-    return found
+    noise, scale = part.noise, part.deviation**2 or 1.0
+    return Noise(noise.variance / scale, noise.pairs, noise.covariances / scale)
 
 
 def decomposed(fitted: Fitted, one: int, other: int, questions: Sequence[Sequence[int]]) -> Answer:
@@ -320,13 +305,11 @@ def decomposed(fitted: Fitted, one: int, other: int, questions: Sequence[Sequenc
     slopes[-1] -= slopes[:count].sum(axis=0)
     values[-1] -= values[:count].sum()
     C = [fitted.maps[place] @ fitted.sampling @ fitted.maps[place].T for place in (one, other)]
-    V = [
-        (part.gram / part.gram[0, 0] - np.outer(mean, mean)) / part.count
-        for part, mean in ((A, a), (B, b))
-    ]
+    each = ((A, a), (B, b))
+    V = [(part.gram / part.gram[0, 0] - np.outer(mean, mean)) / part.count for part, mean in each]
     explained = D @ C[1] @ D.T + T @ (V[0] + V[1]) @ T.T
     both = (-D @ C[1] @ a + T @ V[0] @ delta)[:, None]
     rest = a @ (C[0] + C[1]) @ a + delta @ V[0] @ delta
     sampling = c**2 * np.block([[explained, both], [both.T, np.array([[rest]])]])
     told = np.vstack([np.ones(count + 1), np.append(np.ones(count), 0.0), np.eye(count + 1)])
-    return Answer(values, sampling, fitted.covariance(slopes)).through(told)
+    return Answer(values, sampling, covariance(fitted.unit, fitted.spread, slopes)).through(told)

@@ -59,23 +59,15 @@ noise is alike in all directions, and how far a record reaches in it:
 | Newton's | upper triangle of M, p, if robust that of ω·ppᵀ | diagonals | beside them | p |
 | gauge | a count for each bin | all | | |
 
-**Whatever map is announced, a record stays within the reach.** Write ‖·‖ for that norm.
-
-* Residual. z = (c', u) with 0 ≤ c' ≤ c and u = (a·f', b·g'), f' = f/max(‖f‖, r√p) and |g'| ≤ 1, so
-  that ‖u‖² ≤ a² + b² ≤ 1 for *every* f and g: nothing of m, W, β, β₀, r or the scale enters. Two
-  records differ by ‖zzᵀ − z'z'ᵀ‖_F ≤ √2(c² + 1), and with g'²xxᵀ, x = (c', a·f'), by a little more
-  (`theory.maps`).
-* Gauge. A record is in one bin of each histogram, wherever the bins end.
-* Newton's. (M, p, ppᵀ) = (h·uuᵀ, −g·u/max(1, ‖x‖), …) with ‖u‖ ≤ 1, and (g, h) are the loss's
-  slopes at *some* score: those of logistic loss lie on one curve whatever the score is, and those
-  of counts are clipped into a rectangle. `theory.maps` proves Δ(τ) for all such pairs, whatever x,
-  the radius and the score are, and however they depend on each other.
-
-So Δ follows from (c), or from the loss and τ: from a handful of numbers in the agreement, which
-`verify` checks. m, W, β and r may have been chosen by an enemy who knows everything but the noise.
-∎ In floating point: the map is total (`theory.maps`), and each number that is sent is a product of
-at most four factors, each at most 1 + (p + 8)·2⁻⁵² too large; Δ as computed therefore exceeds Δ by
-a factor of less than 1 + (4p + 40)·2⁻⁵², where an agreement allows 1 + 2⁻¹².
+**Whatever map is announced, a record stays within the reach** (`blurfit.theory.maps` has the
+proofs): a residual record's z has ‖u‖² ≤ a² + b² ≤ 1 for *every* f and g; Newton's (g, h) are the
+loss's slopes at *some* score, on one curve or in one rectangle whatever it is; and a record is in
+one bin of each histogram, wherever the bins end. So Δ follows from the weights, or from the loss
+and τ: from a handful of numbers in the agreement, which `verify` checks. m, W, β and r may have
+been chosen by an enemy who knows everything but the noise. ∎ In floating point the map is total,
+and each number that is sent is a product of at most four factors, each at most 1 + (p + 8)·2⁻⁵² too
+large; Δ as computed therefore exceeds Δ by a factor of less than 1 + (4p + 40)·2⁻⁵², where an
+agreement allows 1 + 2⁻¹².
 
 **τ is at least 1.** The grid of an agreement follows from the noise on M. With a τ below 1 the
 noise on p would be finer than that grid assumes, so such a map is refused.

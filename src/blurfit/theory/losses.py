@@ -31,32 +31,8 @@ sees a record only through z = w·x, and |z| ≤ Z = ηR. Three are offered for 
 Each c is a mean of f'' over the interval. So c > 0 where f is convex, and √c exists, which
 q = √c·x needs.
 
-**Your own loss** is any object with these three names and a method `terms`. In this one large
-targets count for less, by the weight v = 1/(1 + y²):
-
->>> from dataclasses import dataclass
->>> import numpy as np
->>> from blurfit.theory.losses import Quadratic, check_bounds, value
->>> @dataclass(frozen=True)
-... class CautiousLoss:  # ½v(y − w·x)² for ‖x‖ ≤ 1 and |y| ≤ 1
-...     q_bound: float = 1.0  # ‖q‖ = √v·‖x‖, largest at y = 0
-...     p_bound: float = 0.5  # ‖p‖ = v|y|·‖x‖, largest at |y| = 1
-...     parallel: bool = False  # p = κq, but |κ| = √v·|y| reaches √½, more than R_p/R_q = ½
-...     def terms(self, features, target):
-...         x, y = np.asarray(features), np.asarray(target)
-...         v = 1 / (1 + y**2)
-...         return Quadratic(np.sqrt(v)[..., None] * x, (v * y)[..., None] * x, v * y**2 / 2)
-
-Try it on data that might occur, before anybody relies on it:
-
->>> features, target = np.array([[0.6, 0.8], [0.0, 0.5]]), np.array([1.0, -0.5])
->>> check_bounds(CautiousLoss(), features, target)
->>> value(CautiousLoss().terms(features, target), weights=[1.0, 0.5]).round(6).tolist()
-[0.0, 0.225]
->>> check_bounds(CautiousLoss(parallel=True), features, target)
-Traceback (most recent call last):
-    ...
-blurfit.errors.InvalidValueError: Row 0 has a ‖p‖/‖q‖ above p_bound/q_bound=0.5; ...
+**Your own loss** is any object with these three names and a method `terms`; docs/losses.md has an
+example. Try it on data that might occur with `check_bounds`, before anybody relies on it.
 """
 
 import math
@@ -193,7 +169,11 @@ class QuadraticLoss(Protocol):
 
 
 def value(terms: Quadratic, weights: ArrayLike) -> FloatArray:
-    """½(q·w)² − p·w + s, which is ½wᵀqqᵀw − pᵀw + s without the d × d matrix."""
+    """½(q·w)² − p·w + s, which is ½wᵀqqᵀw − pᵀw + s without the d × d matrix.
+
+    >>> value(SquaredLoss().terms([[0.6, 0.8], [0.0, 0.5]], [1.0, -0.5]), [1.0, 0.5]).tolist()
+    [0.0, 0.28125]
+    """
     w = numbers(weights=weights)
     if w.shape != terms.q.shape[-1:]:
         raise InvalidValueError(
