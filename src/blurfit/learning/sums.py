@@ -1,14 +1,8 @@
 """Sums of what contributors send: what is let in, how it is added up, and what the noise on it is.
 
-* `Screen` refuses what no honest contributor sends.
-* `block_sums`, `merged` and `total` add up, with the same result in any order and grouping.
-* `Statistics` are the sums of an `input` collection.
-* `JointSums` are those of a `moment` collection, with what is publicly known about their noise.
-
-**Sums in any order**
-
-Every number that a contributor sends is a whole number of steps, each a power of two, and the
-screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³ steps:
+**Sums in any order.** Every number that a contributor sends is a whole number of steps, each a
+power of two, and the screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³
+steps:
 
 | | sums | in steps |
 | --- | --- | --- |
@@ -26,11 +20,10 @@ that `math.fsum` puts together, and it rounds the true sum once. Nothing depends
 on which service, in which file or on which machine: only on who came. (Where ε is so large that the
 screen looks at no norms, there is no L; then the last bits may show the order.)
 
-**What is known about the noise of joint sums**
-
-S = Σzzᵀ + E for z = (c, ω₁v₁, …, ω_kv_k). E is symmetric and Gaussian, of standard deviation s on
-the diagonal and s/√2 beside it (`blurfit.theory.moments`). Some entries are known without any
-noise, and are written into S before anything is computed from it:
+**What is known about the noise of joint sums** (`JointSums`, of a `moment` collection; those of
+`input` are `Statistics`). S = Σzzᵀ + E for z = (c, ω₁v₁, …, ω_kv_k). E is symmetric and Gaussian,
+of standard deviation s on the diagonal and s/√2 beside it (`blurfit.theory.moments`). Some entries
+are known without any noise, and are written into S before anything is computed from it:
 
 * the constant's own entry is c²N;
 * a column of signs has v² = 1, so its diagonal is ω²N;
@@ -262,10 +255,9 @@ class Screen:
 class Statistics:
     """The sufficient statistics N, A = Σ q̃q̃ᵀ and c = Σ p̃ of an `input` collection.
 
-    A record matters to the model ½wᵀAw − cᵀw only through these sums. `fingerprint` is that of the
-    agreement that they were collected under, if any.
-
-    The arrays are copied on the way in and cannot be written to; A is symmetric to the last bit.
+    A record matters to the model ½wᵀAw − cᵀw only through these sums. `fingerprint` is that of
+    their agreement, if any. The arrays are copied and cannot be written to; A is symmetric to the
+    last bit.
 
     >>> Statistics.of_records([[1.0, 2.0], [0.0, 1.0]], [[0.5, 0.0], [0.0, 0.5]]).gram.tolist()
     [[1.0, 2.0], [2.0, 5.0]]

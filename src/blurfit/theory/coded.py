@@ -166,9 +166,7 @@ class Weighting:
                 f"Expected factors from 0 to 1, and got {list(self.factors)}: divide them by their "
                 "largest possible value, which is public."
             )
-        if len(self.places) != (len(self.factors) or 1) or (
-            self.factors and max(self.factors) <= 0
-        ):
+        if len(self.places) != (len(self.factors) or 1) or max(self.factors, default=1.0) <= 0:
             raise InvalidValueError(
                 "Expected a factor for each level of a question, at least one of them above 0; or "
                 "the one column of a number."
@@ -180,10 +178,9 @@ class Weighting:
 
     def total(self, own: FloatArray, whole: FloatArray | float) -> FloatArray:
         """Return Σw·x from Σv·x of its columns and Σx."""
-        found: FloatArray = (
-            own @ np.array(self.factors) if self.factors else (whole + own[..., 0]) / 2
-        )
-        return found
+        if self.factors:
+            return np.asarray(own @ np.array(self.factors))
+        return np.asarray((whole + own[..., 0]) / 2)
 
 
 @dataclass(frozen=True)
@@ -255,10 +252,9 @@ class CodedForm(Form):
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
         own = self.inner.products(values[..., list(self.kept)])
-        shape = (*own.shape[:-1], 1)
-        vectors = (
-            values[..., list(self.groups)] @ self.code.table if self.groups else np.ones(shape)
-        )
+        vectors = np.ones((*own.shape[:-1], 1))
+        if self.groups:
+            vectors = values[..., list(self.groups)] @ self.code.table
         if self.weighting is not None:
             vectors = vectors * self.weighting.of(values)[..., None]
         blocks: FloatArray = vectors[..., :, None] * own[..., None, :]

@@ -295,11 +295,9 @@ class JointForm(Form):
     @property
     def radius(self) -> float:
         """ρ, which no ‖u‖ exceeds: one ω² for each question, however many columns it has."""
-        groups = self._weights_of_groups().values()
-        alone = (column.weight for column in self.columns if column.group is None)
-        return math.sqrt(
-            math.fsum(weight**2 for weight in (*alone, *(max(group) for group in groups)))
-        )
+        alone = [column.weight for column in self.columns if column.group is None]
+        groups = [max(weights) for weights in self._weights_of_groups().values()]
+        return math.sqrt(math.fsum(weight**2 for weight in alone + groups))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         """Δ of Σzzᵀ (`blurfit.theory.moments`)."""
@@ -334,7 +332,7 @@ class JointForm(Form):
         """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
         z = np.empty((*values.shape[:-1], self.size))
         z[..., 0] = self.constant
-        np.multiply(values, [column.weight for column in self.columns], out=z[..., 1:])
+        np.multiply(values, self.scale[1:], out=z[..., 1:])
         rows, columns = self._sent
         found: FloatArray = z[..., rows] * z[..., columns]
         return found
@@ -522,15 +520,16 @@ class WaveForm(Form):
         """Return what one person sends who has several rows, (m, k): residuals are cut together,
         and squares are those of mean slopes.
         """
+        linear = None
         if isinstance(self.chart, NewtonMap):
             u, g, h = self.chart.records(*self._parts(values))
-            slope = -(g @ u) / len(u)
-            squares = np.outer(slope, slope) if self.chart.robust else None
-            return self.take((u * h[:, None]).T @ u / len(u), slope, squares)
-        z = self.chart.vectors(*self._parts(values), together=True)
-        p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
-        squares = np.outer(p, p) if self.chart.robust else None
-        return self.take(z.T @ z / len(z), squares=squares)
+            matrix = (u * h[:, None]).T @ u / len(u)
+            linear = p = -(g @ u) / len(u)
+        else:
+            z = self.chart.vectors(*self._parts(values), together=True)
+            matrix = z.T @ z / len(z)
+            p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
+        return self.take(matrix, linear, np.outer(p, p) if self.chart.robust else None)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""

@@ -1,14 +1,11 @@
 """Calibrate input perturbation, and verify what somebody else has calibrated.
 
-`calibrate` goes from a promise to noise, and its inverse `guarantee` from noise to a promise. Both
-take public facts only. What `calibrate` returns is rounded to the safe side, and has been verified
-as whoever reads it will.
-
-**An `InputCalibration`** carries every number that its guarantee follows from, so whoever receives
-one need not trust the sender: `verify` finds the promise kept by the numbers as they are stated.
-Each of them is rounded to the safe side when it is made, and checked by inequality
-(`blurfit.theory.moments`): the theorem's quantities bound the exact ones (`CurvatureLoss.verify`),
-and the noise on p, with what they leave of ε, spends no more than its share of δ.
+`calibrate` goes from a promise to noise, and its inverse `guarantee` from noise to a promise, from
+public facts only. An `InputCalibration` carries every number that its guarantee follows from, each
+rounded to the safe side (`blurfit.theory.moments`), so whoever receives one need not trust the
+sender: `verify` finds the promise kept by the numbers as they are stated. The theorem's quantities
+bound the exact ones, and the noise on p, with what they leave of ε, spends no more than its share
+of δ.
 
 **As the paper prints it** (Algorithm 1, Corollaries 1 and 2, Theorem 1): `published_scales` and
 `published_claim` are the numbers that a reader of the paper computes. Theorem 1 does not hold as
@@ -39,13 +36,13 @@ from blurfit.theory.moments import (
     LEAST_DELTA,
     RULES,
     LocalGuarantee,
-    LocalTarget,
     ModelGuarantee,
     Neighbours,
     Rule,
     Setting,
     calibration_from,
     local_guarantee,
+    local_target,
     require_above,
     require_close,
     require_equal,
@@ -113,12 +110,10 @@ class InputCalibration:
     adds Δ_in to the ridge. Make one with `blurfit.calibrate`.
 
     `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
-    exceeds the best one's in the ball ‖w‖ ≤ η by no more. With l1 or l2 there is none.
-
-    `split`, `shares` and `loss` are the theorem's intermediate quantities
-    (`blurfit.theory.certified`). For rule="published" `split` and `loss` are None, `model` is the
-    paper's claim, `kept` what is proved of the same noise at the same δ, spent in these `shares`,
-    and `local_claim` is Corollary 1's.
+    exceeds the best one's in the ball ‖w‖ ≤ η by no more. With l1 or l2 there is none. `split`,
+    `shares` and `loss` are those of the theorem. For rule="published" `split` and `loss` are None,
+    `model` is the paper's claim, `kept` what is proved of the same noise at the same δ, spent in
+    these `shares`, and `local_claim` is Corollary 1's.
     """
 
     mechanism: Literal["input"] = "input"
@@ -169,11 +164,8 @@ class InputCalibration:
 
     @within_floating_point()
     def verify(self, *, penalised: bool = False) -> None:
-        """Find the promise kept by what is stated, or refuse it. No excess risk may be stated of a
-        `penalised` model.
-
-        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number does
-        not bound what follows from the others.
+        """Raise NotCertifiedError if the noise keeps less than is promised, or a stated number does
+        not bound what follows from the others. Of a `penalised` model no excess risk may be stated.
         """
         positive(sigma_u=self.sigma_u, sigma_b=self.sigma_b)
         require_equal("neighbours", self.model.neighbours, self.setting.neighbours)
@@ -327,7 +319,7 @@ def calibrate(
         )
     setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
     target = ModelGuarantee(alpha * epsilon, delta, neighbours, 1)
-    local = LocalTarget.of(local_epsilon, local_delta, delta)
+    own_delta, own_mu = local_target(local_epsilon, local_delta, delta)
     if rule == "published":
         given = {"split": split, "local_epsilon": local_epsilon, "local_share": local_share}
         for name, value in given.items():
@@ -335,7 +327,7 @@ def calibrate(
                 raise InvalidValueError(
                     f"Expected no {name}={value!r} with rule='published': it has no such parameter."
                 )
-        return _calibrate_published(setting, target, local)
+        return _calibrate_published(setting, target, own_delta)
     if split is not None:
         inside_unit_interval(split=split)
     if local_share is not None:
@@ -350,13 +342,13 @@ def calibrate(
         target.epsilon,
         delta,
         split=split,
-        local_mu=local.mu,
+        local_mu=own_mu,
         local_share=local_share,
         debias=debias,
     )
     parts = {"split": choice.split, "shares": choice.shares, "loss": choice.loss}
     claims = {"model": target, "kept": target, "local_claim": None}
-    found = _stated("certified", setting, choice.scales, local, **parts, **claims)
+    found = _stated("certified", setting, choice.scales, own_delta, **parts, **claims)
     found.verify()  # the last line of defence: what a search returned is evaluated again
     return found
 
@@ -388,7 +380,7 @@ def guarantee(
 
 
 def _calibrate_published(
-    setting: Setting, target: ModelGuarantee, local: LocalTarget
+    setting: Setting, target: ModelGuarantee, own_delta: float
 ) -> InputCalibration:
     scales = published_scales(setting, target.epsilon, target.delta)
     _, shares = certified.least_kept_epsilon(setting, scales, target.delta)
@@ -400,17 +392,17 @@ def _calibrate_published(
         "kept": replace(target, epsilon=kept),
         "local_claim": published_claim(setting, scales, target.delta),
     }
-    return _stated("published", setting, scales, local, **parts, **claims)
+    return _stated("published", setting, scales, own_delta, **parts, **claims)
 
 
 def _stated(
-    rule: Rule, setting: Setting, scales: Scales, local: LocalTarget, **others: Any
+    rule: Rule, setting: Setting, scales: Scales, own_delta: float, **others: Any
 ) -> InputCalibration:
     """Complete a calibration by what follows from its noise, rounded to the safe side."""
     return InputCalibration(
         rule=rule,
         setting=setting,
-        local=local_guarantee(certified.local_mu(setting, scales), local.delta),
+        local=local_guarantee(certified.local_mu(setting, scales), own_delta),
         excess_risk=rounded_up(certified.input_excess_risk(setting, scales)),
         **asdict(scales),
         **others,

@@ -502,10 +502,8 @@ class MomentCalibration:
 
     @within_floating_point()
     def verify(self, reach: Reach) -> None:
-        """Evaluate the promise from σ, for records that reach so far.
-
-        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number does
-        not bound what follows from the others.
+        """Raise NotCertifiedError if the noise keeps less than is promised for records that reach
+        so far, or a stated number does not bound what follows from the others.
         """
         from blurfit.theory import gaussian
 
@@ -535,29 +533,25 @@ class MomentCalibration:
         return calibration_from(cls, parts, fields)
 
 
-@dataclass(frozen=True)
-class LocalTarget:
-    """δ of the statement about a submission, and the μ that it must not exceed, if any is asked."""
+def local_target(
+    epsilon: float | None, delta: float | None, model_delta: float
+) -> tuple[float, float | None]:
+    """Return δ of the statement about a submission, and the μ that it must not exceed, as the
+    parameters `local_epsilon` and `local_delta` ask for.
+    """
+    from blurfit.theory import gaussian
 
-    delta: float
-    mu: float | None
-
-    @classmethod
-    def of(cls, epsilon: float | None, delta: float | None, model_delta: float) -> "LocalTarget":
-        """Return the target that the parameters `local_epsilon` and `local_delta` ask for."""
-        if delta is not None:
-            inside_unit_interval(local_delta=delta)
-        if epsilon is None:
-            return cls(model_delta if delta is None else delta, None)
-        positive(local_epsilon=epsilon)
-        if delta is None:
-            raise InvalidValueError(
-                f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has "
-                "two numbers. Give local_delta=1e-6, say."
-            )
-        from blurfit.theory import gaussian
-
-        return cls(delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING)
+    if delta is not None:
+        inside_unit_interval(local_delta=delta)
+    if epsilon is None:
+        return model_delta if delta is None else delta, None
+    positive(local_epsilon=epsilon)
+    if delta is None:
+        raise InvalidValueError(
+            f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has two "
+            "numbers. Give local_delta=1e-6, say."
+        )
+    return delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING
 
 
 @within_floating_point()
@@ -589,14 +583,14 @@ def calibrate_moment(
     one_of(NEIGHBOURS, neighbours=neighbours)
     reach = Reach(*map(rounded_up, reach))
     sigma = reach.sums / gaussian.mu_of(epsilon, delta) * FOR_ROUNDING
-    local = LocalTarget.of(local_epsilon, local_delta, delta)
-    if local.mu is not None:
-        sigma = max(sigma, math.sqrt(quorum) * reach.submission / local.mu)
+    own_delta, own_mu = local_target(local_epsilon, local_delta, delta)
+    if own_mu is not None:
+        sigma = max(sigma, math.sqrt(quorum) * reach.submission / own_mu)
     sigma = rounded_up(sigma)
     found = MomentCalibration(
         quorum=quorum,
         model=ModelGuarantee(epsilon, delta, neighbours, "any"),
-        local=local_guarantee(_submission_mu(reach, sigma, quorum), local.delta),
+        local=local_guarantee(_submission_mu(reach, sigma, quorum), own_delta),
         sigma=sigma,
         reach=reach,
         mu=rounded_up(reach.sums / sigma),
