@@ -200,7 +200,7 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
     t = sum(chosen.T @ part.cross for chosen, part in pairs)
     if np.linalg.eigvalsh(A)[0] <= 0:
         raise InfeasibleError(str(Refusal.NOT_DEFINITE))
-    plain: FloatArray = np.asarray(np.linalg.inv(A), dtype=np.float64)
+    plain = np.asarray(np.linalg.inv(A), dtype=np.float64)
     halves = []
     for g, chosen in enumerate(maps):
         right = np.zeros_like(chosen)

@@ -116,8 +116,7 @@ class Balance:
             rest = rest - self._features @ slope
             of_noise = (slope * self._noise[:, None]).T @ slope
         each = self.weights**2 + self.weights / count
-        found: FloatArray = (rest * each[:, None]).T @ rest + of_noise
-        return found
+        return np.asarray((rest * each[:, None]).T @ rest + of_noise)
 
     @property
     def in_words(self) -> str:
@@ -401,8 +400,7 @@ class _Problem:
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Return ∇Â(w)."""
-        found: FloatArray = (self.rows.weights * self.curve.mean(self.predictor(w))) @ self.design
-        return found
+        return np.asarray((self.rows.weights * self.curve.mean(self.predictor(w))) @ self.design)
 
     def at(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ∇Â(w) and H."""
@@ -446,8 +444,7 @@ def _prior(
 
     def prior(spread: float) -> FloatArray:
         parts = np.concatenate([[1.0], spread / (len(mean) * variance)])
-        found: FloatArray = (move * parts) @ move.T
-        return found
+        return np.asarray((move * parts) @ move.T)
 
     return start, prior
 

@@ -77,8 +77,7 @@ class Program:
 
     def gradient(self, weights: FloatArray) -> FloatArray:
         """Return Hw − c, of the quadratic part."""
-        gradient: FloatArray = self.hessian @ weights - self.moment
-        return gradient
+        return np.asarray(self.hessian @ weights - self.moment)
 
     def objective(self, weights: FloatArray) -> float:
         """Return ½wᵀ(Hw − c) − ½cᵀw + l1·‖w‖₁."""
@@ -312,8 +311,7 @@ def _extrapolate(past: deque[tuple[FloatArray, FloatArray]]) -> FloatArray:
     s, g = past[-1]
     points, steps = (np.diff(np.array(part), axis=0).T for part in zip(*past, strict=True))
     mixture = np.linalg.lstsq(steps, g, rcond=1e-12)[0]
-    following: FloatArray = s + g - (points + steps) @ mixture
-    return following
+    return np.asarray(s + g - (points + steps) @ mixture)
 
 
 def _trust_region(problem: Program, spectrum: Spectrum) -> tuple[FloatArray, float, int]:

@@ -474,8 +474,7 @@ class Submodel:
 
     def in_columns(self, theta: FloatArray) -> FloatArray:
         """Turn coefficients of z for by into those of (1, v) for the target in its own units."""
-        found: FloatArray = theta * self.scale / self.target.weight
-        return found
+        return np.asarray(theta * self.scale / self.target.weight)
 
 
 @dataclass(frozen=True, eq=False)

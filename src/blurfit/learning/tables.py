@@ -286,8 +286,7 @@ def on_simplex(values: FloatArray) -> FloatArray:
     ordered = np.sort(values)[::-1]
     level = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     place = np.flatnonzero(ordered > level)[-1]
-    found: FloatArray = np.maximum(values - level[place], 0.0)
-    return found
+    return np.asarray(np.maximum(values - level[place], 0.0))
 
 
 def quantile(bands: Answer, edges: FloatArray, share: float) -> tuple[Answer, float]:

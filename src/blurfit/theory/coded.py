@@ -144,8 +144,7 @@ class Code:
 
     def sums(self, blocks: FloatArray) -> FloatArray:
         """Return the sums of each group (groups, width) from those of each block."""
-        found: FloatArray = np.linalg.pinv(self.table.T) @ blocks
-        return found
+        return np.asarray(np.linalg.pinv(self.table.T) @ blocks)
 
 
 ONE = Code(((1.0,),))

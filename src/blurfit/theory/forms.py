@@ -334,8 +334,7 @@ class JointForm(Form):
         z[..., 0] = self.constant
         np.multiply(values, self.scale[1:], out=z[..., 1:])
         rows, columns = self._sent
-        found: FloatArray = z[..., rows] * z[..., columns]
-        return found
+        return np.asarray(z[..., rows] * z[..., columns])
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ from the sums of what was sent by `count` people, and what everybody knows."""
@@ -351,8 +350,7 @@ class JointForm(Form):
     def take(self, matrix: FloatArray) -> FloatArray:
         """Return the numbers of a matrix that would be sent: `matrix` backwards."""
         rows, columns = self._sent
-        found: FloatArray = matrix[..., rows, columns]
-        return found
+        return np.asarray(matrix[..., rows, columns])
 
     @cached_property
     def _sent(self) -> Places:

@@ -249,8 +249,7 @@ def over_angles(headroom: float, fixed: float, moving: float, cosines: FloatArra
     v = np.maximum(v, left * _LEAST_RADIUS_SHARE)
     radius = left / v
     inner = (_radial(radius, v, 3) * np.exp(-(radius**2) / 2)) @ _ANGLE_WEIGHTS
-    mean: FloatArray = (end * width / (2 * math.pi) * np.sin(theta) * inner) @ _ANGLE_WEIGHTS
-    return mean
+    return np.asarray((end * width / (2 * math.pi) * np.sin(theta) * inner) @ _ANGLE_WEIGHTS)
 
 
 def _panel_count(end: float, shortest: float) -> int:

@@ -524,7 +524,7 @@ class HazardForm(WaveForm):
             axis=-1,
         )
 
-    pooled = Form.pooled
+    pooled = Form.pooled  # nothing is cut together, and no squares are sent
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Σ of `products` over rows, as products of matrices."""

@@ -114,8 +114,7 @@ def numbers(**named: ArrayLike) -> FloatArray:
 
 def row_norms(x: FloatArray) -> FloatArray:
     """‖x‖ of each row, without the n × d array of squares that `numpy.linalg.norm` makes."""
-    norm: FloatArray = np.sqrt(np.einsum("...i,...i->...", x, x))
-    return norm
+    return np.asarray(np.sqrt(np.einsum("...i,...i->...", x, x)))
 
 
 def refuse_first(bad: Any, what: str, remedy: str) -> None:
@@ -435,8 +434,7 @@ def _least_squares(reach: float) -> Parabola:
 
 def _curvature(z: FloatArray) -> FloatArray:
     """The second derivative g'' = σ' = σ(z)σ(−z)."""
-    product: FloatArray = expit(z) * expit(-z)
-    return product
+    return np.asarray(expit(z) * expit(-z))
 
 
 def _faded_mean(function: Callable[[FloatArray], FloatArray], reach: float) -> float:

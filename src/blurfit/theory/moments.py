@@ -320,9 +320,9 @@ def calibration_from(
     """Read what a calibration's `to_dict` wrote; refuse missing and unknown fields."""
     try:
         given = {**fields}
-        for name in parts.keys() & given.keys():
-            if given[name] is not None or name not in optional:
-                given[name] = parts[name](**given[name])
+        for name, part in parts.items():
+            if name in given and (given[name] is not None or name not in optional):
+                given[name] = part(**given[name])
         return kind(**given)
     except (AttributeError, TypeError) as error:
         raise InvalidValueError(
