@@ -53,7 +53,7 @@ from operator import itemgetter
 import numpy as np
 from scipy.special import expit
 
-from blurfit.errors import InfeasibleError, finite, inside_unit_interval, nonnegative, positive
+from blurfit.errors import InfeasibleError, finite, nonnegative, positive
 from blurfit.theory.gaussian import (
     Point,
     chi_square_ceiling,
@@ -72,7 +72,7 @@ from blurfit.theory.moments import (
     rounded_up,
 )
 
-FORECAST_FAILURE = 0.1
+FORECAST_FAILURE = 0.1  # β
 DEFAULT_FRACTION = 0.01  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
 _LARGEST_DETERMINANT_LOSS = 10.0  # e¹⁰: a smaller ridge and less noise on q would not show
 
@@ -221,7 +221,7 @@ def _strong_convexity(floor: float, spectrum: float, ridge: float) -> float:
     return convexity
 
 
-def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST_FAILURE) -> float:
+def input_excess_risk(setting: Setting, noise: Scales) -> float:
     """Certified: with probability 1 − β, J(w) − J(ŵ) ≤ (2η‖b‖ + ½η²(κ₊ − κ₋) + η²‖C‖)/n.
 
     The noisy objective differs from the true one by (b·w + ½wᵀ(K + C)w)/n, K = UᵀU + Δ_in·I and
@@ -241,10 +241,9 @@ def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST
 
     `calibrate(split=None)` minimises this number: it reads public facts only.
     """
-    inside_unit_interval(failure=failure)
     n, d, eta = setting.quorum, setting.dimension, setting.ball
-    t = math.sqrt(2 * math.log(6 / failure))
-    linear = noise.sigma_b * math.sqrt(chi_square_ceiling(failure / 3, d))
+    t = math.sqrt(2 * math.log(6 / FORECAST_FAILURE))
+    linear = noise.sigma_b * math.sqrt(chi_square_ceiling(FORECAST_FAILURE / 3, d))
     spread = (math.sqrt(d) + t) / math.sqrt(n)
     largest = noise.sigma_u**2 * (1 + spread) ** 2 + noise.ridge
     smallest = noise.sigma_u**2 * max(0.0, 1 - spread) ** 2 + noise.ridge

@@ -203,12 +203,12 @@ def _mills_slope(x: FloatArray) -> FloatArray:
 
 
 def root_of_increasing(
-    function: Callable[[float], float], guess: float, tolerance: float = 0.0, step: float = 0.25
+    function: Callable[[float], float], guess: float, tolerance: float = 0.0
 ) -> float:
     """Return the x > 0 at which an increasing function changes its sign, to `tolerance` of itself.
 
-    The search runs over ln x: it brackets the root by doubling steps around the guess, the first of
-    which is `step`, and finishes with Brent's method.
+    The search runs over ln x: it brackets the root by doubling steps around the guess, and finishes
+    with Brent's method.
     """
     if not 0 < guess < math.inf:  # so neither is NaN, from which no search would come back
         raise NotCertifiedError(f"Expected a finite guess={guess!r} > 0 to search from.")
@@ -220,6 +220,7 @@ def root_of_increasing(
         return known[logarithm]
 
     low = high = math.log(guess)
+    step = 0.25
     if of_logarithm(low) > 0:
         while of_logarithm(low) > 0:
             high, low, step = low, low - step, 2 * step
@@ -238,17 +239,12 @@ def root_of_increasing(
 
 
 def brent(
-    function: Callable[[float], float],
-    low: float,
-    high: float,
-    xtol: float = 2e-12,
-    rtol: float = _TOLERANCE,
-    maxiter: int = 100,
+    function: Callable[[float], float], low: float, high: float, xtol: float = 2e-12
 ) -> float:
     """Return the root between two points of different sign, by Brent's method."""
     from scipy.optimize import brentq  # half a second to import, and verifying never needs it
 
-    return float(brentq(function, low, high, xtol=xtol, rtol=rtol, maxiter=maxiter))
+    return float(brentq(function, low, high, xtol=xtol, rtol=_TOLERANCE))
 
 
 def descend(

@@ -125,10 +125,9 @@ counts as 0, and nothing is raised for a value. As above, spells of one person a
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -451,12 +450,6 @@ class HazardMap(PublicMap):
             weight = 1 / np.maximum(1.0, norms(f) / reach)
         left = np.where(here & happened & observed, 1.0, 0.0) - seen * p
         return FEATURES * into_ball(f, reach), weight, seen * p * (1 - p), left
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> "HazardMap":
-        """Read what `to_dict` wrote."""
-        whitening = Whitening.from_dict(entry)
-        return cls(whitening, entry["bands"], entry["events"], entry["radius"])
 
 
 Announced = WaveMap | GaugeMap | HazardMap  # what a wave can announce
