@@ -61,23 +61,14 @@ HIDDEN = (
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Blurred Σzzᵀ of each group, and how their noises go together.
-
-    Attributes:
-        names: the groups.
-        columns: the columns of z after the constant.
-        constant: c, the first entry of z.
-        matrices: Σzzᵀ of each group, (groups, size, size).
-        spread: s²X⁻¹, the covariance of the noise on one diagonal entry of any two groups.
-        count: how many people there are in all, where that is public.
-    """
+    """Blurred Σzzᵀ of each group, and how their noises go together."""
 
     names: tuple[str, ...]
-    columns: tuple[JointColumn, ...]
-    constant: float
-    matrices: FloatArray
-    spread: FloatArray
-    count: int | None
+    columns: tuple[JointColumn, ...]  # of z after the constant
+    constant: float  # c, the first entry of z
+    matrices: FloatArray  # Σzzᵀ of each group, (groups, size, size)
+    spread: FloatArray  # s²X⁻¹: the covariance of the noise on a diagonal entry of any two groups
+    count: int | None  # how many people there are in all, where that is public
 
     def block(self, place: int) -> JointSums:
         """Return the sums of one group; refuse one that the noise hides."""
@@ -122,28 +113,17 @@ class GroupSums:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """θ in z-space with the two parts of its covariance, and what it was found from.
+    """θ in z-space with the two parts of its covariance, and what it was found from."""
 
-    Attributes:
-        parts: the sums of each group.
-        spread: the covariance of the noise of any two of them.
-        maps: P_g of each.
-        theta, inverse: θ̃ and B.
-        residual: r_g of each group, by the sizes of θ without what noise adds to them.
-        variances: σ_g² of each.
-        sampling: its part of the covariance.
-        unit: C.
-    """
-
-    parts: tuple[Submodel, ...]
-    spread: FloatArray
-    maps: tuple[FloatArray, ...]
-    theta: FloatArray
-    inverse: FloatArray
-    residual: FloatArray
-    variances: FloatArray
-    sampling: FloatArray
-    unit: Noise
+    parts: tuple[Submodel, ...]  # the sums of each group
+    spread: FloatArray  # the covariance of the noise of any two of them
+    maps: tuple[FloatArray, ...]  # P_g of each
+    theta: FloatArray  # θ̃
+    inverse: FloatArray  # B
+    residual: FloatArray  # r_g of each, by the sizes of θ without what noise adds to them
+    variances: FloatArray  # σ_g² of each
+    sampling: FloatArray  # its part of the covariance
+    unit: Noise  # C
 
     @cached_property
     def slopes(self) -> FloatArray:
@@ -178,12 +158,8 @@ def covariance(unit: Noise, spread: FloatArray, slopes: FloatArray) -> FloatArra
 
 
 def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = False) -> Fitted:
-    """Return a model in each group, or one with common slopes and an intercept for each.
-
-    Args:
-        parts: the sums of one target and its features in each group.
-        spread: s²X⁻¹ of these groups.
-        common: whether slopes are common.
+    """Return a model in each group, or one with `common` slopes and an intercept for each, from the
+    sums of one target and its features in each group; `spread` is s²X⁻¹ of these groups.
     """
     groups, size = len(parts), len(parts[0].gram)
     unit = _unit(parts[0])
@@ -275,14 +251,11 @@ def _unit(part: Submodel) -> Noise:
 
 
 def decomposed(fitted: Fitted, one: int, other: int, questions: Sequence[Sequence[int]]) -> Answer:
-    """Return the gap between the means of two groups, what the other's model explains of it, by
-    each question and in all, and the rest, in z-space: by of the target.
+    """Return the gap between the means of two groups, by their places, what the other's model
+    explains of it, by each question and in all, and the rest, in z-space: by of the target.
 
-    Args:
-        fitted: models of the groups' own.
-        one: the place of the group whose mean is compared.
-        other: that of the group whose model explains.
-        questions: the places of each question's features among the coefficients.
+    `questions` are the places of each question's features among the coefficients of models of the
+    groups' own.
     """
     A, B = fitted.parts[one], fitted.parts[other]
     c, size, count = A.constant, len(A.gram), len(questions)

@@ -131,13 +131,10 @@ class LogRank:
 
 
 class EventSums:
-    """Blurred sums of exits, of the columns that are `used`: one of each group is left out.
+    """Blurred sums of exits as `count` people sent them, with noise of s = `deviation`.
 
-    Args:
-        form: what was sent.
-        sums: of what was sent by `count` people.
-        deviation: s, of the noise on a number that counts once.
-        used: places of the columns; if not said, all but the first of each group.
+    `used` are the places of the columns that hazards follow: all but the first of each group,
+    unless it is said.
     """
 
     def __init__(

@@ -188,14 +188,10 @@ class Screen:
     A submission is a record of bounded length and noise of known size, on a known grid, so three
     things never happen: a number that is not finite, a number off the grid, and (almost never) a
     norm beyond the radius of `blurfit.agreement.numbers`, which says what it costs to refuse that.
-
-    Attributes:
-        parts: the parts of a submission, with the step that each number is a multiple of.
-        radii: for each part, the norm beyond which a submission is refused.
     """
 
-    parts: tuple[NumberRun, ...]
-    radii: tuple[float, ...]
+    parts: tuple[NumberRun, ...]  # of a submission, with the step of each number
+    radii: tuple[float, ...]  # for each part, the norm beyond which a submission is refused
 
     @classmethod
     def of(cls, agreement: Agreement) -> "Screen":
@@ -352,12 +348,9 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """The law of E: the variance of each entry, and which entries go together.
+    """The law of E: the variance of each entry, and the covariances of those that go together.
 
-    Attributes:
-        variance: of each entry.
-        pairs: two entries (i, j) and (k, l) a row, i ≤ j and k ≤ l, that are not independent.
-        covariances: theirs.
+    `pairs` are two such entries (i, j) and (k, l) a row, i ≤ j and k ≤ l.
     """
 
     variance: FloatArray
@@ -481,22 +474,15 @@ class Submodel:
 class JointSums:
     """Count, blurred Σzzᵀ and its noise: any column can be the target of a model of any others.
 
-    Args:
-        columns: The columns of z after the constant.
-        constant: c, the first entry of z.
-        count: N, how many records were summed.
-        matrix: Σzzᵀ + E. What is publicly known is written into it here.
-        deviation: s, the standard deviation of the noise on a diagonal entry of the whole sum.
-        counted: whether N is public. Otherwise it is read from the constant's own entry, which has
-            noise as well.
+    If N is not `counted`, it is read from the constant's own entry, which has noise as well.
     """
 
-    columns: tuple[JointColumn, ...]
-    constant: float
-    count: int
-    matrix: FloatArray
-    deviation: float
-    counted: bool = True
+    columns: tuple[JointColumn, ...]  # of z after the constant
+    constant: float  # c, the first entry of z
+    count: int  # N
+    matrix: FloatArray  # Σzzᵀ + E; what is publicly known is written into it here
+    deviation: float  # s, of the noise on a diagonal entry of the whole sum
+    counted: bool = True  # whether N is public
     noise: Noise = field(init=False, repr=False)
 
     @classmethod

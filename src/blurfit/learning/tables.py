@@ -238,14 +238,10 @@ def within(found: Answer, groups: FloatArray) -> Answer:
 def means(
     sums: Blurred, people: Blurred, squares: float, count: float, *, bounded: bool = False
 ) -> Answer:
-    """Return the mean of a number at each level, in units of its column v.
+    """Return the mean of a number at each level, in units of its column v: from Σv at each level,
+    how many there are, read from other products, and over all of them Σv² and how many they are.
 
-    Args:
-        sums: Σv at each level.
-        people: how many there are at each level, read from other products.
-        squares: Σv² over all of them.
-        count: how many they are.
-        bounded: take the largest spread that a mean allows for each level, instead of one for all.
+    `bounded` takes the largest spread that a mean allows for each level, instead of one for all.
     """
     told = clear(people.values, np.sqrt(np.diag(people.noise)), "the mean")
     each = np.where(told, people.values, np.nan)

@@ -186,14 +186,6 @@ class Weighting:
 class CodedForm(Form):
     """w·zzᵀ ⊗ a_g of records with a group g, a weight w, or both.
 
-    Args:
-        inner: the products of zzᵀ, none of them left out (`counted=False`).
-        kept: which of a record's columns those of `inner` are.
-        code: a public vector for each group.
-        groups: the columns that say which group a record is in: one 1 among zeros. Empty: all are
-            in the same one.
-        weighting: the rule for w; without it everybody counts 1.
-
     >>> from blurfit.theory.forms import JointColumn
     >>> inner = JointForm(0.5, (JointColumn("age", 0.8),), counted=False)
     >>> form = CodedForm(inner, (0,), Code.overlapping(2), (1, 2), labels=("north", "south"))
@@ -203,11 +195,11 @@ class CodedForm(Form):
     [0.0, 0.0, 0.0, 0.25, 0.2, 0.16]
     """
 
-    inner: JointForm
-    kept: tuple[int, ...]
-    code: Code = ONE
-    groups: tuple[int, ...] = ()
-    weighting: Weighting | None = None
+    inner: JointForm  # the products of zzᵀ, none of them left out (`counted=False`)
+    kept: tuple[int, ...]  # which of a record's columns those of `inner` are
+    code: Code = ONE  # a public vector for each group
+    groups: tuple[int, ...] = ()  # the columns that say the group, one 1 among zeros, if any
+    weighting: Weighting | None = None  # the rule for w; without it everybody counts 1
     labels: tuple[str, ...] = field(default=("weight",), kw_only=True)
 
     def __post_init__(self) -> None:

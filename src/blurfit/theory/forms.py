@@ -437,11 +437,6 @@ class TargetForm(JointForm):
 class WaveForm(Form):
     """The numbers of a later wave.
 
-    Args:
-        chart: The announced map.
-        columns: The names of a record's encoded columns, the target's last.
-        kept: Which of them the map speaks of, in its order.
-
     >>> from blurfit.theory.maps import Whitening
     >>> chart = ResidualMap(Whitening([0.5], [[2.0]], [1.0]), radius=1, scale=0.5, bound=2)
     >>> form = WaveForm(chart, ("age", "income"), (0,))
@@ -451,9 +446,9 @@ class WaveForm(Form):
     [[0.062, 0.1, 0.038, 0.16, 0.06, 0.022]]
     """
 
-    chart: WaveMap
-    columns: tuple[str, ...]
-    kept: tuple[int, ...]
+    chart: WaveMap  # that was announced
+    columns: tuple[str, ...]  # the names of a record's encoded columns, the target's last
+    kept: tuple[int, ...]  # which of them the map speaks of, in its order
 
     def __post_init__(self) -> None:
         dimension = self.chart.whitening.dimension

@@ -244,14 +244,6 @@ def extreme_exits(bands: int) -> FloatArray:
 class EventForm(Form):
     """(α·T·xxᵀ, β·d·xxᵀ, w·a(T, d) ⊗ (c, x)) of records with a time and an event.
 
-    Args:
-        inner: the columns of x with their weights, and the constant c.
-        kept: which of a record's columns those of `inner` are.
-        time: the column of the time, −1 at 0 and 1 at the horizon.
-        event: the column of the event, ±1.
-        bands: K.
-        weight: w.
-
     >>> from blurfit.theory.forms import JointColumn
     >>> inner = JointForm(0.5, (JointColumn("age", 0.8), JointColumn("sex", 0.6, "sign")))
     >>> form = EventForm(inner, (0, 1), 2, 3, bands=2, weight=1.0)
@@ -259,12 +251,12 @@ class EventForm(Form):
     (33, ('time·age·age', 'time·age·sex', 'time·sex·sex', 'event·age·age'))
     """
 
-    inner: JointForm
-    kept: tuple[int, ...]
-    time: int
-    event: int
-    bands: int
-    weight: float
+    inner: JointForm  # the columns of x with their weights, and the constant c
+    kept: tuple[int, ...]  # which of a record's columns those of `inner` are
+    time: int  # the column of the time, −1 at 0 and 1 at the horizon
+    event: int  # the column of the event, ±1
+    bands: int  # K
+    weight: float  # w
 
     def __post_init__(self) -> None:
         positive(weight=self.weight)
@@ -365,21 +357,15 @@ class EventForm(Form):
 class HazardMap(PublicMap):
     """(M, g) of a person's bands at announced log-odds, observed while Σp_k ≤ L.
 
-    Args:
-        whitening: m, W and the slopes β of the log-odds.
-        bands: α, the log-odds of each band at v = 0, beside the whitening's own intercept.
-        events: L ≥ 1, the expected events until which a person is observed.
-        radius: r ≥ 1; a person with ‖f‖ > r√p counts less.
-
     >>> chart = HazardMap(Whitening([0.0], [[2.0]], [1.0]), [-3.0, -3.0])
     >>> round(chart.sensitivity() * chart.balance, 6), round(chart.sensitivity("zero-out"), 4)
     (2.0, 0.9685)
     """
 
-    whitening: Whitening
-    bands: FloatArray
-    events: float = 1.0
-    radius: float = 1.0
+    whitening: Whitening  # m, W and the slopes β of the log-odds
+    bands: FloatArray  # α, the log-odds at v = 0, beside the whitening's own intercept
+    events: float = 1.0  # L ≥ 1, the expected events until which a person is observed
+    radius: float = 1.0  # r ≥ 1; a person with ‖f‖ > r√p counts less
     kind = "hazard"
     written = "bands", "events", "radius"
     robust: ClassVar[bool] = False
@@ -457,13 +443,7 @@ Announced = WaveMap | GaugeMap | HazardMap  # what a wave can announce
 
 @dataclass(frozen=True, eq=False)
 class HazardForm(WaveForm):
-    """The numbers of a wave of log-odds of an event.
-
-    Args:
-        chart: the announced map.
-        columns: the names of a record's encoded columns, the event's last.
-        kept: which of them the map speaks of, in its order.
-        time: the column of the time, −1 at 0 and 1 at the horizon.
+    """The numbers of a wave of log-odds of an event, whose column is the last.
 
     >>> chart = HazardMap(Whitening([0.0], [[2.0]], [1.0]), [0.0, 0.0])
     >>> form = HazardForm(chart, ("age", "months", "left"), (0,), 1)
@@ -474,7 +454,7 @@ class HazardForm(WaveForm):
     """
 
     chart: HazardMap  # type: ignore[assignment]
-    time: int = -2
+    time: int = -2  # the column of the time, −1 at 0 and 1 at the horizon
 
     @property
     def _size(self) -> tuple[int, int]:

@@ -242,19 +242,12 @@ class LogisticNewton:
 
 @dataclass(frozen=True)
 class PoissonNewton:
-    """e^t − yt for a count y in [0, Y]: g = e^t − y, cut to ±G, and h = e^t, cut to H.
+    """e^t − yt for a count y in [0, Y]: g = e^t − y, cut to ±G, and h = e^t, cut to H."""
 
-    Args:
-        count_bound: Y, public; larger counts are cut to it.
-        curvature_bound: H.
-        gradient_bound: G.
-        balance: τ; at G/H the noise of p is within 12 % of its least, 2G/μ.
-    """
-
-    count_bound: float
-    curvature_bound: float
-    gradient_bound: float
-    balance: float
+    count_bound: float  # Y, public; larger counts are cut to it
+    curvature_bound: float  # H
+    gradient_bound: float  # G
+    balance: float  # τ; at G/H the noise of p is within 12 % of its least, 2G/μ
     kind: ClassVar[str] = "poisson"
 
     def __post_init__(self) -> None:
@@ -546,29 +539,17 @@ class PublicMap:
 
 @dataclass(frozen=True, eq=False)
 class ResidualMap(PublicMap):
-    """z = (c·s, a·s·f/(r√p), b·s·g/bound), s = min(1, r√p/‖f‖): ‖(z₁, …)‖ ≤ 1 for every record.
+    """z = (c·s, a·s·f/(r√p), b·s·g/bound), s = min(1, r√p/‖f‖): ‖(z₁, …)‖ ≤ 1 for every record."""
 
-    Args:
-        whitening: m, W and the last model.
-        radius: r; a record with ‖f‖ > r√p has the weight s < 1.
-        scale: The residuals' spread as far as it is known.
-        bound: R; s·g, g = (y − t)/scale, is cut to ±R.
-        constant: c, the largest first entry of z.
-        feature_weight: a.
-        target_weight: b; a² + b² ≤ 1.
-        robust: Whether squared errors are sent as well.
-        stride: Every how many-th row sends them, of rows that are held: they are a spread alone.
-    """
-
-    whitening: Whitening
-    radius: float
-    scale: float
-    bound: float
-    constant: float = 0.25
-    feature_weight: float = 0.8
-    target_weight: float = 0.6
-    robust: bool = False
-    stride: int = 1
+    whitening: Whitening  # m, W and the last model
+    radius: float  # r; a record with ‖f‖ > r√p has the weight s < 1
+    scale: float  # the residuals' spread as far as it is known
+    bound: float  # R; s·g, g = (y − t)/scale, is cut to ±R
+    constant: float = 0.25  # c, the largest first entry of z
+    feature_weight: float = 0.8  # a
+    target_weight: float = 0.6  # b; a² + b² ≤ 1
+    robust: bool = False  # whether squared errors are sent as well
+    stride: int = 1  # every how many-th row that is held sends them: they are a spread alone
     kind = "residual"
     written = "radius", "scale", "bound", "weights", "robust", "stride"
     robust_weight: ClassVar[float] = 0.5  # ω, which costs a 25th more noise
@@ -644,21 +625,13 @@ class ResidualMap(PublicMap):
 
 @dataclass(frozen=True, eq=False)
 class NewtonMap(PublicMap):
-    """(h·xxᵀ, −g·x)/max(1, ‖x‖²) at the score t, with x = (f/(r√p), κ)/√(1 + κ²).
+    """(h·xxᵀ, −g·x)/max(1, ‖x‖²) at the score t, with x = (f/(r√p), κ)/√(1 + κ²)."""
 
-    Args:
-        whitening: m, W and the last model.
-        loss: What g and h are the slopes of.
-        constant: κ; not divided by r, so that the constant's noise does not grow with it.
-        radius: r ≥ 1; a record with ‖f‖ > r√p counts less.
-        robust: Whether the squared slopes are sent as well.
-    """
-
-    whitening: Whitening
-    loss: LogisticNewton | PoissonNewton
-    constant: float = 0.3
-    radius: float = 1.0
-    robust: bool = False
+    whitening: Whitening  # m, W and the last model
+    loss: LogisticNewton | PoissonNewton  # what g and h are the slopes of
+    constant: float = 0.3  # κ; not divided by r, so that the constant's noise does not grow with it
+    radius: float = 1.0  # r ≥ 1; a record with ‖f‖ > r√p counts less
+    robust: bool = False  # whether the squared slopes are sent as well
     kind = "newton"
     written = "constant", "radius", "robust"
 
@@ -730,20 +703,13 @@ class NewtonMap(PublicMap):
 class GaugeMap(PublicMap):
     """The bins of ‖f‖/√p and of |g|, g = (y − t)/scale, that a record is in: one 1 in each of two
     histograms, or one in their joint one.
-
-    Args:
-        whitening: m, W and the last model.
-        scale: The residuals' spread as far as it is known.
-        features: Where the bins of ‖f‖/√p end: increasing; what is beyond is in the last one.
-        errors: Where the bins of |g| end.
-        joint: Whether pairs of bins are counted.
     """
 
-    whitening: Whitening
-    scale: float
-    features: FloatArray
-    errors: FloatArray
-    joint: bool = False
+    whitening: Whitening  # m, W and the last model
+    scale: float  # the residuals' spread as far as it is known
+    features: FloatArray  # where the bins of ‖f‖/√p end: increasing; the last has what is beyond
+    errors: FloatArray  # where the bins of |g| end
+    joint: bool = False  # whether pairs of bins are counted
     kind = "gauge"
     written = "scale", "features", "errors", "joint"
     robust: ClassVar[bool] = False
