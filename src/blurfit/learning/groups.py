@@ -190,13 +190,31 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
         raise InfeasibleError(str(Refusal.TOO_NOISY))
     inverse = np.linalg.inv(A + H)
     theta, first = inverse @ t, plain @ t
+
+    def left_by(members: Sequence[int], r: FloatArray) -> float:
+        """Return σ² of some groups together: the least squares, which the noise makes too small."""
+        left, count, used = 0.0, 0, np.zeros(len(first), dtype=bool)
+        for g in members:
+            ends = np.append(-maps[g] @ first, 1.0)
+            left += float(ends @ parts[g].extended @ ends)
+            count += parts[g].count
+            used |= maps[g].any(axis=0)
+            for h in members:
+                if spread[g, h]:
+                    moved = spread[g, h] * unit.sandwich(np.outer(r[g], r[h]))[:-1, :-1]
+                    left += float(np.trace((maps[h] @ plain @ maps[g].T) @ moved))
+        slopes = np.zeros((1, len(parts), *unit.variance.shape))
+        slopes[0, members] = [np.outer(r[g], r[g]) for g in members]
+        floor = float(np.sqrt(covariance(unit, spread, slopes)[0, 0])) / (2 * count)
+        return max(left / max(count - int(used.sum()), 1), floor)
+
     squares, variances = theta**2, np.zeros(groups)
     found = None
     for _ in range(2):  # θ̃² is too large by the variance that the first pass finds
         sizes = np.sign(theta) * np.sqrt(squares)
         r = np.array([np.append(-chosen @ sizes, 1.0) for chosen in maps])
         for members in together:
-            variances[members] = _spread(parts, spread, maps, plain, first, r, unit, members)
+            variances[members] = left_by(members, r)
         middle_of = sum(
             variances[g] * (chosen.T @ parts[g].gram @ chosen + halves[g])
             for g, chosen in enumerate(maps)
@@ -215,33 +233,6 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
         squares = np.maximum(theta**2 - np.diag(found.answer.covariance), 0.0)
     assert found is not None
     return found
-
-
-def _spread(
-    parts: Sequence[Submodel],
-    spread: FloatArray,
-    maps: Sequence[FloatArray],
-    plain: FloatArray,
-    first: FloatArray,
-    r: FloatArray,
-    unit: Noise,
-    members: Sequence[int],
-) -> float:
-    """Return σ² of some groups together: the least squares, which the noise makes too small."""
-    left, count, used = 0.0, 0, np.zeros(len(first), dtype=bool)
-    for g in members:
-        ends = np.append(-maps[g] @ first, 1.0)
-        left += float(ends @ parts[g].extended @ ends)
-        count += parts[g].count
-        used |= maps[g].any(axis=0)
-        for h in members:
-            if spread[g, h]:
-                moved = spread[g, h] * unit.sandwich(np.outer(r[g], r[h]))[:-1, :-1]
-                left += float(np.trace((maps[h] @ plain @ maps[g].T) @ moved))
-    slopes = np.zeros((1, len(parts), *unit.variance.shape))
-    slopes[0, members] = [np.outer(r[g], r[g]) for g in members]
-    floor = float(np.sqrt(covariance(unit, spread, slopes)[0, 0])) / (2 * count)
-    return max(left / max(count - int(used.sum()), 1), floor)
 
 
 def _unit(part: Submodel) -> Noise:

@@ -94,9 +94,9 @@ class Balance:
     before: FloatArray
     after: FloatArray
     wanted: FloatArray | None
-    _features: FloatArray | None = None  # f, centred by its weighted mean, where rows were weighted
-    _inverse: FloatArray | None = None  # (F + S/γ)⁻¹ under the weights
-    _noise: FloatArray | None = None  # ν, privacy's part of S
+    # where rows were weighted: f, centred by its weighted mean, (F + S/γ)⁻¹ under the weights, and
+    # ν, privacy's part of S
+    _matched: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     def spread(self, terms: FloatArray, count: int) -> FloatArray:
         """Return the covariance of the difference between the weighted mean of some terms, (rows,
@@ -110,11 +110,11 @@ class Balance:
         """
         rest = terms - self.weights @ terms
         of_noise: FloatArray | float = 0.0
-        if self._features is not None and self._inverse is not None and self._noise is not None:
-            along = (self._features * self.weights[:, None]).T @ rest
-            slope = self._inverse @ along
-            rest = rest - self._features @ slope
-            of_noise = (slope * self._noise[:, None]).T @ slope
+        if self._matched is not None:
+            features, inverse, noise = self._matched
+            slope = inverse @ ((features * self.weights[:, None]).T @ rest)
+            rest = rest - features @ slope
+            of_noise = (slope * noise[:, None]).T @ slope
         each = self.weights**2 + self.weights / count
         return np.asarray((rest * each[:, None]).T @ rest + of_noise)
 
@@ -177,12 +177,13 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
     keep, wanted, noise = _moments(sums)
     features = np.hstack([rows, rows[:, keep[0]] * rows[:, keep[1]]])
     difference = _difference(features, wanted, noise)
-    q, centred, inverse = np.full(len(rows), 1 / len(rows)), None, None
+    q, matched = np.full(len(rows), 1 / len(rows)), None
     if difference > 0:
         q = _minimise(features, wanted, noise / difference)
         centred = features - q @ features
         curvature = (centred * q[:, None]).T @ centred + np.diag(noise / difference)
         inverse = np.asarray(np.linalg.inv(curvature), dtype=np.float64)
+        matched = centred, inverse, noise - _SAMPLING / sums.count
     effective = float(1 / np.sum(q**2))
     misfits = (wanted - q @ features) / np.sqrt(noise + features.var(axis=0) / len(rows))
     worst = int(np.abs(misfits).argmax())
@@ -212,9 +213,7 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
         before=rows.mean(axis=0),
         after=q @ rows,
         wanted=wanted[: len(names)],
-        _features=centred,
-        _inverse=inverse,
-        _noise=noise - _SAMPLING / sums.count,
+        _matched=matched,
     )
 
 
@@ -339,13 +338,10 @@ def fit_with_public_rows(
 ) -> PublicFit:
     """Fit the exact model of one target from its blurred sums and public rows of its features.
 
-    Args:
-        sums: one target and its features; only Σz·y is read of them, and the moments if `match`.
-        rows: public rows of the columns v, (rows, k), never the contributors' own.
-        family: "logistic" for a target of ±1 or one of several classes, "poisson" for counts,
-            "linear" for numbers.
-        match: weight the rows to the contributors' blurred moments first.
-        top: for "poisson", the largest count Y: the target's column is v = 2y/Y − 1.
+    `rows` are those of the columns v, (rows, k), never the contributors' own. Only Σz·y is read of
+    the sums, and if `match` the moments, to which the rows are weighted first. The family is
+    "logistic" for a target of ±1 or one of several classes, "linear" for numbers, and "poisson" for
+    counts up to Y = `top`: the target's column is v = 2y/Y − 1.
     """
     one_of(FAMILIES, family=family)
     if family == "logistic" and sums.target.kind == "numeric":

@@ -304,12 +304,6 @@ class LogisticLoss:
     With ‖x‖ ≤ R: R_q = √c·R and R_p = R/2. It is `parallel`, because p = κq with |κ| = 1/(2√c),
     which is R_p/R_q. Since c ≤ ¼, which is Taylor's, the other approximations need less noise too.
 
-    Args:
-        feature_bound: R, the bound on ‖x‖; records outside are refused.
-        approximation: "taylor" at z = 0; or over |z| ≤ ηR "chebyshev", of the least largest error,
-            or "least-squares".
-        weight_bound: η; needed except for "taylor".
-
     >>> LogisticLoss().q_bound, LogisticLoss().p_bound
     (0.5, 0.5)
     >>> round(LogisticLoss(approximation="chebyshev", weight_bound=2.0).approximation_error(), 4)
@@ -318,9 +312,9 @@ class LogisticLoss:
     0.0662
     """
 
-    feature_bound: float = 1.0
-    approximation: Approximation = "taylor"
-    weight_bound: float | None = None
+    feature_bound: float = 1.0  # R, the bound on ‖x‖; records outside are refused
+    approximation: Approximation = "taylor"  # at z = 0; the others are over |z| ≤ ηR
+    weight_bound: float | None = None  # η; needed except for "taylor"
     parallel: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
